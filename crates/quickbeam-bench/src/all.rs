@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use anyhow::Result;
 use clap::{Args, Parser};
 
-use crate::args::{BenchCommand, Places};
+use crate::args::Places;
+use crate::command::BenchCommand;
 use crate::kv::finish;
 use crate::machine::Machine;
 use crate::progress;

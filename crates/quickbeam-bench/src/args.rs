@@ -1,53 +1,13 @@
-//! The command line: the benchmarks, and the options of `bench kv` and `bench logwrite`.
+//! The options of `bench kv` and `bench logwrite`, and what several benchmarks' options share.
 
 use std::path::PathBuf;
 
 use anyhow::{Result, anyhow, ensure};
-use clap::{Args, Subcommand};
+use clap::Args;
 
-use crate::all::AllArgs;
 use crate::engine::Mode;
 use crate::report::Outputs;
-use crate::tpcb::TpcbArgs;
-use crate::tpch::TpchArgs;
-use crate::tptbm::TptbmArgs;
-use crate::wisconsin::WisconsinArgs;
 use crate::workload::{Distribution, Workload};
-
-/// `bench` and what comes after it.
-#[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true)]
-pub struct BenchArguments {
-    /// One benchmark; with none, all of them
-    #[command(subcommand)]
-    pub command: Option<BenchCommand>,
-    /// Options where there is no subcommand
-    #[command(flatten)]
-    pub all: AllArgs,
-}
-
-/// The benchmarks.
-#[derive(Debug, Subcommand)]
-pub enum BenchCommand {
-    /// Key/value operations: Tables 3, 4, 5 and Figure 1 of the Berkeley DB white paper
-    Kv(Box<KvArgs>),
-    /// Write a few bytes and flush them, over and over: the ceiling for durable commits
-    Logwrite(LogwriteArgs),
-    /// Bank transactions: Table 6 and Figure 2 of the white paper, on SQL engines
-    Tpcb(Box<TpcbArgs>),
-    /// The 32 queries of the Wisconsin benchmark: Table 7 of the white paper, on SQL engines
-    Wisconsin(Box<WisconsinArgs>),
-    /// The TimesTen report's program and its experiments, on SQL engines
-    Tptbm(Box<TptbmArgs>),
-    /// The 22 queries of TPC-H on generated data, on SQL engines
-    Tpch(Box<TpchArgs>),
-    /// One run in a process of its own, started by `kv` itself
-    #[command(hide = true)]
-    Child {
-        /// What to run, as JSON
-        task: String,
-    },
-}
 
 /// Options of `bench kv`.
 #[derive(Clone, Debug, Args)]
@@ -274,6 +234,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
+    use crate::command::BenchCommand;
 
     #[derive(Parser)]
     struct Program {

@@ -12,6 +12,7 @@
 
 pub mod all;
 pub mod args;
+pub mod command;
 pub mod engine;
 pub mod engines;
 pub mod kv;
@@ -28,7 +29,7 @@ pub mod tptbm;
 pub mod wisconsin;
 pub mod workload;
 
-pub use args::{BenchArguments, BenchCommand};
+pub use command::{BenchArguments, BenchCommand};
 pub use tptbm::spelling::with_long_options;
 
 /// Runs a benchmark, or all of them, and writes its report.
@@ -41,6 +42,6 @@ pub fn run(arguments: BenchArguments) -> anyhow::Result<()> {
         BenchCommand::Wisconsin(args) => wisconsin::run(&args),
         BenchCommand::Tptbm(args) => tptbm::run(&args),
         BenchCommand::Tpch(args) => tpch::run(&args),
-        BenchCommand::Child { task } => kv::child::run(&task),
+        BenchCommand::Child { task } => kv::run_child(&task),
     }
 }

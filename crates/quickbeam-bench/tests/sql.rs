@@ -11,7 +11,7 @@ use quickbeam_bench::machine::Machine;
 use quickbeam_bench::report::{Report, Run};
 use quickbeam_bench::sql::{SqlConnection, SqlEngine, SqlSetup, engines};
 use quickbeam_bench::tpcb::data::{Bank, TABLES, Tally};
-use quickbeam_bench::tptbm::subscribers::{self, Content, Key, Operation};
+use quickbeam_bench::tptbm::subscribers::{self, Key, Operation, SubscriberContent};
 use quickbeam_bench::{tpcb, tpch, tptbm, wisconsin};
 
 #[derive(Parser)]
@@ -237,7 +237,7 @@ fn subscribers_that_are_not_as_they_were_left_are_found() {
         subscribers::load(connection, 5).unwrap();
         let key = Key { id: 2, number: 3 };
         let content = |operations: &[Operation]| {
-            let mut content = Content { key: 5, ..Content::default() };
+            let mut content = SubscriberContent { key: 5, ..SubscriberContent::default() };
             operations.iter().for_each(|&operation| content.note(operation));
             content
         };

@@ -47,28 +47,28 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     /// Create an empty environment in a directory
-    Create(crate::commands::create::Arguments),
+    Create(crate::commands::create::CreateArguments),
     /// List the names of the databases
-    List(crate::commands::list::Arguments),
+    List(crate::commands::list::ListArguments),
     /// Show statistics
-    Stat(crate::commands::stat::Arguments),
+    Stat(crate::commands::stat::StatArguments),
     /// Check pages, key order, free space and the log; tables, indexes and constraints
-    Verify(crate::commands::verify::Arguments),
+    Verify(crate::commands::verify::VerifyArguments),
     /// Copy the readable data of a damaged environment or data store into a new one
-    Recover(crate::commands::recover::Arguments),
+    Recover(crate::commands::recover::RecoverArguments),
     /// Write databases and tables as text, in the format of Berkeley DB's db_dump
-    Dump(dump::Arguments),
+    Dump(dump::DumpArguments),
     /// Load databases and tables from a dump, atomically
-    Load(crate::dump::load::Arguments),
+    Load(crate::dump::load::LoadArguments),
     /// Execute SQL statements from a terminal, from files or from a pipe
     #[cfg(feature = "sql")]
-    Sql(sql::Arguments),
+    Sql(sql::SqlArguments),
     /// Serve SQL to PostgreSQL clients
     #[cfg(feature = "sql")]
     Serve(Box<serve::Arguments>),
     /// Write a line for the file of users of `serve`; the password comes from standard input
     #[cfg(feature = "sql")]
-    UserLine(user_line::Arguments),
+    UserLine(user_line::UserLineArguments),
     /// Run the benchmarks on Quickbeam and on other engines
     Bench(quickbeam_bench::BenchArguments),
 }

@@ -9,12 +9,12 @@ use crate::Outcome;
 
 /// The arguments of `quickbeam user-line`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct UserLineArguments {
     /// Name of the user
     name: String,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &UserLineArguments) -> anyhow::Result<Outcome> {
     let mut input = std::io::stdin().lock();
     if input.is_terminal() {
         write!(std::io::stderr(), "Password (shown as you type; pipe it in to avoid that): ")?;

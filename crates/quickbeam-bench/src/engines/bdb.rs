@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context, Result};
 
-use super::ffi::bdb::{Database, Environment, Library, Transaction, layout as flags};
+use super::ffi::bdb::{BdbDatabase, BdbEnvironment, BdbLibrary, Transaction, layout as flags};
 use super::library;
 use crate::engine::{
     Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
     WriteWork, Writer,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<BdbLibrary>, String>> = OnceLock::new();
 
 const FILE: &str = "kv.db";
 
@@ -28,7 +28,7 @@ impl Engine for Bdb {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+        Ok(library(&LIBRARY, BdbLibrary::load)?.version().to_owned())
     }
 
     fn supports(&self, mode: Mode, threads: usize) -> Support {
@@ -43,7 +43,7 @@ impl Engine for Bdb {
     }
 
     fn open(&self, setup: &Setup) -> Result<Box<dyn Instance>> {
-        let environment = Environment::new(&library(&LIBRARY, Library::load)?)?;
+        let environment = BdbEnvironment::new(&library(&LIBRARY, BdbLibrary::load)?)?;
         environment.set_cache_size(setup.cache_bytes)?;
         let mut open = flags::CREATE | flags::PRIVATE | flags::INIT_MPOOL;
         if setup.threads > 1 {
@@ -75,7 +75,7 @@ impl Engine for Bdb {
         let database_flags = auto_commit | free_threaded;
         let keeper = environment.open_database(FILE, PAGE_SIZE, flags::CREATE | database_flags)?;
         let settings = settings(setup);
-        Ok(Box::new(Open { keeper, environment, transactional, database_flags, settings }))
+        Ok(Box::new(OpenBdb { keeper, environment, transactional, database_flags, settings }))
     }
 }
 
@@ -90,29 +90,29 @@ fn settings(setup: &Setup) -> String {
     format!("B+tree, {PAGE_SIZE}-byte pages, DB_PRIVATE, {durability}")
 }
 
-struct Open {
+struct OpenBdb {
     /// Held to the end: the cache may drop the pages of a file that is not open.
-    keeper: Database,
-    environment: Arc<Environment>,
+    keeper: BdbDatabase,
+    environment: Arc<BdbEnvironment>,
     transactional: bool,
     database_flags: u32,
     settings: String,
 }
 
-impl Open {
+impl OpenBdb {
     fn begin(&self) -> Result<Option<Transaction<'_>>> {
         if self.transactional { self.environment.begin().map(Some) } else { Ok(None) }
     }
 }
 
-impl Instance for Open {
+impl Instance for OpenBdb {
     fn settings(&self) -> String {
         self.settings.clone()
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         let database = self.environment.open_database(FILE, PAGE_SIZE, self.database_flags)?;
-        Ok(Box::new(Handle { open: self, database }))
+        Ok(Box::new(BdbSession { open: self, database }))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -128,32 +128,34 @@ impl Instance for Open {
 }
 
 /// One thread's database handle, as in the paper.
-struct Handle<'e> {
-    open: &'e Open,
-    database: Database,
+struct BdbSession<'e> {
+    open: &'e OpenBdb,
+    database: BdbDatabase,
 }
 
 /// The handle inside a transaction, or without one in a Data Store.
-struct Inside<'a> {
-    database: &'a Database,
+struct BdbTransaction<'a> {
+    database: &'a BdbDatabase,
     transaction: Option<Transaction<'a>>,
 }
 
-impl Inside<'_> {
+impl BdbTransaction<'_> {
     fn commit(self) -> OpResult {
         self.transaction.map_or(Ok(()), Transaction::commit)
     }
 }
 
-impl Session for Handle<'_> {
+impl Session for BdbSession<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
-        let mut inside = Inside { database: &self.database, transaction: self.open.begin()? };
+        let mut inside =
+            BdbTransaction { database: &self.database, transaction: self.open.begin()? };
         work(&mut inside)?;
         inside.commit()
     }
 
     fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
-        let mut inside = Inside { database: &self.database, transaction: self.open.begin()? };
+        let mut inside =
+            BdbTransaction { database: &self.database, transaction: self.open.begin()? };
         work(&mut inside)?;
         inside.commit()
     }
@@ -164,7 +166,7 @@ impl Session for Handle<'_> {
     }
 }
 
-impl Reader for Inside<'_> {
+impl Reader for BdbTransaction<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         self.database.get(self.transaction.as_ref(), key, value)
     }
@@ -174,7 +176,7 @@ impl Reader for Inside<'_> {
     }
 }
 
-impl Writer for Inside<'_> {
+impl Writer for BdbTransaction<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
         self.database.put(self.transaction.as_ref(), key, value)
     }

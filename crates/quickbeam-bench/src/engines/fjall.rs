@@ -45,17 +45,17 @@ impl Engine for Fjall {
             .open()?;
         let keyspace = database
             .keyspace("kv", || KeyspaceCreateOptions::default().expect_point_read_hits(true))?;
-        Ok(Box::new(Open { database, keyspace, persist }))
+        Ok(Box::new(OpenFjall { database, keyspace, persist }))
     }
 }
 
-struct Open {
+struct OpenFjall {
     database: Database,
     keyspace: Keyspace,
     persist: Option<PersistMode>,
 }
 
-impl Instance for Open {
+impl Instance for OpenFjall {
     fn settings(&self) -> String {
         let persist = match self.persist {
             Some(mode) => format!("PersistMode::{mode:?} at commit"),
@@ -65,7 +65,7 @@ impl Instance for Open {
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Handle { open: self }))
+        Ok(Box::new(FjallSession { open: self }))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -78,8 +78,8 @@ impl Instance for Open {
     }
 }
 
-struct Handle<'e> {
-    open: &'e Open,
+struct FjallSession<'e> {
+    open: &'e OpenFjall,
 }
 
 struct ReadSnapshot<'e> {
@@ -87,12 +87,12 @@ struct ReadSnapshot<'e> {
     keyspace: &'e Keyspace,
 }
 
-struct Batch<'e> {
+struct FjallBatch<'e> {
     batch: OwnedWriteBatch,
     keyspace: &'e Keyspace,
 }
 
-impl Session for Handle<'_> {
+impl Session for FjallSession<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         let snapshot = self.open.database.snapshot();
         work(&mut ReadSnapshot { snapshot, keyspace: &self.open.keyspace })
@@ -100,7 +100,7 @@ impl Session for Handle<'_> {
 
     fn write(&mut self, work: &mut WriteWork<'_>) -> OpResult {
         let batch = self.open.database.batch().durability(self.open.persist);
-        let mut batch = Batch { batch, keyspace: &self.open.keyspace };
+        let mut batch = FjallBatch { batch, keyspace: &self.open.keyspace };
         work(&mut batch)?;
         Ok(batch.batch.commit()?)
     }
@@ -142,7 +142,7 @@ impl Reader for ReadSnapshot<'_> {
     }
 }
 
-impl Writer for Batch<'_> {
+impl Writer for FjallBatch<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
         self.batch.insert(self.keyspace, key, value);
         Ok(())

@@ -10,14 +10,16 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 
-use super::ffi::lmdb::{Environment, Library, NOSYNC, ReadTransaction, WRITEMAP, WriteTransaction};
+use super::ffi::lmdb::{
+    LmdbEnvironment, LmdbLibrary, NOSYNC, ReadTransaction, WRITEMAP, WriteTransaction,
+};
 use super::library;
 use crate::engine::{
     Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
     WriteWork, Writer,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<LmdbLibrary>, String>> = OnceLock::new();
 
 /// The adapter.
 pub struct Lmdb {
@@ -43,7 +45,7 @@ impl Engine for Lmdb {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+        Ok(library(&LIBRARY, LmdbLibrary::load)?.version().to_owned())
     }
 
     fn supports(&self, mode: Mode, _threads: usize) -> Support {
@@ -64,35 +66,35 @@ impl Engine for Lmdb {
         let raw = setup.records * (setup.key_size + setup.value_size) as u64;
         let map_size = (raw * 16).max(4 << 30).next_multiple_of(1 << 20);
         let flags = self.flags(setup.mode);
-        let library = library(&LIBRARY, Library::load)?;
+        let library = library(&LIBRARY, LmdbLibrary::load)?;
         let environment =
-            Environment::open(&library, &setup.directory, usize::try_from(map_size)?, flags)?;
+            LmdbEnvironment::open(&library, &setup.directory, usize::try_from(map_size)?, flags)?;
         let names = match (flags & WRITEMAP != 0, flags & NOSYNC != 0) {
             (false, false) => "write at commit, fdatasync",
             (false, true) => "MDB_NOSYNC",
             (true, false) => "MDB_WRITEMAP, msync",
             (true, true) => "MDB_WRITEMAP|MDB_NOSYNC",
         };
-        Ok(Box::new(Open {
+        Ok(Box::new(OpenLmdb {
             environment,
             settings: format!("{names}, cursors, renewed read transaction"),
         }))
     }
 }
 
-struct Open {
-    environment: Environment,
+struct OpenLmdb {
+    environment: LmdbEnvironment,
     settings: String,
 }
 
-impl Instance for Open {
+impl Instance for OpenLmdb {
     fn settings(&self) -> String {
         self.settings.clone()
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         let reader = self.environment.reader()?;
-        Ok(Box::new(Handle { environment: &self.environment, reader }))
+        Ok(Box::new(LmdbSession { environment: &self.environment, reader }))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -104,12 +106,12 @@ impl Instance for Open {
     }
 }
 
-struct Handle<'e> {
-    environment: &'e Environment,
+struct LmdbSession<'e> {
+    environment: &'e LmdbEnvironment,
     reader: ReadTransaction<'e>,
 }
 
-impl Session for Handle<'_> {
+impl Session for LmdbSession<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         self.reader.renew()?;
         let outcome = work(&mut self.reader);

@@ -21,13 +21,13 @@ use crate::engine::Engine;
 /// Every engine, Quickbeam first.
 pub fn all() -> Vec<&'static dyn Engine> {
     vec![
-        &quickbeam::Quickbeam { ranges: quickbeam::RangeBy::Scan },
+        &quickbeam::QuickbeamStore { ranges: quickbeam::RangeBy::Scan },
         &bdb::Bdb,
         &lmdb::Lmdb { writemap: false },
         &lmdb::Lmdb { writemap: true },
         &rocksdb::Rocksdb,
         &wiredtiger::Wiredtiger,
-        &sqlite::Sqlite,
+        &sqlite::SqliteStore,
         #[cfg(feature = "redb")]
         &redb::Redb,
         #[cfg(feature = "fjall")]
@@ -37,8 +37,8 @@ pub fn all() -> Vec<&'static dyn Engine> {
 
 /// Other ways to read ranges of Quickbeam, for benchmarks that do.
 pub fn range_readers() -> Vec<&'static dyn Engine> {
-    use quickbeam::{Quickbeam, RangeBy};
-    vec![&Quickbeam { ranges: RangeBy::Cursor }, &Quickbeam { ranges: RangeBy::Iterator }]
+    use quickbeam::{QuickbeamStore, RangeBy};
+    vec![&QuickbeamStore { ranges: RangeBy::Cursor }, &QuickbeamStore { ranges: RangeBy::Iterator }]
 }
 
 /// The engine with this name.

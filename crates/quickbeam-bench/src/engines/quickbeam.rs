@@ -19,7 +19,7 @@ use crate::engine::{
 const DATABASE: &str = "kv";
 
 /// The adapter.
-pub struct Quickbeam {
+pub struct QuickbeamStore {
     /// How ranges are read.
     pub ranges: RangeBy,
 }
@@ -35,7 +35,7 @@ pub enum RangeBy {
     Iterator,
 }
 
-impl Engine for Quickbeam {
+impl Engine for QuickbeamStore {
     fn name(&self) -> &'static str {
         match self.ranges {
             RangeBy::Scan => "quickbeam",
@@ -85,7 +85,7 @@ impl Engine for Quickbeam {
         let environment = Environment::open(&setup.directory, options)?;
         let database = environment.open_or_create_database(DATABASE)?;
         let settings = format!("serializable, {durability}, {page_size}-byte pages");
-        Ok(Box::new(Open { environment, database, ranges: self.ranges, settings }))
+        Ok(Box::new(OpenQuickbeamStore { environment, database, ranges: self.ranges, settings }))
     }
 }
 
@@ -95,20 +95,20 @@ fn classify(error: quickbeam::Error) -> OpError {
 }
 
 /// An open Transactional Data Store.
-struct Open {
+struct OpenQuickbeamStore {
     environment: Environment,
     database: Database,
     ranges: RangeBy,
     settings: String,
 }
 
-impl Instance for Open {
+impl Instance for OpenQuickbeamStore {
     fn settings(&self) -> String {
         self.settings.clone()
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Handle {
+        Ok(Box::new(QuickbeamSession {
             environment: &self.environment,
             database: self.database.clone(),
             ranges: self.ranges,
@@ -129,7 +129,7 @@ impl Instance for Open {
 }
 
 /// One thread's database handle.
-struct Handle<'e> {
+struct QuickbeamSession<'e> {
     environment: &'e Environment,
     database: Database,
     ranges: RangeBy,
@@ -153,7 +153,7 @@ struct Reading<'a, T> {
     batch: &'a mut ScanBatch,
 }
 
-impl Session for Handle<'_> {
+impl Session for QuickbeamSession<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         let transaction = self.environment.begin_read().map_err(classify)?;
         work(&mut Reading {

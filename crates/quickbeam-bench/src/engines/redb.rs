@@ -42,31 +42,31 @@ impl Engine for Redb {
         let transaction = database.begin_write()?;
         transaction.open_table(TABLE)?;
         transaction.commit()?;
-        Ok(Box::new(Open { database, durability, in_memory: setup.mode == Mode::InMem }))
+        Ok(Box::new(OpenRedb { database, durability, in_memory: setup.mode == Mode::InMem }))
     }
 }
 
-struct Open {
+struct OpenRedb {
     database: Database,
     durability: Durability,
     in_memory: bool,
 }
 
-impl Open {
+impl OpenRedb {
     fn commit_durably(&self) -> Result<()> {
         self.database.begin_write()?.commit()?;
         Ok(())
     }
 }
 
-impl Instance for Open {
+impl Instance for OpenRedb {
     fn settings(&self) -> String {
         let backend = if self.in_memory { "in-memory backend" } else { "file" };
         format!("{backend}, Durability::{:?}", self.durability)
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Handle { open: self }))
+        Ok(Box::new(RedbSession { open: self }))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -78,14 +78,14 @@ impl Instance for Open {
     }
 }
 
-struct Handle<'e> {
-    open: &'e Open,
+struct RedbSession<'e> {
+    open: &'e OpenRedb,
 }
 
 struct ReadTable(redb::ReadOnlyTable<&'static [u8], &'static [u8]>);
 struct WriteTable<'t>(redb::Table<'t, &'static [u8], &'static [u8]>);
 
-impl Session for Handle<'_> {
+impl Session for RedbSession<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         let transaction = self.open.database.begin_read()?;
         work(&mut ReadTable(transaction.open_table(TABLE)?))

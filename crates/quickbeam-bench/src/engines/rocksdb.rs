@@ -8,14 +8,16 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 
-use super::ffi::rocksdb::{self as ffi, Batch, Configuration, Database, Library};
+use super::ffi::rocksdb::{
+    self as ffi, RocksBatch, RocksConfiguration, RocksDatabase, RocksLibrary,
+};
 use super::library;
 use crate::engine::{
     Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
     WriteWork, Writer,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<RocksLibrary>, String>> = OnceLock::new();
 
 /// Small enough for a processor's cache: writes are twice as fast as with the usual 64 MiB or more,
 /// where the skip list misses it.
@@ -30,7 +32,7 @@ impl Engine for Rocksdb {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+        Ok(library(&LIBRARY, RocksLibrary::load)?.version().to_owned())
     }
 
     fn supports(&self, _mode: Mode, _threads: usize) -> Support {
@@ -38,7 +40,7 @@ impl Engine for Rocksdb {
     }
 
     fn open(&self, setup: &Setup) -> Result<Box<dyn Instance>> {
-        let configuration = Configuration {
+        let configuration = RocksConfiguration {
             cache_bytes: usize::try_from(setup.cache_bytes)?,
             memtable_bytes: MEMTABLE_BYTES,
             concurrent_writers: setup.threads > 1,
@@ -52,29 +54,29 @@ impl Engine for Rocksdb {
             Mode::Wns => "WAL, no sync",
             Mode::Ns => "WAL, manual_wal_flush",
         };
-        let library = library(&LIBRARY, Library::load)?;
-        let database = Database::open(&library, &setup.directory, &configuration)?;
+        let library = library(&LIBRARY, RocksLibrary::load)?;
+        let database = RocksDatabase::open(&library, &setup.directory, &configuration)?;
         let settings = format!(
             "write batches, snapshot reads, {log}; {} MiB memtables, Bloom filter, hash index in \
              blocks, no compression",
             MEMTABLE_BYTES >> 20
         );
-        Ok(Box::new(Open { database, settings }))
+        Ok(Box::new(OpenRocksDb { database, settings }))
     }
 }
 
-struct Open {
-    database: Database,
+struct OpenRocksDb {
+    database: RocksDatabase,
     settings: String,
 }
 
-impl Instance for Open {
+impl Instance for OpenRocksDb {
     fn settings(&self) -> String {
         self.settings.clone()
     }
 
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Handle { reader: self.database.reader(), batch: self.database.batch() }))
+        Ok(Box::new(RocksSession { reader: self.database.reader(), batch: self.database.batch() }))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -86,12 +88,12 @@ impl Instance for Open {
     }
 }
 
-struct Handle<'e> {
-    reader: ffi::Reader<'e>,
-    batch: Batch<'e>,
+struct RocksSession<'e> {
+    reader: ffi::RocksReader<'e>,
+    batch: RocksBatch<'e>,
 }
 
-impl Session for Handle<'_> {
+impl Session for RocksSession<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         self.reader.snapshot(|reader| work(reader))
     }
@@ -107,17 +109,17 @@ impl Session for Handle<'_> {
     }
 }
 
-impl Reader for ffi::Reader<'_> {
+impl Reader for ffi::RocksReader<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
-        Ok(ffi::Reader::get(self, key, value)?)
+        Ok(ffi::RocksReader::get(self, key, value)?)
     }
 
     fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
-        Ok(ffi::Reader::range(self, span, visit)?)
+        Ok(ffi::RocksReader::range(self, span, visit)?)
     }
 }
 
-impl Writer for Batch<'_> {
+impl Writer for RocksBatch<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
         self.put(key, value);
         Ok(())
@@ -129,7 +131,7 @@ impl Writer for Batch<'_> {
     }
 
     fn delete(&mut self, key: &[u8]) -> OpResult {
-        Batch::delete(self, key);
+        RocksBatch::delete(self, key);
         Ok(())
     }
 }

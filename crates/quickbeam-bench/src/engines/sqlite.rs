@@ -9,25 +9,25 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use anyhow::{Result, anyhow};
 
-use super::ffi::sqlite::{Connection, Library, Statement};
+use super::ffi::sqlite::{SqliteConnection, SqliteLibrary, Statement};
 use super::library;
 use crate::engine::{
     Engine, Instance, Mode, OpError, OpResult, ReadWork, Reader, Session, Setup, Span, Support,
     Visit, WriteWork, Writer,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<SqliteLibrary>, String>> = OnceLock::new();
 
 /// The adapter.
-pub struct Sqlite;
+pub struct SqliteStore;
 
-impl Engine for Sqlite {
+impl Engine for SqliteStore {
     fn name(&self) -> &'static str {
         "sqlite"
     }
 
     fn version(&self) -> Result<String> {
-        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+        Ok(library(&LIBRARY, SqliteLibrary::load)?.version().to_owned())
     }
 
     fn supports(&self, mode: Mode, threads: usize) -> Support {
@@ -48,9 +48,10 @@ impl Engine for Sqlite {
             Mode::InMem => ":memory:".to_owned(),
             _ => setup.directory.join("kv.sqlite").to_string_lossy().into_owned(),
         };
-        let how = How { library: library(&LIBRARY, Library::load)?, name, pragmas: pragmas(setup) };
+        let how =
+            How { library: library(&LIBRARY, SqliteLibrary::load)?, name, pragmas: pragmas(setup) };
         let first = Table::connect(&how)?;
-        Ok(Box::new(Open {
+        Ok(Box::new(OpenSqliteStore {
             first: Mutex::new(first),
             how,
             shared: setup.threads > 1,
@@ -98,12 +99,12 @@ fn pragmas(setup: &Setup) -> Vec<String> {
 
 /// How a thread connects.
 struct How {
-    library: Arc<Library>,
+    library: Arc<SqliteLibrary>,
     name: String,
     pragmas: Vec<String>,
 }
 
-struct Open {
+struct OpenSqliteStore {
     /// The connection of the only thread; with several it serves checkpoints.
     first: Mutex<Table>,
     how: How,
@@ -111,13 +112,13 @@ struct Open {
     writers: Mutex<()>,
 }
 
-impl Open {
+impl OpenSqliteStore {
     fn first(&self) -> Result<MutexGuard<'_, Table>> {
         self.first.try_lock().map_err(|_| anyhow!("SQLite: the only connection is in use"))
     }
 }
 
-impl Instance for Open {
+impl Instance for OpenSqliteStore {
     fn settings(&self) -> String {
         format!("WITHOUT ROWID, prepared statements; {}", self.how.pragmas.join(", "))
     }
@@ -144,7 +145,7 @@ impl Instance for Open {
 
 /// A connection with its statements.
 struct Table {
-    connection: Connection,
+    connection: SqliteConnection,
     begin: Statement,
     begin_write: Statement,
     commit: Statement,
@@ -160,7 +161,7 @@ struct Table {
 
 impl Table {
     fn connect(how: &How) -> Result<Table> {
-        let mut c = Connection::open(&how.library, &how.name)?;
+        let mut c = SqliteConnection::open(&how.library, &how.name)?;
         for pragma in &how.pragmas {
             c.execute(&format!("PRAGMA {pragma}"))?;
         }

@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::Result;
 
-use super::ffi::wiredtiger::{self as ffi, Connection, Library};
+use super::ffi::wiredtiger::{self as ffi, WtConnection, WtLibrary};
 use super::library;
 use crate::engine::{
     Engine, Instance, Mode, OpResult, ReadWork, Reader, Session, Setup, Span, Support, Visit,
     WriteWork, Writer,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<WtLibrary>, String>> = OnceLock::new();
 
 const TABLE: &str = "table:kv";
 const TABLE_CONFIG: &str = "key_format=u,value_format=u";
@@ -29,7 +29,7 @@ impl Engine for Wiredtiger {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+        Ok(library(&LIBRARY, WtLibrary::load)?.version().to_owned())
     }
 
     fn supports(&self, _mode: Mode, _threads: usize) -> Support {
@@ -55,21 +55,25 @@ impl Engine for Wiredtiger {
             setup.cache_bytes,
             setup.threads + 20
         );
-        let library = library(&LIBRARY, Library::load)?;
-        let connection = Connection::open(&library, &setup.directory, &config)?;
+        let library = library(&LIBRARY, WtLibrary::load)?;
+        let connection = WtConnection::open(&library, &setup.directory, &config)?;
         connection.session(SESSION_CONFIG)?.create(TABLE, TABLE_CONFIG)?;
         let in_memory = setup.mode == Mode::InMem;
-        Ok(Box::new(Open { connection, in_memory, settings: format!("{config},{TABLE_CONFIG}") }))
+        Ok(Box::new(OpenWiredTiger {
+            connection,
+            in_memory,
+            settings: format!("{config},{TABLE_CONFIG}"),
+        }))
     }
 }
 
-struct Open {
-    connection: Connection,
+struct OpenWiredTiger {
+    connection: WtConnection,
     in_memory: bool,
     settings: String,
 }
 
-impl Instance for Open {
+impl Instance for OpenWiredTiger {
     fn settings(&self) -> String {
         self.settings.clone()
     }
@@ -77,7 +81,7 @@ impl Instance for Open {
     fn session(&self) -> Result<Box<dyn Session + '_>> {
         let mut session = self.connection.session(SESSION_CONFIG)?;
         session.open_table(TABLE)?;
-        Ok(Box::new(Handle(session)))
+        Ok(Box::new(WtHandle(session)))
     }
 
     fn checkpoint(&self) -> Result<()> {
@@ -92,9 +96,9 @@ impl Instance for Open {
     }
 }
 
-struct Handle<'e>(ffi::Session<'e>);
+struct WtHandle<'e>(ffi::WtSession<'e>);
 
-impl Handle<'_> {
+impl WtHandle<'_> {
     fn transaction(&mut self, work: impl FnOnce(&mut Self) -> OpResult) -> OpResult {
         self.0.begin()?;
         match work(self) {
@@ -107,7 +111,7 @@ impl Handle<'_> {
     }
 }
 
-impl Session for Handle<'_> {
+impl Session for WtHandle<'_> {
     fn read(&mut self, work: &mut ReadWork<'_>) -> OpResult {
         self.transaction(|handle| work(handle))
     }
@@ -121,7 +125,7 @@ impl Session for Handle<'_> {
     }
 }
 
-impl Reader for Handle<'_> {
+impl Reader for WtHandle<'_> {
     fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> OpResult<bool> {
         self.0.get(key, value)
     }
@@ -131,7 +135,7 @@ impl Reader for Handle<'_> {
     }
 }
 
-impl Writer for Handle<'_> {
+impl Writer for WtHandle<'_> {
     fn insert(&mut self, key: &[u8], value: &[u8]) -> OpResult {
         self.0.put(key, value)
     }

@@ -15,8 +15,8 @@ use anyhow::{Context, Result, anyhow, bail, ensure};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::recovery;
 use super::trial::Trial;
-use super::{larger, recovery, ycsb};
 
 /// What a child does.
 #[derive(Debug, Serialize, Deserialize)]
@@ -85,30 +85,5 @@ pub fn stream<T: DeserializeOwned>(
     reader.join().map_err(|_| anyhow!("the reader of a child process failed"))?;
     outcome?;
     ensure!(status.success(), "the child process ended with {status}");
-    Ok(())
-}
-
-/// What a child runs.
-pub fn run(task: &str) -> Result<()> {
-    let answer = match serde_json::from_str(task)? {
-        Task::Larger(trial) => serde_json::to_string(&larger::measure(&trial)?)?,
-        Task::WriteTail(trial, bytes) => {
-            let (passes, instance) = recovery::write_tail(&trial, bytes)?;
-            println!("{}", serde_json::to_string(&passes)?);
-            // As if the process had crashed: nothing is closed or flushed.
-            std::mem::forget(instance);
-            std::process::exit(0);
-        }
-        Task::OpenTimed(trial, passes) => {
-            serde_json::to_string(&recovery::open_timed(&trial, &passes)?)?
-        }
-        Task::Ycsb(trial, seconds) => {
-            return ycsb::measure(&trial, seconds, |result| {
-                println!("{}", serde_json::to_string(result)?);
-                Ok(())
-            });
-        }
-    };
-    println!("{answer}");
     Ok(())
 }

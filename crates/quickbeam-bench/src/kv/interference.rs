@@ -31,7 +31,7 @@ struct Condition {
 
 /// Everything measured on one engine.
 #[derive(Default)]
-struct Outcome {
+struct InterferenceOutcome {
     settings: String,
     without: Condition,
     with: Condition,
@@ -48,7 +48,8 @@ pub fn run(
     // The second thread is the one that starts the checkpoints.
     let trials = one_trial_each(args, workload, engines, &PREFERRED, 2, report);
     let progress = Progress::new(trials.len() as u64 * u64::from(args.repetitions()));
-    let mut outcomes: Vec<Outcome> = trials.iter().map(|_| Outcome::default()).collect();
+    let mut outcomes: Vec<InterferenceOutcome> =
+        trials.iter().map(|_| InterferenceOutcome::default()).collect();
     let pause = Duration::from_millis(args.checkpoint_pause);
     for repetition in 0..args.repetitions() {
         for (trial, outcome) in trials.iter().zip(&mut outcomes) {
@@ -74,12 +75,12 @@ pub fn run(
     Ok(())
 }
 
-fn summary(outcome: &Outcome) -> String {
+fn summary(outcome: &InterferenceOutcome) -> String {
     let last = |condition: &Condition| condition.rates.last().copied().unwrap_or_default();
     format!("update {:.0}, with checkpoints {:.0}", last(&outcome.without), last(&outcome.with))
 }
 
-fn add_results(trial: &Trial, outcome: Outcome, report: &mut Report) -> Result<()> {
+fn add_results(trial: &Trial, outcome: InterferenceOutcome, report: &mut Report) -> Result<()> {
     // One thread commits; the other only starts checkpoints.
     let trial = Trial { threads: 1, ..trial.clone() };
     let kept: Vec<f64> =
@@ -101,7 +102,7 @@ fn add_results(trial: &Trial, outcome: Outcome, report: &mut Report) -> Result<(
     Ok(())
 }
 
-fn measure(trial: &Trial, pause: Duration, outcome: &mut Outcome) -> Result<()> {
+fn measure(trial: &Trial, pause: Duration, outcome: &mut InterferenceOutcome) -> Result<()> {
     let instance = trial.open()?;
     let mut content = Content::empty(&trial.workload);
     trial.run_step(&*instance, Step::Populate, &mut content)?;

@@ -23,7 +23,7 @@ const PARTS: usize = 40;
 
 /// What one child measured.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Outcome {
+pub struct LargerOutcome {
     settings: String,
     /// Rate, p50, p99 and p99.9 in microseconds.
     fetch: [f64; 4],
@@ -44,7 +44,7 @@ pub fn run(
     let threads = args.threads.first().copied().unwrap_or(1);
     let trials = one_trial_each(args, workload, engines, &PREFERRED, threads, report);
     let progress = Progress::new(trials.len() as u64 * u64::from(args.repetitions()));
-    let mut outcomes: Vec<Vec<Outcome>> = trials.iter().map(|_| Vec::new()).collect();
+    let mut outcomes: Vec<Vec<LargerOutcome>> = trials.iter().map(|_| Vec::new()).collect();
     for repetition in 0..args.repetitions() {
         for (trial, outcomes) in trials.iter().zip(&mut outcomes) {
             let scratch = Scratch::new(&args.places, trial.mode, &trial.engine)?;
@@ -52,7 +52,7 @@ pub fn run(
             let trial = Trial { directory, repetition, ..trial.clone() };
             let label = super::label(&trial);
             progress.message(&label);
-            let outcome: Result<Outcome> = child::spawn(&Task::Larger(trial.clone()));
+            let outcome: Result<LargerOutcome> = child::spawn(&Task::Larger(trial.clone()));
             progress.done(&label, outcome.as_ref().map(summary));
             match outcome {
                 Ok(outcome) => outcomes.push(outcome),
@@ -69,12 +69,12 @@ pub fn run(
     Ok(())
 }
 
-fn summary(outcome: &Outcome) -> String {
-    let Outcome { fetch, update, peak_bytes, .. } = outcome;
+fn summary(outcome: &LargerOutcome) -> String {
+    let LargerOutcome { fetch, update, peak_bytes, .. } = outcome;
     format!("fetch {:.0}, update {:.0}, memory {} MiB", fetch[0], update[0], peak_bytes >> 20)
 }
 
-fn add_results(trial: &Trial, outcomes: &[Outcome], report: &mut Report) -> Result<()> {
+fn add_results(trial: &Trial, outcomes: &[LargerOutcome], report: &mut Report) -> Result<()> {
     let raw = trial.workload.records * (trial.workload.key_size + trial.workload.value_size) as u64;
     let settings = &outcomes[0].settings;
     let mut add = |step: &str, unit: &str, runs: Vec<f64>, latency: Option<[f64; 4]>| {
@@ -97,7 +97,7 @@ fn add_results(trial: &Trial, outcomes: &[Outcome], report: &mut Report) -> Resu
 }
 
 /// What a child does.
-pub fn measure(trial: &Trial) -> Result<Outcome> {
+pub fn measure(trial: &Trial) -> Result<LargerOutcome> {
     let (baseline, _) = machine::resident_bytes();
     let instance = trial.open()?;
     let mut content = Content::empty(&trial.workload);
@@ -118,7 +118,7 @@ pub fn measure(trial: &Trial) -> Result<Outcome> {
     trial.verify(&*instance, &content)?;
     let settings = instance.settings();
     instance.close()?;
-    Ok(Outcome { settings, fetch, update, peak_bytes, disk_bytes })
+    Ok(LargerOutcome { settings, fetch, update, peak_bytes, disk_bytes })
 }
 
 /// Fills the database in key order: in random order it would take hours on some engines.

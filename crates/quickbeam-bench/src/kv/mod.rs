@@ -243,3 +243,28 @@ impl Drop for Scratch {
         fs::remove_dir_all(&self.0).ok();
     }
 }
+
+/// Runs the task of a child process, and writes its answer to standard output.
+pub fn run_child(task: &str) -> Result<()> {
+    let answer = match serde_json::from_str(task)? {
+        child::Task::Larger(trial) => serde_json::to_string(&larger::measure(&trial)?)?,
+        child::Task::WriteTail(trial, bytes) => {
+            let (passes, instance) = recovery::write_tail(&trial, bytes)?;
+            println!("{}", serde_json::to_string(&passes)?);
+            // As if the process had crashed: nothing is closed or flushed.
+            std::mem::forget(instance);
+            std::process::exit(0);
+        }
+        child::Task::OpenTimed(trial, passes) => {
+            serde_json::to_string(&recovery::open_timed(&trial, &passes)?)?
+        }
+        child::Task::Ycsb(trial, seconds) => {
+            return ycsb::measure(&trial, seconds, |result| {
+                println!("{}", serde_json::to_string(result)?);
+                Ok(())
+            });
+        }
+    };
+    println!("{answer}");
+    Ok(())
+}

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
-use super::worker::Start;
+use super::worker::StartGate;
 use crate::engine::{Instance, OpError, OpResult, Reader, Session, Span, Writer};
 use crate::statistics::Latencies;
 use crate::workload::Workload;
@@ -140,7 +140,7 @@ impl<'a> Records<'a> {
         duration: Duration,
         seed: u64,
     ) -> Result<Measured> {
-        let start = Start::new(threads);
+        let start = StartGate::new(threads);
         let base = self.next.load(Ordering::Relaxed);
         let outcomes: Vec<Result<Measured>> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads as u64)

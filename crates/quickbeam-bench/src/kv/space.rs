@@ -17,7 +17,7 @@ const PREFERRED: [Mode; 3] = [Mode::Wns, Mode::Ns, Mode::Sync];
 
 const REWRITES: u32 = 10;
 
-struct Outcome {
+struct SpaceOutcome {
     settings: String,
     /// Bytes on disk as a multiple of the bytes of all keys and values.
     populated: f64,
@@ -61,7 +61,7 @@ pub fn run(
     Ok(())
 }
 
-fn measure(trial: &Trial) -> Result<Outcome> {
+fn measure(trial: &Trial) -> Result<SpaceOutcome> {
     let raw = trial.workload.records * (trial.workload.key_size + trial.workload.value_size) as u64;
     let instance = trial.open()?;
     let mut content = Content::empty(&trial.workload);
@@ -78,5 +78,5 @@ fn measure(trial: &Trial) -> Result<Outcome> {
     trial.verify(&*instance, &content)?;
     let settings = instance.settings();
     instance.close()?;
-    Ok(Outcome { settings, populated, rewritten })
+    Ok(SpaceOutcome { settings, populated, rewritten })
 }

@@ -30,7 +30,7 @@ pub fn run(
     let progress = Progress::new(runs as u64 * u64::from(args.repetitions()));
     for (mode, threads, engines) in plan {
         let workload = fitting(args, workload, mode, report.machine.flushes_per_second);
-        let configuration = Configuration { args, workload: &workload, mode, threads };
+        let configuration = KvConfiguration { args, workload: &workload, mode, threads };
         configuration.run(&engines, &progress, report)?;
     }
     progress.finish();
@@ -49,7 +49,7 @@ fn fitting(args: &KvArgs, workload: &Workload, mode: Mode, flushes_per_second: f
 }
 
 /// One row of a table: a durability class and a number of threads.
-struct Configuration<'a> {
+struct KvConfiguration<'a> {
     args: &'a KvArgs,
     workload: &'a Workload,
     mode: Mode,
@@ -58,7 +58,7 @@ struct Configuration<'a> {
 
 /// The repetitions of one step of one engine.
 #[derive(Default)]
-struct Samples {
+struct KvSamples {
     rates: Vec<f64>,
     latencies: Latencies,
     retries: u64,
@@ -66,9 +66,9 @@ struct Samples {
     shares: Vec<f64>,
 }
 
-impl Configuration<'_> {
+impl KvConfiguration<'_> {
     fn run(&self, engines: &[&dyn Engine], progress: &Progress, report: &mut Report) -> Result<()> {
-        let mut samples: HashMap<(&str, Step), Samples> = HashMap::new();
+        let mut samples: HashMap<(&str, Step), KvSamples> = HashMap::new();
         let mut settings: HashMap<&str, String> = HashMap::new();
         let mut ceilings = Ceilings::default();
         for repetition in 0..self.args.repetitions() {
@@ -142,7 +142,7 @@ impl Configuration<'_> {
     }
 }
 
-fn add(samples: &mut Samples, outcome: &StepOutcome) {
+fn add(samples: &mut KvSamples, outcome: &StepOutcome) {
     samples.rates.push(outcome.ops_per_second);
     samples.latencies.merge(&outcome.latencies);
     samples.retries += outcome.retries;

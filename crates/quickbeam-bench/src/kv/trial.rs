@@ -6,7 +6,7 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 use serde::{Deserialize, Serialize};
 
-use super::worker::{Start, ThreadOutcome, Worker};
+use super::worker::{StartGate, ThreadOutcome, Worker};
 use crate::engine::{Engine, Instance, Mode, Setup, Support};
 use crate::engines;
 use crate::statistics::Latencies;
@@ -159,7 +159,7 @@ impl Trial {
             Step::Populate => (1, &populate),
             _ => (self.threads, &self.workload),
         };
-        let start = Start::new(threads);
+        let start = StartGate::new(threads);
         let outcomes: Vec<Result<ThreadOutcome>> = thread::scope(|scope| {
             let workers: Vec<_> = (0..threads)
                 .map(|number| {

@@ -48,15 +48,15 @@ pub struct Worker<'a> {
 }
 
 /// Where the threads of a step begin together.
-pub struct Start {
+pub struct StartGate {
     barrier: Barrier,
     instant: OnceLock<Instant>,
 }
 
-impl Start {
+impl StartGate {
     /// For `threads` threads.
-    pub fn new(threads: usize) -> Start {
-        Start { barrier: Barrier::new(threads), instant: OnceLock::new() }
+    pub fn new(threads: usize) -> StartGate {
+        StartGate { barrier: Barrier::new(threads), instant: OnceLock::new() }
     }
 
     /// Waits for the others. All get the same instant: a thread that has to wait for a processor
@@ -76,7 +76,7 @@ struct Buffers {
 
 impl Worker<'_> {
     /// Opens a session, waits until every thread has one, and runs.
-    pub fn run(&self, instance: &dyn Instance, start: &Start) -> Result<ThreadOutcome> {
+    pub fn run(&self, instance: &dyn Instance, start: &StartGate) -> Result<ThreadOutcome> {
         let session = instance.session();
         // Waited for even after an error: the other threads would wait for ever.
         let begin = start.wait();

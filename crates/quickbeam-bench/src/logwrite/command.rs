@@ -36,7 +36,8 @@ fn measure(args: &LogwriteArgs, report: &mut Report) -> Result<()> {
             let label = variant.to_string();
             progress.message(&label);
             let outcome = super::run(&args.places.dir, *variant, args.bytes, args.operations);
-            let summary = |o: &super::Outcome| format!("{:.2} ops per second", o.ops_per_second);
+            let summary =
+                |o: &super::LogWriteOutcome| format!("{:.2} ops per second", o.ops_per_second);
             progress.done(&label, outcome.as_ref().map(summary));
             match outcome {
                 Ok(outcome) => {

@@ -98,7 +98,7 @@ impl fmt::Display for Variant {
 }
 
 /// What one run measured.
-pub struct Outcome {
+pub struct LogWriteOutcome {
     /// Writes, each with its flush, a second.
     pub ops_per_second: f64,
     /// Bytes of one write: rounded up to whole blocks for direct I/O.
@@ -110,7 +110,12 @@ pub struct Outcome {
 /// Writes `bytes` bytes and flushes them, `operations` times, to a file in `directory`.
 ///
 /// Fails when the file system does not have the variant (memory file systems refuse `O_DIRECT`).
-pub fn run(directory: &Path, variant: Variant, bytes: usize, operations: u64) -> Result<Outcome> {
+pub fn run(
+    directory: &Path,
+    variant: Variant,
+    bytes: usize,
+    operations: u64,
+) -> Result<LogWriteOutcome> {
     let path = directory.join("logwrite.dat");
     let outcome = write_file(&path, variant, bytes, operations)
         .with_context(|| format!("{} ({variant})", path.display()));
@@ -118,7 +123,12 @@ pub fn run(directory: &Path, variant: Variant, bytes: usize, operations: u64) ->
     outcome
 }
 
-fn write_file(path: &Path, variant: Variant, bytes: usize, operations: u64) -> Result<Outcome> {
+fn write_file(
+    path: &Path,
+    variant: Variant,
+    bytes: usize,
+    operations: u64,
+) -> Result<LogWriteOutcome> {
     let direct = variant.flush == Flush::Direct;
     let bytes = if direct { bytes.next_multiple_of(BLOCK) } else { bytes };
     let mut memory = vec![0u8; bytes + BLOCK];
@@ -150,7 +160,7 @@ fn write_file(path: &Path, variant: Variant, bytes: usize, operations: u64) -> R
         last = now;
     }
     let ops_per_second = operations as f64 / (last - begin).as_secs_f64();
-    Ok(Outcome { ops_per_second, bytes, latencies })
+    Ok(LogWriteOutcome { ops_per_second, bytes, latencies })
 }
 
 fn fill(file: &File, size: u64) -> io::Result<()> {

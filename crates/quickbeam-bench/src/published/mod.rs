@@ -15,7 +15,7 @@ pub type Rate = (f64, f64);
 
 /// One row of Table 3, 4 or 5: insert, fetch, delete, update.
 #[derive(Clone, Copy, Debug)]
-pub struct Row {
+pub struct PublishedRow {
     /// The configuration.
     pub mode: Mode,
     /// Threads.
@@ -23,7 +23,7 @@ pub struct Row {
     rates: [Rate; 4],
 }
 
-impl Row {
+impl PublishedRow {
     /// The published rate of `step`.
     pub fn rate(&self, step: Step) -> Option<Rate> {
         let column = match step {
@@ -37,12 +37,12 @@ impl Row {
     }
 }
 
-const fn row(mode: Mode, threads: usize, rates: [Rate; 4]) -> Row {
-    Row { mode, threads, rates }
+const fn row(mode: Mode, threads: usize, rates: [Rate; 4]) -> PublishedRow {
+    PublishedRow { mode, threads, rates }
 }
 
 /// Tables 3, 4 and 5; the first row of Table 5 repeats the first of Table 4 and is not here twice.
-const ROWS: [Row; 12] = [
+const ROWS: [PublishedRow; 12] = [
     row(
         Mode::Ds,
         1,
@@ -78,6 +78,6 @@ const ROWS: [Row; 12] = [
 ];
 
 /// The published row for a configuration, if there is one.
-pub fn find(mode: Mode, threads: usize) -> Option<&'static Row> {
+pub fn find(mode: Mode, threads: usize) -> Option<&'static PublishedRow> {
     ROWS.iter().find(|row| row.mode == mode && row.threads == threads)
 }

@@ -14,11 +14,11 @@ pub struct Grid {
     /// The heads of the others.
     pub columns: Vec<String>,
     /// Head and cells of each row.
-    pub rows: Vec<Row>,
+    pub rows: Vec<GridRow>,
 }
 
 /// A row of a table.
-pub struct Row {
+pub struct GridRow {
     /// Its head.
     pub head: String,
     /// Its cells.
@@ -101,7 +101,7 @@ fn throughput(report: &Report, mode: Mode) -> Grid {
     if published.iter().any(Option::is_some) {
         let cell = |tps: &Option<f64>| tps.map_or_else(|| "–".to_owned(), group);
         let cells = published.iter().map(cell).collect();
-        rows.push(Row { head: published::BERKELEY_DB.to_owned(), cells, published: true });
+        rows.push(GridRow { head: published::BERKELEY_DB.to_owned(), cells, published: true });
     }
     for engine in report.engines("tpcb") {
         let cells: Vec<String> = threads
@@ -116,14 +116,14 @@ fn throughput(report: &Report, mode: Mode) -> Grid {
                 None => "–".to_owned(),
             })
             .collect();
-        rows.push(Row { head: engine.to_owned(), cells, published: false });
+        rows.push(GridRow { head: engine.to_owned(), cells, published: false });
     }
     let title = format!("Table 6, TPC-B, {}: transactions a second", named(mode));
     Grid { title, corner: "engine", columns: heads(&threads), rows: kept(rows) }
 }
 
 /// Rows that say anything.
-fn kept(mut rows: Vec<Row>) -> Vec<Row> {
+fn kept(mut rows: Vec<GridRow>) -> Vec<GridRow> {
     rows.retain(|row| row.cells.iter().any(|cell| cell != "–"));
     rows
 }
@@ -139,7 +139,7 @@ fn residence(report: &Report, mode: Mode) -> Grid {
                 None => "–".to_owned(),
             }
         });
-        Row { head: engine.to_owned(), cells: cells.collect(), published: false }
+        GridRow { head: engine.to_owned(), cells: cells.collect(), published: false }
     });
     let title = format!(
         "TPC-B, {}: residence time in µs, median / 90th percentile / 99th / longest",
@@ -150,11 +150,11 @@ fn residence(report: &Report, mode: Mode) -> Grid {
 
 /// What single-threaded durable commits reach of the device's ceiling.
 fn shares(report: &Report) -> Option<Grid> {
-    let rows: Vec<Row> = report
+    let rows: Vec<GridRow> = report
         .of("tpcb")
         .filter_map(|result| {
             let share = format!("{:.0} %", result.ceiling_share? * 100.0);
-            Some(Row { head: result.engine.clone(), cells: vec![share], published: false })
+            Some(GridRow { head: result.engine.clone(), cells: vec![share], published: false })
         })
         .collect();
     (!rows.is_empty()).then(|| Grid {
@@ -193,7 +193,7 @@ fn wisconsin(report: &Report) -> Option<Grid> {
         times.reduce(f64::min)
     };
     let mut ratios = Vec::new();
-    let mut rows: Vec<Row> = queries
+    let mut rows: Vec<GridRow> = queries
         .iter()
         .map(|&query| {
             let mut cells = vec![number(published::wisconsin(query))];
@@ -203,14 +203,14 @@ fn wisconsin(report: &Report) -> Option<Grid> {
             let ratio = best(query, false).zip(best(query, true)).map(|(peer, ours)| peer / ours);
             ratios.extend(ratio);
             cells.push(ratio.map_or_else(|| "–".to_owned(), |ratio| format!("×{ratio:.2}")));
-            Row { head: query.to_string(), cells, published: false }
+            GridRow { head: query.to_string(), cells, published: false }
         })
         .collect();
     if !ratios.is_empty() {
         let mean = (ratios.iter().map(|r| r.ln()).sum::<f64>() / ratios.len() as f64).exp();
         let mut cells = vec![String::new(); columns.len() + 1];
         cells.push(format!("×{mean:.2}"));
-        rows.push(Row { head: "geometric mean".to_owned(), cells, published: false });
+        rows.push(GridRow { head: "geometric mean".to_owned(), cells, published: false });
     }
     let mut heads = vec!["published\n2010".to_owned()];
     heads.extend(columns.iter().map(|(engine, mode)| format!("{engine}\n{mode}")));
@@ -241,7 +241,7 @@ fn tptbm(report: &Report, mode: Mode) -> Grid {
             None => "–".to_owned(),
         }));
         let s = if threads == 1 { "" } else { "s" };
-        Row { head: format!("{step}; {threads} thread{s}"), cells, published: false }
+        GridRow { head: format!("{step}; {threads} thread{s}"), cells, published: false }
     });
     let rows = rows.collect();
     let mut columns = vec!["TimesTen\npublished".to_owned(), "Oracle\npublished".to_owned()];
@@ -271,7 +271,7 @@ fn tpch(report: &Report, mode: Mode) -> Grid {
                 ),
             );
         }
-        rows.push(Row { head: query.to_string(), cells, published: false });
+        rows.push(GridRow { head: query.to_string(), cells, published: false });
     }
     let mean = |ratios: &Vec<f64>| match ratios.len() {
         0 => "–".to_owned(),
@@ -282,7 +282,7 @@ fn tpch(report: &Report, mode: Mode) -> Grid {
     };
     let mut rows = kept(rows);
     let cells = ratios.iter().map(mean).collect();
-    rows.push(Row { head: "geometric mean".to_owned(), cells, published: false });
+    rows.push(GridRow { head: "geometric mean".to_owned(), cells, published: false });
     let columns = engines.iter().map(|engine| (*engine).to_owned()).collect();
     let title = format!(
         "TPC-H, {}, one thread: median milliseconds of each query, and as a multiple of Quickbeam's",

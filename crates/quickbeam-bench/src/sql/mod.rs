@@ -63,7 +63,7 @@ pub trait SqlRow {
 }
 
 /// What is done with each row of an answer.
-pub type Visit<'v> = dyn FnMut(&dyn SqlRow) + 'v;
+pub type VisitRow<'v> = dyn FnMut(&dyn SqlRow) + 'v;
 
 /// Rows to load: each is handed to the function given.
 pub type Rows<'r> =
@@ -83,7 +83,7 @@ pub trait SqlConnection {
         &mut self,
         statement: Prepared,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult;
     /// Begins a transaction.
     fn begin(&mut self, access: Access) -> OpResult;

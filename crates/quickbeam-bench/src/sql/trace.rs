@@ -1,6 +1,6 @@
 //! A connection that says on standard error what passes through it, for `--trace`.
 
-use super::{Access, Prepared, SqlConnection, Value, Visit};
+use super::{Access, Prepared, SqlConnection, Value, VisitRow};
 use crate::engine::{OpError, OpResult};
 
 /// Wraps the connection of one thread.
@@ -54,7 +54,7 @@ impl SqlConnection for Traced<'_> {
         &mut self,
         statement: Prepared,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult {
         self.say(&self.texts[statement.0], parameters);
         let outcome = self.inner.query(statement, parameters, visit);

@@ -118,13 +118,14 @@ pub fn measure(args: &TpcbArgs, report: &mut Report) -> Result<()> {
     let runs: usize = plan.iter().map(Vec::len).sum();
     let progress = Progress::new(runs as u64 * u64::from(args.repetitions()));
     for configurations in plan {
-        let mut samples: Vec<Samples> = configurations.iter().map(|_| Samples::default()).collect();
+        let mut samples: Vec<TpcbSamples> =
+            configurations.iter().map(|_| TpcbSamples::default()).collect();
         for repetition in 0..args.repetitions() {
             for (configuration, samples) in configurations.iter().zip(&mut samples) {
                 let label = configuration.label("tpcb", repetition);
                 progress.message(&label);
                 let outcome = trial(args, configuration, repetition);
-                progress.done(&label, outcome.as_ref().map(Outcome::summary));
+                progress.done(&label, outcome.as_ref().map(TpcbOutcome::summary));
                 match outcome {
                     Ok(outcome) => samples.add(outcome),
                     Err(error) => report.failures.push(configuration.failure("tpcb", &error)),
@@ -142,7 +143,7 @@ pub fn measure(args: &TpcbArgs, report: &mut Report) -> Result<()> {
 }
 
 /// What one run measured. It has been verified, or it would have been an error.
-struct Outcome {
+struct TpcbOutcome {
     settings: String,
     rate: f64,
     latencies: Latencies,
@@ -150,7 +151,7 @@ struct Outcome {
     ceiling_share: Option<f64>,
 }
 
-impl Outcome {
+impl TpcbOutcome {
     fn summary(&self) -> String {
         let p90 = self.latencies.percentile_us(90.0);
         format!("{:.0} transactions a second, 90 % within {p90:.0} µs", self.rate)
@@ -159,7 +160,7 @@ impl Outcome {
 
 /// The repetitions of one configuration.
 #[derive(Default)]
-struct Samples {
+struct TpcbSamples {
     rates: Vec<f64>,
     latencies: Latencies,
     retries: u64,
@@ -167,8 +168,8 @@ struct Samples {
     settings: String,
 }
 
-impl Samples {
-    fn add(&mut self, outcome: Outcome) {
+impl TpcbSamples {
+    fn add(&mut self, outcome: TpcbOutcome) {
         self.rates.push(outcome.rate);
         self.latencies.merge(&outcome.latencies);
         self.retries += outcome.retries;
@@ -193,7 +194,7 @@ impl Samples {
     }
 }
 
-fn trial(args: &TpcbArgs, configuration: &Configuration, repetition: u32) -> Result<Outcome> {
+fn trial(args: &TpcbArgs, configuration: &Configuration, repetition: u32) -> Result<TpcbOutcome> {
     let options = &args.options;
     let bank = args.bank();
     let scratch = Scratch::new(&options.places, configuration.mode, configuration.engine.name())?;
@@ -214,7 +215,7 @@ fn trial(args: &TpcbArgs, configuration: &Configuration, repetition: u32) -> Res
     let outcomes = together(configuration.threads, |thread, start| {
         worker::run(&*instance, &bank, args.limit(), seed(thread, 2), start)
     })?;
-    let mut total = Outcome {
+    let mut total = TpcbOutcome {
         settings: instance.settings(),
         rate: 0.0,
         latencies: Latencies::default(),

@@ -22,7 +22,7 @@ pub enum Limit {
 }
 
 /// What one thread measured.
-pub struct ThreadOutcome {
+pub struct TpcbThreadOutcome {
     /// Transactions that were committed.
     pub tally: Tally,
     /// From the common start to the end of the last transaction.
@@ -99,13 +99,13 @@ pub fn run(
     limit: Limit,
     seed: u64,
     start: &Start,
-) -> Result<ThreadOutcome> {
+) -> Result<TpcbThreadOutcome> {
     let teller = Teller::connect(instance);
     // Waited for even after an error: the other threads would wait for ever.
     let begin = start.wait();
     let mut teller = teller?;
     let mut random = Random::new(seed);
-    let mut outcome = ThreadOutcome {
+    let mut outcome = TpcbThreadOutcome {
         tally: Tally::default(),
         elapsed: Duration::ZERO,
         latencies: Latencies::default(),

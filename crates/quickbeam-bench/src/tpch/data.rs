@@ -24,7 +24,7 @@ pub struct Data {
     orders: u64,
 }
 
-struct Line {
+struct OrderLine {
     part: u64,
     supplier: u64,
     quantity: i64,
@@ -41,7 +41,7 @@ struct Order {
     key: u64,
     customer: u64,
     date: i32,
-    lines: Vec<Line>,
+    lines: Vec<OrderLine>,
 }
 
 /// An amount of cents as text.
@@ -226,7 +226,7 @@ impl Data {
             let part = 1 + random.below(self.parts);
             let quantity = 1 + random.below(50) as i64;
             let ship = date + 1 + random.below(121) as i32;
-            Line {
+            OrderLine {
                 part,
                 supplier: self.supplier_of(part, random.below(4)),
                 quantity,
@@ -247,7 +247,7 @@ impl Data {
             let order = self.order(number);
             let mut random = self.random(7, number);
             let total =
-                |line: &Line| line.price * (100 + line.tax) * (100 - line.discount) / 10_000;
+                |line: &OrderLine| line.price * (100 + line.tax) * (100 - line.discount) / 10_000;
             let shipped = order.lines.iter().filter(|line| line.ship <= PRESENT).count();
             let status = match shipped {
                 0 => "O",

@@ -17,7 +17,7 @@ use crate::report::{Measurement, Report};
 use crate::sql::plan::{Configuration, SqlOptions, measurable};
 use crate::sql::retry::settled;
 use crate::sql::{Prepared, SqlConnection, SqlInstance};
-use answers::Answer;
+use answers::TpchAnswer;
 use data::Data;
 use queries::{INDEXES, QUERIES, TABLES, spelled};
 
@@ -87,7 +87,7 @@ pub fn measure(args: &TpchArgs, report: &mut Report) -> Result<()> {
         let configurations = measurable(&engines, mode, 1, report);
         let queries: Vec<u8> = (1..=22).filter(|query| args.wants(*query)).collect();
         let progress = Progress::new((configurations.len() * queries.len()) as u64);
-        let bench = Bench { args, data: &data, progress: &progress };
+        let bench = TpchBench { args, data: &data, progress: &progress };
         bench.run(&configurations, &queries, report)?;
         progress.finish();
     }
@@ -95,20 +95,20 @@ pub fn measure(args: &TpchArgs, report: &mut Report) -> Result<()> {
 }
 
 /// What does not change from one durability class to the next.
-struct Bench<'a> {
+struct TpchBench<'a> {
     args: &'a TpchArgs,
     data: &'a Data,
     progress: &'a Progress,
 }
 
 /// An engine that is open.
-struct Subject<'i> {
+struct TpchSubject<'i> {
     configuration: Configuration,
     instance: &'i dyn SqlInstance,
     connection: Box<dyn SqlConnection + 'i>,
 }
 
-impl Bench<'_> {
+impl TpchBench<'_> {
     fn run(
         &self,
         configurations: &[Configuration],
@@ -130,7 +130,7 @@ impl Bench<'_> {
             if let Some(setting) = instance.dialect().one_thread {
                 connection.run(setting)?;
             }
-            subjects.push(Subject { configuration: *configuration, instance, connection });
+            subjects.push(TpchSubject { configuration: *configuration, instance, connection });
         }
         for query in queries {
             self.query(*query, &mut subjects, report)?;
@@ -167,11 +167,16 @@ impl Bench<'_> {
 
     /// One query: the engines take turns, as often as there are repetitions. An engine
     /// whose first answer differs from most others fails.
-    fn query(&self, query: u8, subjects: &mut [Subject<'_>], report: &mut Report) -> Result<()> {
+    fn query(
+        &self,
+        query: u8,
+        subjects: &mut [TpchSubject<'_>],
+        report: &mut Report,
+    ) -> Result<()> {
         let what = format!("query {query}");
         let scale = self.args.scale();
         let mut taken: Vec<Result<Vec<Duration>>> = Vec::new();
-        let mut answers: Vec<Option<Answer>> = Vec::new();
+        let mut answers: Vec<Option<TpchAnswer>> = Vec::new();
         let mut prepared = Vec::new();
         for subject in &mut *subjects {
             self.progress.message(&subject.configuration.label(&what, 0));
@@ -212,7 +217,12 @@ impl Bench<'_> {
         Ok(())
     }
 
-    fn result(&self, query: u8, subject: &Subject<'_>, times: &[Duration]) -> Result<Measurement> {
+    fn result(
+        &self,
+        query: u8,
+        subject: &TpchSubject<'_>,
+        times: &[Duration],
+    ) -> Result<Measurement> {
         let mut result = subject.configuration.timed("tpch", &query.to_string(), times)?;
         result.records = (self.args.scale() * 6_000_000.0) as u64;
         result.settings = subject.instance.settings();
@@ -224,7 +234,7 @@ impl Bench<'_> {
 }
 
 /// Marks the engines whose answer differs from that of most others; of two, both.
-fn compare_all(answers: &[Option<Answer>], taken: &mut [Result<Vec<Duration>>]) {
+fn compare_all(answers: &[Option<TpchAnswer>], taken: &mut [Result<Vec<Duration>>]) {
     for (number, answer) in answers.iter().enumerate() {
         let Some(answer) = answer else { continue };
         let others = answers.iter().enumerate().filter(|(other, _)| *other != number);
@@ -245,9 +255,9 @@ fn compare_all(answers: &[Option<Answer>], taken: &mut [Result<Vec<Duration>>]) 
     }
 }
 
-impl Subject<'_> {
+impl TpchSubject<'_> {
     /// Prepares a query and runs it once for its answer.
-    fn prepare(&mut self, query: u8, scale: f64) -> Result<(Prepared, Answer)> {
+    fn prepare(&mut self, query: u8, scale: f64) -> Result<(Prepared, TpchAnswer)> {
         let dialect = self.instance.dialect();
         let query = QUERIES.get(usize::from(query) - 1).context("there are 22 queries")?;
         let text = spelled(query, scale, dialect.date_functions);

@@ -20,8 +20,8 @@ use crate::sql::plan::{Configuration, SqlOptions, measurable, missing, together}
 use crate::sql::{SqlEngine, SqlInstance, SqlSetup};
 use crate::statistics::Latencies;
 use presets::{Experiment, Preset, experiments};
-use subscribers::Content;
-use worker::{Mix, Worker};
+use subscribers::SubscriberContent;
+use worker::{Mix, TptbmWorker};
 
 /// Options of `bench tptbm`, with the report's names and defaults.
 #[derive(Clone, Debug, Args)]
@@ -208,14 +208,15 @@ pub fn measure(args: &TptbmArgs, report: &mut Report) -> Result<()> {
     let runs: usize = plan.iter().map(|(_, configurations)| configurations.len()).sum();
     let progress = Progress::new(runs as u64 * u64::from(args.repetitions()));
     for (experiment, configurations) in plan {
-        let mut samples: Vec<Vec<Outcome>> = configurations.iter().map(|_| Vec::new()).collect();
+        let mut samples: Vec<Vec<TptbmOutcome>> =
+            configurations.iter().map(|_| Vec::new()).collect();
         for repetition in 0..args.repetitions() {
             for (configuration, samples) in configurations.iter().zip(&mut samples) {
                 let label = configuration.label(&experiment.name, repetition);
                 progress.message(&label);
-                let trial = Trial { args, experiment: &experiment, configuration, repetition };
+                let trial = TptbmTrial { args, experiment: &experiment, configuration, repetition };
                 let outcome = trial.run();
-                progress.done(&label, outcome.as_ref().map(Outcome::summary));
+                progress.done(&label, outcome.as_ref().map(TptbmOutcome::summary));
                 match outcome {
                     Ok(Some(outcome)) => samples.push(outcome),
                     Ok(None) => {
@@ -238,7 +239,7 @@ pub fn measure(args: &TptbmArgs, report: &mut Report) -> Result<()> {
 }
 
 /// What one run measured. It has been verified, or it would have been an error.
-struct Outcome {
+struct TptbmOutcome {
     settings: String,
     elapsed: Duration,
     transactions: u64,
@@ -247,12 +248,12 @@ struct Outcome {
     retries: u64,
 }
 
-impl Outcome {
+impl TptbmOutcome {
     fn rate(&self) -> f64 {
         self.transactions as f64 / self.elapsed.as_secs_f64()
     }
 
-    fn summary(outcome: &Option<Outcome>) -> String {
+    fn summary(outcome: &Option<TptbmOutcome>) -> String {
         match outcome {
             Some(outcome) => format!("{:.0} transactions a second", outcome.rate()),
             None => "not supported".to_owned(),
@@ -263,7 +264,7 @@ impl Outcome {
 fn add_result(
     experiment: &Experiment,
     configuration: &Configuration,
-    samples: Vec<Outcome>,
+    samples: Vec<TptbmOutcome>,
     report: &mut Report,
 ) -> Result<()> {
     let mut latencies = Latencies::default();
@@ -271,7 +272,7 @@ fn add_result(
     let Some(last) = samples.last() else { return Ok(()) };
     let mut result = configuration
         .blank("tptbm", &experiment.name, "tps")?
-        .with_runs(samples.iter().map(Outcome::rate).collect());
+        .with_runs(samples.iter().map(TptbmOutcome::rate).collect());
     if experiment.mix.is_some() {
         result = result.with_latencies(&latencies);
     }
@@ -284,16 +285,16 @@ fn add_result(
 }
 
 /// One run of one experiment on one engine.
-struct Trial<'a> {
+struct TptbmTrial<'a> {
     args: &'a TptbmArgs,
     experiment: &'a Experiment,
     configuration: &'a Configuration,
     repetition: u32,
 }
 
-impl Trial<'_> {
+impl TptbmTrial<'_> {
     /// Runs it; nothing when the engine cannot.
-    fn run(&self) -> Result<Option<Outcome>> {
+    fn run(&self) -> Result<Option<TptbmOutcome>> {
         let options = &self.args.options;
         let name = self.configuration.engine.name();
         let scratch = match &self.args.url {
@@ -314,7 +315,8 @@ impl Trial<'_> {
             instance.close()?;
             return Ok(None);
         }
-        let mut content = Content { key: self.experiment.key, ..Content::default() };
+        let mut content =
+            SubscriberContent { key: self.experiment.key, ..SubscriberContent::default() };
         let populated = self.populate(&*instance, &mut content)?;
         let mut outcome = match &self.experiment.mix {
             Some(mix) => self.transactions(&*instance, mix, &mut content)?,
@@ -358,9 +360,13 @@ impl Trial<'_> {
 
     /// Makes and fills the table. Where that is the experiment it is done row by row, else in the
     /// fastest way.
-    fn populate(&self, instance: &dyn SqlInstance, content: &mut Content) -> Result<Outcome> {
+    fn populate(
+        &self,
+        instance: &dyn SqlInstance,
+        content: &mut SubscriberContent,
+    ) -> Result<TptbmOutcome> {
         let mut connection = instance.connect()?;
-        let mut outcome = Outcome {
+        let mut outcome = TptbmOutcome {
             settings: String::new(),
             elapsed: Duration::ZERO,
             transactions: 0,
@@ -416,8 +422,8 @@ impl Trial<'_> {
         &self,
         instance: &dyn SqlInstance,
         mix: &Mix,
-        content: &mut Content,
-    ) -> Result<Outcome> {
+        content: &mut SubscriberContent,
+    ) -> Result<TptbmOutcome> {
         let threads = self.experiment.threads;
         self.say(&format!(
             "Begining execution with {threads} thread(s): {}% read, {}% update, {}% insert, {}% delete",
@@ -429,10 +435,10 @@ impl Trial<'_> {
         let seed = self.args.options.seed ^ crate::workload::random::mix(self.repetition.into());
         let outcomes = together(threads, |thread, start| {
             let key = self.experiment.key;
-            let worker = Worker { mix, key, thread, threads, seed, trace: self.args.trace };
+            let worker = TptbmWorker { mix, key, thread, threads, seed, trace: self.args.trace };
             worker.run(instance, start)
         })?;
-        let mut total = Outcome {
+        let mut total = TptbmOutcome {
             settings: String::new(),
             elapsed: Duration::ZERO,
             transactions: mix.transactions * threads as u64,

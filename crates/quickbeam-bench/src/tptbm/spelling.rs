@@ -60,7 +60,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::BenchCommand;
+    use crate::command::BenchCommand;
     use crate::tptbm::TptbmArgs;
 
     #[derive(Parser)]

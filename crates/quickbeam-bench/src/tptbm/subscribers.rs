@@ -101,7 +101,7 @@ pub enum Operation {
 }
 
 /// The statements of a connection.
-pub struct Statements {
+pub struct TptbmStatements {
     read: Prepared,
     update: Prepared,
     insert: Prepared,
@@ -109,10 +109,10 @@ pub struct Statements {
     texts: Texts,
 }
 
-impl Statements {
+impl TptbmStatements {
     /// Prepares them.
-    pub fn prepare(connection: &mut dyn SqlConnection) -> Result<Statements> {
-        Ok(Statements {
+    pub fn prepare(connection: &mut dyn SqlConnection) -> Result<TptbmStatements> {
+        Ok(TptbmStatements {
             read: connection.prepare(
                 "SELECT directory_nb, last_calling_party, descr FROM vpn_users WHERE vpn_id = $1 AND vpn_nb = $2",
             )?,
@@ -222,7 +222,7 @@ pub fn populate(
     key: u32,
     mut enough: impl FnMut() -> bool,
 ) -> Result<u64> {
-    let mut statements = Statements::prepare(connection)?;
+    let mut statements = TptbmStatements::prepare(connection)?;
     let mut rows = 0;
     let mut keys = keys(key);
     loop {
@@ -254,7 +254,7 @@ pub fn load(connection: &mut dyn SqlConnection, key: u32) -> Result<()> {
 
 /// What must be in the table.
 #[derive(Clone, Debug, Default)]
-pub struct Content {
+pub struct SubscriberContent {
     /// The table was filled with all keys below this, or with the first `first` rows of them.
     pub key: u32,
     /// See `key`.
@@ -267,7 +267,7 @@ pub struct Content {
     pub updated: HashSet<Key>,
 }
 
-impl Content {
+impl SubscriberContent {
     /// Notes an operation that was committed and found its row.
     pub fn note(&mut self, operation: Operation) {
         match operation {
@@ -282,7 +282,7 @@ impl Content {
     /// finds what this one found. Rows that were changed stay so: their content is not read
     /// before they are filled again.
     pub fn restore(&self, connection: &mut dyn SqlConnection) -> Result<()> {
-        let mut statements = Statements::prepare(connection)?;
+        let mut statements = TptbmStatements::prepare(connection)?;
         let added = self.inserted.difference(&self.deleted).copied().map(Operation::Delete);
         let removed = self.deleted.iter().filter(|key| self.loaded(**key));
         let operations: Vec<Operation> =

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow, ensure};
 
-use super::subscribers::{Key, Operation, Procedure, Statements};
+use super::subscribers::{Key, Operation, Procedure, TptbmStatements};
 use crate::engine::OpResult;
 use crate::sql::plan::Start;
 use crate::sql::trace::Traced;
@@ -52,7 +52,7 @@ impl Mix {
 }
 
 /// One thread's share of a run.
-pub struct Worker<'a> {
+pub struct TptbmWorker<'a> {
     /// The mix.
     pub mix: &'a Mix,
     /// The table is filled with keys below.
@@ -68,7 +68,7 @@ pub struct Worker<'a> {
 }
 
 /// What a thread measured.
-pub struct ThreadOutcome {
+pub struct TptbmThreadOutcome {
     /// What it changed: operations that were committed and found their row.
     pub changes: Vec<Operation>,
     /// From the common start to the end of its last transaction.
@@ -145,17 +145,17 @@ impl Draw<'_> {
 /// A connection with its statements.
 struct Client<'c> {
     connection: Box<dyn SqlConnection + 'c>,
-    statements: Statements,
+    statements: TptbmStatements,
     procedure: Option<Procedure>,
 }
 
-impl Worker<'_> {
+impl TptbmWorker<'_> {
     fn client<'c>(&self, instance: &'c dyn SqlInstance) -> Result<Client<'c>> {
         let mut connection = instance.connect()?;
         if self.trace {
             connection = Box::new(Traced::new(connection, self.thread));
         }
-        let statements = Statements::prepare(&mut *connection)?;
+        let statements = TptbmStatements::prepare(&mut *connection)?;
         let procedure = match self.mix.procedure {
             true => Some(Procedure::prepare(&mut *connection)?),
             false => None,
@@ -180,13 +180,13 @@ impl Worker<'_> {
     }
 
     /// Connects, waits until every thread has, and runs the transactions.
-    pub fn run(&self, instance: &dyn SqlInstance, start: &Start) -> Result<ThreadOutcome> {
+    pub fn run(&self, instance: &dyn SqlInstance, start: &Start) -> Result<TptbmThreadOutcome> {
         let client = self.client(instance);
         // Waited for even after an error: the other threads would wait for ever.
         let begin = start.wait();
         let mut client = client?;
         let mut draw = self.draw();
-        let mut outcome = ThreadOutcome {
+        let mut outcome = TptbmThreadOutcome {
             changes: Vec::new(),
             elapsed: Duration::ZERO,
             latencies: Latencies::default(),
@@ -261,7 +261,7 @@ fn call(
 }
 
 /// Rows are found unless something deletes; a row is inserted and deleted once.
-fn check(operation: Operation, rows: u64, worker: &Worker<'_>) -> Result<()> {
+fn check(operation: Operation, rows: u64, worker: &TptbmWorker<'_>) -> Result<()> {
     let expected = match operation {
         Operation::Insert(_) => rows == 1,
         // A thread that has removed all its rows goes on above, where there may be none.

@@ -9,7 +9,7 @@ use crate::workload::random::mix;
 
 /// An answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct WisconsinAnswer {
     /// Its rows.
     pub rows: u64,
     checksum: u64,
@@ -34,9 +34,9 @@ impl Shape {
 }
 
 /// The checksum of a row while it is read.
-struct Row(u64);
+struct HashedRow(u64);
 
-impl Row {
+impl HashedRow {
     fn number(&mut self, number: i64) {
         self.0 = mix(self.0 ^ number as u64);
     }
@@ -54,10 +54,10 @@ impl Row {
     }
 }
 
-impl Answer {
+impl WisconsinAnswer {
     /// Takes in a row that an engine has given.
     pub fn read(&mut self, shape: Shape, found: &dyn SqlRow) {
-        let mut row = Row(0);
+        let mut row = HashedRow(0);
         let mut at = 0;
         for _ in 0..shape.times {
             for _ in 0..shape.numbers {
@@ -73,16 +73,16 @@ impl Answer {
         self.take(row);
     }
 
-    fn take(&mut self, row: Row) {
+    fn take(&mut self, row: HashedRow) {
         self.rows += 1;
         self.checksum = self.checksum.wrapping_add(row.0);
     }
 
     /// Rows of whole tuples side by side.
-    pub fn of_tuples<'t>(rows: impl IntoIterator<Item = Vec<&'t Tuple>>) -> Answer {
-        let mut answer = Answer::default();
+    pub fn of_tuples<'t>(rows: impl IntoIterator<Item = Vec<&'t Tuple>>) -> WisconsinAnswer {
+        let mut answer = WisconsinAnswer::default();
         for tuples in rows {
-            let mut row = Row(0);
+            let mut row = HashedRow(0);
             for tuple in tuples {
                 tuple.numbers.iter().for_each(|&number| row.number(number.into()));
                 tuple.texts.iter().for_each(|text| row.text(text.as_bytes()));
@@ -93,7 +93,7 @@ impl Answer {
     }
 
     /// Distinct rows of some columns, each given by its position among the sixteen.
-    pub fn distinct(relation: &[Tuple], columns: &[usize]) -> Answer {
+    pub fn distinct(relation: &[Tuple], columns: &[usize]) -> WisconsinAnswer {
         let mut seen = BTreeMap::new();
         for tuple in relation {
             let numbers: Vec<i32> =
@@ -105,9 +105,9 @@ impl Answer {
                 .collect();
             seen.insert((numbers, texts), ());
         }
-        let mut answer = Answer::default();
+        let mut answer = WisconsinAnswer::default();
         for (numbers, texts) in seen.into_keys() {
-            let mut row = Row(0);
+            let mut row = HashedRow(0);
             numbers.into_iter().for_each(|number| row.number(number.into()));
             texts.into_iter().for_each(|text| row.text(text.as_bytes()));
             answer.take(row);
@@ -116,10 +116,10 @@ impl Answer {
     }
 
     /// One number for each row.
-    pub fn of_numbers(numbers: impl IntoIterator<Item = i64>) -> Answer {
-        let mut answer = Answer::default();
+    pub fn of_numbers(numbers: impl IntoIterator<Item = i64>) -> WisconsinAnswer {
+        let mut answer = WisconsinAnswer::default();
         for number in numbers {
-            let mut row = Row(0);
+            let mut row = HashedRow(0);
             row.number(number);
             answer.take(row);
         }
@@ -128,14 +128,14 @@ impl Answer {
 }
 
 /// unique3 of each of the hundred groups, put together.
-pub fn grouped(relation: &[Tuple], put: impl Fn(i64, i64) -> i64) -> Answer {
+pub fn grouped(relation: &[Tuple], put: impl Fn(i64, i64) -> i64) -> WisconsinAnswer {
     let mut groups: BTreeMap<i32, i64> = BTreeMap::new();
     for tuple in relation {
         let value = i64::from(tuple.numbers[column::UNIQUE3]);
         let group = groups.entry(tuple.numbers[column::ONE_PERCENT]);
         group.and_modify(|sum| *sum = put(*sum, value)).or_insert(value);
     }
-    Answer::of_numbers(groups.into_values())
+    WisconsinAnswer::of_numbers(groups.into_values())
 }
 
 #[cfg(test)]
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn order_does_not_count_and_every_column_does() {
         let tuples = relation(20);
-        let answer = |rows: &[&Tuple]| Answer::of_tuples(rows.iter().map(|&t| vec![t]));
+        let answer = |rows: &[&Tuple]| WisconsinAnswer::of_tuples(rows.iter().map(|&t| vec![t]));
         assert_eq!(answer(&[&tuples[0], &tuples[1]]), answer(&[&tuples[1], &tuples[0]]));
         for column in 0..NUMBERS {
             let mut other = tuples[0].clone();
@@ -165,10 +165,10 @@ mod tests {
     #[test]
     fn groups_are_put_together() {
         let tuples = relation(300);
-        assert_eq!(grouped(&tuples, i64::min), Answer::of_numbers(0..100));
+        assert_eq!(grouped(&tuples, i64::min), WisconsinAnswer::of_numbers(0..100));
         assert_eq!(
             grouped(&tuples, |a, b| a + b),
-            Answer::of_numbers((0..100).map(|g| 3 * g + 300))
+            WisconsinAnswer::of_numbers((0..100).map(|g| 3 * g + 300))
         );
     }
 }

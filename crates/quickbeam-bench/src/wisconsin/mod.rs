@@ -16,7 +16,7 @@ use crate::report::Report;
 use crate::sql::plan::{Configuration, SqlOptions, measurable};
 use crate::sql::retry::{again, settled};
 use crate::sql::{Clustering, Prepared, SqlConnection, SqlInstance};
-use answers::{Answer, Shape};
+use answers::{Shape, WisconsinAnswer};
 use queries::{Indexes, Query, Relations, Target};
 
 /// Before a run is timed the query was run untimed for so long, its checks included, or so often.
@@ -80,7 +80,8 @@ pub fn measure(args: &WisconsinArgs, report: &mut Report) -> Result<()> {
         .collect();
     let runs: usize = plan.iter().map(|configurations| configurations.len() * queries.len()).sum();
     let progress = Progress::new(runs as u64);
-    let bench = Bench { args, relations: &relations, queries: &queries, progress: &progress };
+    let bench =
+        WisconsinBench { args, relations: &relations, queries: &queries, progress: &progress };
     for configurations in plan {
         bench.run(&configurations, report)?;
     }
@@ -89,7 +90,7 @@ pub fn measure(args: &WisconsinArgs, report: &mut Report) -> Result<()> {
 }
 
 /// What does not change from one durability class to the next.
-struct Bench<'a> {
+struct WisconsinBench<'a> {
     args: &'a WisconsinArgs,
     relations: &'a Relations,
     queries: &'a [Query],
@@ -97,13 +98,13 @@ struct Bench<'a> {
 }
 
 /// An engine that is open.
-struct Subject<'i> {
+struct WisconsinSubject<'i> {
     configuration: Configuration,
     instance: &'i dyn SqlInstance,
     connection: Box<dyn SqlConnection + 'i>,
 }
 
-impl Bench<'_> {
+impl WisconsinBench<'_> {
     /// All queries on all engines in one durability class.
     fn run(&self, configurations: &[Configuration], report: &mut Report) -> Result<()> {
         for indexes in [Indexes::None, Indexes::Both] {
@@ -125,7 +126,11 @@ impl Bench<'_> {
             for (configuration, instance, _) in &open {
                 let instance = &**instance;
                 let connection = instance.connect()?;
-                subjects.push(Subject { configuration: *configuration, instance, connection });
+                subjects.push(WisconsinSubject {
+                    configuration: *configuration,
+                    instance,
+                    connection,
+                });
             }
             for query in queries {
                 self.query(query, &mut subjects, report)?;
@@ -196,13 +201,14 @@ impl Bench<'_> {
     fn query(
         &self,
         query: &Query,
-        subjects: &mut [Subject<'_>],
+        subjects: &mut [WisconsinSubject<'_>],
         report: &mut Report,
     ) -> Result<()> {
         let what = format!("query {}", query.number);
         let mut times: Vec<Result<Vec<Duration>>> =
             subjects.iter().map(|_| Ok(Vec::new())).collect();
-        let mut statements: Vec<Option<Statements>> = subjects.iter().map(|_| None).collect();
+        let mut statements: Vec<Option<WisconsinStatements>> =
+            subjects.iter().map(|_| None).collect();
         for _ in 0..self.args.repetitions() {
             for ((subject, times), statements) in
                 subjects.iter_mut().zip(&mut times).zip(&mut statements)
@@ -226,7 +232,7 @@ impl Bench<'_> {
     fn result(
         &self,
         query: &Query,
-        subject: &Subject<'_>,
+        subject: &WisconsinSubject<'_>,
         times: &[Duration],
     ) -> Result<crate::report::Measurement> {
         let step = query.number.to_string();
@@ -238,7 +244,7 @@ impl Bench<'_> {
 }
 
 /// The statements of a query, prepared.
-struct Statements {
+struct WisconsinStatements {
     query: Prepared,
     before: Option<Prepared>,
     after: Option<Prepared>,
@@ -248,8 +254,8 @@ struct Statements {
     empty: Option<Prepared>,
 }
 
-impl Subject<'_> {
-    fn prepare(&mut self, query: &Query) -> Result<Statements> {
+impl WisconsinSubject<'_> {
+    fn prepare(&mut self, query: &Query) -> Result<WisconsinStatements> {
         let (answer, empty) = match query.target {
             Target::Screen(_) => (None, None),
             Target::Relation(name, _) => {
@@ -265,7 +271,7 @@ impl Subject<'_> {
         let mut prepare = |text: Option<&String>| -> Result<Option<Prepared>> {
             text.map(|text| connection.prepare(text).with_context(|| text.clone())).transpose()
         };
-        Ok(Statements {
+        Ok(WisconsinStatements {
             before: prepare(query.before.as_ref())?,
             after: prepare(query.after.as_ref())?,
             answer: prepare(answer.as_ref())?,
@@ -278,7 +284,11 @@ impl Subject<'_> {
     /// returns the time of the last run: the engines before this one have emptied the processor's
     /// caches and taught it other jumps, which is not this one's time. One run is enough for a
     /// query of milliseconds; one of a microsecond would be timed as it comes in from memory.
-    fn measure(&mut self, query: &Query, kept: &mut Option<Statements>) -> Result<Duration> {
+    fn measure(
+        &mut self,
+        query: &Query,
+        kept: &mut Option<WisconsinStatements>,
+    ) -> Result<Duration> {
         let statements = match kept {
             Some(statements) => statements,
             None => kept.insert(self.prepare(query)?),
@@ -293,11 +303,11 @@ impl Subject<'_> {
         self.once(query, statements)
     }
 
-    fn once(&mut self, query: &Query, statements: &Statements) -> Result<Duration> {
+    fn once(&mut self, query: &Query, statements: &WisconsinStatements) -> Result<Duration> {
         if let Some(before) = statements.before {
             self.change(before)?;
         }
-        let mut answer = Answer::default();
+        let mut answer = WisconsinAnswer::default();
         let begin = Instant::now();
         let changed = match query.target {
             Target::Screen(shape) => {
@@ -338,8 +348,8 @@ impl Subject<'_> {
         Ok(changed)
     }
 
-    fn read(&mut self, statement: Prepared, shape: Shape) -> Result<Answer> {
-        let mut answer = Answer::default();
+    fn read(&mut self, statement: Prepared, shape: Shape) -> Result<WisconsinAnswer> {
+        let mut answer = WisconsinAnswer::default();
         settled(self.connection.query(statement, &[], &mut |row| answer.read(shape, row)))?;
         Ok(answer)
     }

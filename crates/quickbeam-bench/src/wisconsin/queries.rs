@@ -5,7 +5,7 @@
 //! tuple of queries 26 and 29 gets a unique2 of its own. Constants follow the number of tuples.
 //! Statements that restore the state are not timed.
 
-use super::answers::{Answer, Shape, grouped};
+use super::answers::{Shape, WisconsinAnswer, grouped};
 use super::relations::{NUMBERS, Tuple, column};
 use crate::sql::Value;
 
@@ -47,7 +47,7 @@ pub struct Query {
     /// What comes after each run.
     pub after: Option<String>,
     /// Its answer; of a change, what TENKTUP1 holds after it.
-    pub answer: Answer,
+    pub answer: WisconsinAnswer,
 }
 
 /// The result relations with their columns.
@@ -126,13 +126,13 @@ impl Relations {
         format!("INSERT INTO TENKTUP1 VALUES ({})", values.join(", "))
     }
 
-    fn alone<'t>(&'t self, keep: impl Fn(&Tuple) -> bool + 't) -> Answer {
-        Answer::of_tuples(self.large.iter().filter(move |t| keep(t)).map(|t| vec![t]))
+    fn alone<'t>(&'t self, keep: impl Fn(&Tuple) -> bool + 't) -> WisconsinAnswer {
+        WisconsinAnswer::of_tuples(self.large.iter().filter(move |t| keep(t)).map(|t| vec![t]))
     }
 
     /// Tuples of the large relation, `times` side by side, after one of the small relation if
     /// `small`: those that agree on `key` and of which the large one is kept.
-    fn joined(&self, key: usize, small: bool, keep: impl Fn(&Tuple) -> bool) -> Answer {
+    fn joined(&self, key: usize, small: bool, keep: impl Fn(&Tuple) -> bool) -> WisconsinAnswer {
         let mut by_key = vec![None; self.large.len()];
         for tuple in &self.small {
             by_key[tuple.numbers[key] as usize] = Some(tuple);
@@ -144,14 +144,14 @@ impl Relations {
                 true => by_key[tuple.numbers[key] as usize].map(|s| [vec![s], pair].concat()),
             }
         });
-        Answer::of_tuples(rows)
+        WisconsinAnswer::of_tuples(rows)
     }
 
     /// What TENKTUP1 holds after a change of one tuple.
-    fn changed(&self, change: impl FnOnce(&mut Vec<Tuple>)) -> Answer {
+    fn changed(&self, change: impl FnOnce(&mut Vec<Tuple>)) -> WisconsinAnswer {
         let mut tuples = self.large.clone();
         change(&mut tuples);
-        Answer::of_tuples(tuples.iter().map(|tuple| vec![tuple]))
+        WisconsinAnswer::of_tuples(tuples.iter().map(|tuple| vec![tuple]))
     }
 
     /// Every query, in the paper's order.
@@ -274,14 +274,14 @@ impl Relations {
         ] {
             let names: Vec<&str> = columns.iter().map(|&column| COLUMNS[column]).collect();
             let select = format!("SELECT DISTINCT {} FROM TENKTUP1", names.join(", "));
-            let answer = Answer::distinct(&self.large, columns);
+            let answer = WisconsinAnswer::distinct(&self.large, columns);
             list.push(Query::into(into, shape, number, name, Indexes::None, select, answer));
         }
     }
 
     fn aggregates(&self, list: &mut Vec<Query>) {
         let least = self.large.iter().map(|t| i64::from(t.numbers[column::UNIQUE2])).min();
-        let minimum = Answer::of_numbers(least);
+        let minimum = WisconsinAnswer::of_numbers(least);
         let minima = grouped(&self.large, i64::min);
         let sums = grouped(&self.large, |a, b| a + b);
         for (first, indexes) in [(20, Indexes::None), (23, Indexes::Both)] {
@@ -352,7 +352,7 @@ impl Query {
         indexes: Indexes,
         target: Target,
         text: String,
-        answer: Answer,
+        answer: WisconsinAnswer,
     ) -> Query {
         Query { number, name, indexes, target, text, before: None, after: None, answer }
     }
@@ -365,7 +365,7 @@ impl Query {
         name: &'static str,
         indexes: Indexes,
         select: String,
-        answer: Answer,
+        answer: WisconsinAnswer,
     ) -> Query {
         let text = format!("INSERT INTO {relation} {select}");
         Query::new(number, name, indexes, Target::Relation(relation, shape), text, answer)

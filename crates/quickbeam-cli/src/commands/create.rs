@@ -9,7 +9,7 @@ use crate::{Outcome, place};
 
 /// The settings that are fixed when an environment is created.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct CreateArguments {
     /// Directory of the new environment; created if it does not exist
     directory: PathBuf,
     /// Page size in bytes: a power of two from 4096 to 65536
@@ -17,7 +17,7 @@ pub struct Arguments {
     page_size: Option<usize>,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &CreateArguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
     let shown = directory.display();
     // Opening would succeed on an existing environment and silently keep its page size.

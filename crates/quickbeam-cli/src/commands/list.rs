@@ -9,7 +9,7 @@ use crate::place::{Opening, Place};
 
 /// The arguments of `quickbeam list`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct ListArguments {
     /// Directory of an environment or data store
     directory: PathBuf,
     /// Add the access method of each database (btree, hash or hash_prefix) after a tab
@@ -17,7 +17,7 @@ pub struct Arguments {
     long: bool,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &ListArguments) -> anyhow::Result<Outcome> {
     let mut place = Place::open(&arguments.directory, &Opening::default())?;
     let mut output = Output::new();
     for name in place.databases()? {

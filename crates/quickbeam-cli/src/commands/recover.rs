@@ -16,7 +16,7 @@ use crate::{Outcome, report};
 
 /// The arguments of `quickbeam recover`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct RecoverArguments {
     /// Directory of the damaged environment or data store; it is not changed
     directory: PathBuf,
     /// Copy all readable data into the directory of --into
@@ -30,7 +30,7 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &RecoverArguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
     let (true, Some(into)) = (arguments.salvage, &arguments.into) else {
         bail!(

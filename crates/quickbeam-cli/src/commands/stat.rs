@@ -10,7 +10,7 @@ use crate::{Outcome, report};
 
 /// The arguments of `quickbeam stat`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct StatArguments {
     /// Directory of an environment or data store
     directory: PathBuf,
     /// Write JSON
@@ -20,7 +20,7 @@ pub struct Arguments {
     opening: Opening,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &StatArguments) -> anyhow::Result<Outcome> {
     let place = Place::open(&arguments.directory, &arguments.opening)?;
     let statistics = serde_json::to_value(place.statistics())
         .context("the statistics cannot be put into JSON")?;

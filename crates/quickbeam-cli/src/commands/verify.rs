@@ -13,7 +13,7 @@ use crate::{Outcome, report};
 
 /// The arguments of `quickbeam verify`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct VerifyArguments {
     /// Directory of an environment or data store
     directory: PathBuf,
     /// Write JSON
@@ -23,7 +23,7 @@ pub struct Arguments {
     opening: Opening,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
     let mut place = Place::open(directory, &arguments.opening)?;
     let mut verified =

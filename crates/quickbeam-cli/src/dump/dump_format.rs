@@ -42,16 +42,16 @@ const TUNING: [&str; 12] = [
 
 /// The encoding of keys and values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Format {
+pub enum ItemFormat {
     Print,
     ByteValue,
 }
 
-impl Format {
+impl ItemFormat {
     fn name(self) -> &'static str {
         match self {
-            Format::Print => "print",
-            Format::ByteValue => "bytevalue",
+            ItemFormat::Print => "print",
+            ItemFormat::ByteValue => "bytevalue",
         }
     }
 }
@@ -59,7 +59,7 @@ impl Format {
 /// The properties of a section that `load` uses.
 #[derive(Debug, PartialEq)]
 pub struct Header {
-    pub format: Format,
+    pub format: ItemFormat,
     pub database: Option<String>,
     pub content: Content,
     /// Header lines whose feature the loaded database lacks.
@@ -78,14 +78,14 @@ pub enum Content {
 /// Writes the header of a section. The section of the tables has no database name.
 pub fn write_header(
     output: &mut impl Write,
-    format: Format,
+    format: ItemFormat,
     database: Option<&str>,
     content: Content,
 ) -> io::Result<()> {
     writeln!(output, "VERSION=3\nformat={}", format.name())?;
     if let Some(database) = database {
         output.write_all(b"database=")?;
-        write_bytes(output, Format::Print, database.as_bytes())?;
+        write_bytes(output, ItemFormat::Print, database.as_bytes())?;
         output.write_all(b"\n")?;
     }
     match content {
@@ -95,7 +95,7 @@ pub fn write_header(
 }
 
 /// Writes a key or a value as a line.
-pub fn write_item(output: &mut impl Write, format: Format, bytes: &[u8]) -> io::Result<()> {
+pub fn write_item(output: &mut impl Write, format: ItemFormat, bytes: &[u8]) -> io::Result<()> {
     output.write_all(b" ")?;
     write_bytes(output, format, bytes)?;
     output.write_all(b"\n")
@@ -105,15 +105,15 @@ pub fn write_end(output: &mut impl Write) -> io::Result<()> {
     output.write_all(b"DATA=END\n")
 }
 
-fn write_bytes(output: &mut impl Write, format: Format, bytes: &[u8]) -> io::Result<()> {
+fn write_bytes(output: &mut impl Write, format: ItemFormat, bytes: &[u8]) -> io::Result<()> {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     for &byte in bytes {
         let digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
         match (format, byte) {
-            (Format::ByteValue, _) => output.write_all(&digits)?,
-            (Format::Print, b'\\') => output.write_all(b"\\\\")?,
-            (Format::Print, b' '..=b'~') => output.write_all(&[byte])?,
-            (Format::Print, _) => output.write_all(&[b'\\', digits[0], digits[1]])?,
+            (ItemFormat::ByteValue, _) => output.write_all(&digits)?,
+            (ItemFormat::Print, b'\\') => output.write_all(b"\\\\")?,
+            (ItemFormat::Print, b' '..=b'~') => output.write_all(&[byte])?,
+            (ItemFormat::Print, _) => output.write_all(&[b'\\', digits[0], digits[1]])?,
         }
     }
     Ok(())
@@ -147,7 +147,7 @@ impl<R: BufRead> Reader<R> {
         }
         let content = Content::Records(AccessMethod::BTree);
         let mut header =
-            Header { format: Format::ByteValue, database: None, content, dropped: Vec::new() };
+            Header { format: ItemFormat::ByteValue, database: None, content, dropped: Vec::new() };
         loop {
             if !self.next_line()? {
                 bail!("line {}: the input ends before HEADER=END", self.line);
@@ -163,7 +163,7 @@ impl<R: BufRead> Reader<R> {
     /// Reads a key and its value. Returns false at the end of the section.
     pub fn pair(
         &mut self,
-        format: Format,
+        format: ItemFormat,
         key: &mut Vec<u8>,
         value: &mut Vec<u8>,
     ) -> anyhow::Result<bool> {
@@ -182,12 +182,12 @@ impl<R: BufRead> Reader<R> {
             bail!("{text:?} is not a header line (name=value)");
         };
         match (name, value) {
-            ("format", "bytevalue") => header.format = Format::ByteValue,
-            ("format", "print") => header.format = Format::Print,
+            ("format", "bytevalue") => header.format = ItemFormat::ByteValue,
+            ("format", "print") => header.format = ItemFormat::Print,
             ("format", _) => bail!("unknown format {value:?}; one of print, bytevalue"),
             ("database", _) => {
                 let mut name = Vec::new();
-                decode(Format::Print, value.as_bytes(), &mut name)?;
+                decode(ItemFormat::Print, value.as_bytes(), &mut name)?;
                 let name = String::from_utf8(name).context("the database's name is not UTF-8")?;
                 header.database = Some(name);
             }
@@ -214,7 +214,7 @@ impl<R: BufRead> Reader<R> {
     }
 
     /// Reads the next item. Returns false at the end of the section.
-    pub fn item(&mut self, format: Format, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
+    pub fn item(&mut self, format: ItemFormat, bytes: &mut Vec<u8>) -> anyhow::Result<bool> {
         if !self.next_line()? {
             bail!("line {}: the input ends before DATA=END: the dump is not complete", self.line);
         }
@@ -241,9 +241,9 @@ impl<R: BufRead> Reader<R> {
     }
 }
 
-fn decode(format: Format, text: &[u8], bytes: &mut Vec<u8>) -> anyhow::Result<()> {
+fn decode(format: ItemFormat, text: &[u8], bytes: &mut Vec<u8>) -> anyhow::Result<()> {
     match format {
-        Format::ByteValue => {
+        ItemFormat::ByteValue => {
             let (pairs, rest) = text.as_chunks::<2>();
             if !rest.is_empty() {
                 bail!("an odd number of hexadecimal digits");
@@ -252,7 +252,7 @@ fn decode(format: Format, text: &[u8], bytes: &mut Vec<u8>) -> anyhow::Result<()
                 bytes.push(byte_of(*pair)?);
             }
         }
-        Format::Print => {
+        ItemFormat::Print => {
             let mut rest = text;
             while let [first, after @ ..] = rest {
                 rest = match (first, after) {
@@ -288,7 +288,7 @@ fn byte_of(digits: [u8; 2]) -> anyhow::Result<u8> {
 mod tests {
     use super::*;
 
-    fn section(format: Format, pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
+    fn section(format: ItemFormat, pairs: &[(&[u8], &[u8])]) -> Vec<u8> {
         let mut text = Vec::new();
         let content = Content::Records(AccessMethod::BTree);
         write_header(&mut text, format, Some("a\\b\n"), content).unwrap();
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn every_byte_survives_both_formats() {
         let every: Vec<u8> = (0..=255).collect();
-        for format in [Format::Print, Format::ByteValue] {
+        for format in [ItemFormat::Print, ItemFormat::ByteValue] {
             let text = section(format, &[(&every, b""), (b"", &every)]).repeat(2);
             let sections = read(&text).unwrap();
             assert_eq!(sections.len(), 2);
@@ -334,8 +334,8 @@ mod tests {
     #[test]
     fn the_section_of_tables_has_items_and_no_name() {
         let mut text = Vec::new();
-        write_header(&mut text, Format::Print, None, Content::Tables).unwrap();
-        write_item(&mut text, Format::Print, b"SELECT '\n'").unwrap();
+        write_header(&mut text, ItemFormat::Print, None, Content::Tables).unwrap();
+        write_item(&mut text, ItemFormat::Print, b"SELECT '\n'").unwrap();
         write_end(&mut text).unwrap();
         let mut reader = Reader::new(&text[..]);
         let header = reader.header().unwrap().unwrap();

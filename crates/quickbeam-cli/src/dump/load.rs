@@ -17,7 +17,7 @@ use quickbeam::{
     TransactionOptions,
 };
 
-use super::dump_format::{Content, Format, Reader};
+use super::dump_format::{Content, ItemFormat, Reader};
 use crate::place::TABLES;
 use crate::{Outcome, place};
 
@@ -30,11 +30,11 @@ const BATCH_RECORDS: u64 = 50_000;
 const STAGED: &str = "quickbeam.load.";
 
 /// The dump's reader. It is `Send` because a COPY may read it on another thread.
-pub type Input = Reader<Box<dyn BufRead + Send>>;
+pub type DumpInput = Reader<Box<dyn BufRead + Send>>;
 
 /// The arguments of `quickbeam load`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct LoadArguments {
     /// Directory of the environment (`quickbeam create` creates one)
     directory: PathBuf,
     /// Database to load into; by default the one that each section names
@@ -49,7 +49,7 @@ pub struct Arguments {
     opening: place::Opening,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &LoadArguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
     let (input, source): (Box<dyn BufRead + Send>, String) = match &arguments.file {
         None => (Box::new(BufReader::with_capacity(1 << 16, io::stdin())), "standard input".into()),
@@ -89,8 +89,8 @@ fn clean(environment: &Environment, before: &[String]) -> anyhow::Result<()> {
 /// Loads every section of the input. Returns a message for each database and table.
 fn load(
     environment: &Environment,
-    arguments: &Arguments,
-    mut input: Input,
+    arguments: &LoadArguments,
+    mut input: DumpInput,
 ) -> anyhow::Result<Vec<String>> {
     let given = arguments.database.as_deref();
     // Staging databases of a crashed load.
@@ -177,8 +177,8 @@ impl<'e> Load<'e> {
         &mut self,
         name: &str,
         method: AccessMethod,
-        format: Format,
-        input: &mut Input,
+        format: ItemFormat,
+        input: &mut DumpInput,
     ) -> anyhow::Result<()> {
         let is_there = self.environment.databases()?.iter().any(|known| known == name);
         let count = if is_there || self.last.is_some() {
@@ -235,7 +235,7 @@ impl<'e> Load<'e> {
     }
 
     #[cfg(feature = "sql")]
-    fn tables(&mut self, input: Input, format: Format) -> anyhow::Result<Input> {
+    fn tables(&mut self, input: DumpInput, format: ItemFormat) -> anyhow::Result<DumpInput> {
         let environment = self.environment;
         let transaction = self.transaction()?;
         let (loaded, input) = crate::tables::load(environment, transaction, input, format)?;
@@ -245,7 +245,7 @@ impl<'e> Load<'e> {
     }
 
     #[cfg(not(feature = "sql"))]
-    fn tables(&mut self, _: Input, _: Format) -> anyhow::Result<Input> {
+    fn tables(&mut self, _: DumpInput, _: ItemFormat) -> anyhow::Result<DumpInput> {
         bail!("these are tables, and this program was built without SQL")
     }
 
@@ -263,8 +263,8 @@ impl<'e> Load<'e> {
 fn fill(
     transaction: &Transaction,
     database: &Database,
-    format: Format,
-    input: &mut Input,
+    format: ItemFormat,
+    input: &mut DumpInput,
 ) -> anyhow::Result<(u64, bool)> {
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let (mut records, mut bytes) = (0, 0);

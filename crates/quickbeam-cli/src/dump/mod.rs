@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use self::dump_format::{Content, Format};
+use self::dump_format::{Content, ItemFormat};
 use crate::Outcome;
 use crate::output::Output;
 use crate::place::{Opening, Place, TABLES};
 
 /// The arguments of `quickbeam dump`.
 #[derive(clap::Args)]
-pub struct Arguments {
+pub struct DumpArguments {
     /// Directory of an environment or data store
     directory: PathBuf,
     /// Database to dump; by default all databases and the tables
@@ -35,9 +35,9 @@ pub struct Arguments {
     opening: Opening,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &DumpArguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
-    let format = if arguments.print { Format::Print } else { Format::ByteValue };
+    let format = if arguments.print { ItemFormat::Print } else { ItemFormat::ByteValue };
     let mut place = Place::open(directory, &arguments.opening)?;
     let all = place.databases()?;
     let mut output = Output::new();
@@ -82,7 +82,7 @@ fn dump(
     place: &mut Place,
     name: &str,
     shown: Option<&str>,
-    format: Format,
+    format: ItemFormat,
     output: &mut Output,
 ) -> anyhow::Result<()> {
     let mut section = || -> anyhow::Result<()> {
@@ -99,7 +99,7 @@ fn dump(
 }
 
 #[cfg(feature = "sql")]
-fn dump_tables(place: &Place, format: Format, output: &mut Output) -> anyhow::Result<()> {
+fn dump_tables(place: &Place, format: ItemFormat, output: &mut Output) -> anyhow::Result<()> {
     let Place::Environment(environment) = place else {
         // A data store has no tables, even if its databases have such names.
         bail!("a data store with databases whose names begin with {TABLES:?} is dumped one by one");
@@ -108,7 +108,7 @@ fn dump_tables(place: &Place, format: Format, output: &mut Output) -> anyhow::Re
 }
 
 #[cfg(not(feature = "sql"))]
-fn dump_tables(_: &Place, _: Format, _: &mut Output) -> anyhow::Result<()> {
+fn dump_tables(_: &Place, _: ItemFormat, _: &mut Output) -> anyhow::Result<()> {
     bail!("there are tables, and this program was built without SQL; give the name of a database")
 }
 

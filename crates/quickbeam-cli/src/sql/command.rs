@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, anyhow, bail};
 
 use super::input::{script, words};
-use super::shell::{Flow, Place, Shell};
+use super::shell::{Flow, Shell, StatementPlace};
 use super::{describe, say, syntax};
 use crate::output::Output;
 
@@ -58,7 +58,11 @@ pub enum Buffer {
 
 /// Executes a line that is no SQL but what users of other shells type: `help`, `quit`, `.tables`.
 /// Returns `None` for other lines. Words without a point are accepted in interactive mode only.
-pub fn habit(shell: &mut Shell, line: &[u8], place: &Place) -> Option<anyhow::Result<Flow>> {
+pub fn habit(
+    shell: &mut Shell,
+    line: &[u8],
+    place: &StatementPlace,
+) -> Option<anyhow::Result<Flow>> {
     let line = std::str::from_utf8(line).ok()?.trim().trim_end_matches(';').trim_end();
     match meaning(line)? {
         Meaning::Command(command) if shell.is_interactive => {
@@ -109,7 +113,7 @@ pub fn run(
     shell: &mut Shell,
     line: &str,
     query: &str,
-    place: &Place,
+    place: &StatementPlace,
 ) -> anyhow::Result<(Flow, Buffer)> {
     // A semicolon after a command is a habit of SQL users.
     let line = line.trim_end_matches(';').trim_end();
@@ -257,7 +261,7 @@ fn go(
     name: &str,
     file: &str,
     query: &str,
-    place: &Place,
+    place: &StatementPlace,
 ) -> anyhow::Result<Flow> {
     let before = shell.settings.clone();
     shell.settings.is_expanded |= name == "\\gx";

@@ -44,7 +44,7 @@ impl CopyAccess for Files {
                 let mut input = self.input.lock().unwrap_or_else(PoisonError::into_inner);
                 (input.in_rows, input.has_read) = (true, true);
                 drop(input);
-                Ok(Box::new(Rows { input: self.input.clone(), line: Vec::new(), at: 0 }))
+                Ok(Box::new(CopiedRows { input: self.input.clone(), line: Vec::new(), at: 0 }))
             }
         }
     }
@@ -58,13 +58,13 @@ impl CopyAccess for Files {
 }
 
 /// Reads lines up to the end of the rows.
-struct Rows {
+struct CopiedRows {
     input: SharedInput,
     line: Vec<u8>,
     at: usize,
 }
 
-impl Read for Rows {
+impl Read for CopiedRows {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if self.at >= self.line.len() {
             self.at = 0;

@@ -37,7 +37,7 @@ with a semicolon. `\\?` lists the commands that are not SQL.";
 /// The arguments of `quickbeam sql`.
 #[derive(clap::Args)]
 #[command(after_help = INPUT)]
-pub struct Arguments {
+pub struct SqlArguments {
     /// Directory of the environment
     #[arg(required_unless_present = "memory", conflicts_with = "memory")]
     directory: Option<PathBuf>,
@@ -81,7 +81,7 @@ pub struct Arguments {
     opening: place::Opening,
 }
 
-pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
+pub fn run(arguments: &SqlArguments) -> anyhow::Result<Outcome> {
     let (database, name) = open(arguments)?;
     let environment = database.environment().clone();
     let is_script = !arguments.commands.is_empty() || !arguments.files.is_empty();
@@ -110,7 +110,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     Ok(if failed && !is_interactive { Outcome::ProblemFound } else { Outcome::Done })
 }
 
-fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
+fn open(arguments: &SqlArguments) -> anyhow::Result<(SqlDatabase, String)> {
     let mut options = arguments.opening.options()?;
     options.page_size = arguments.page_size.unwrap_or(options.page_size);
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
@@ -143,7 +143,7 @@ fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn scripts(shell: &mut Shell, arguments: &Arguments) -> anyhow::Result<()> {
+fn scripts(shell: &mut Shell, arguments: &SqlArguments) -> anyhow::Result<()> {
     for text in &arguments.commands {
         if input::script::text(shell, text)? != Flow::On {
             return Ok(());

@@ -13,7 +13,7 @@ use crate::output::Output;
 
 /// How results are written.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct OutputSettings {
     pub format: Format,
     /// The text of NULL in tables.
     pub null: String,
@@ -29,9 +29,9 @@ pub struct Settings {
     pub file: Option<PathBuf>,
 }
 
-impl Settings {
-    pub fn new(format: Format) -> Settings {
-        Settings {
+impl OutputSettings {
+    pub fn new(format: Format) -> OutputSettings {
+        OutputSettings {
             format,
             null: String::new(),
             is_expanded: false,

@@ -16,7 +16,7 @@ use quickbeam_sql::{Connection, SqlDatabase, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
 use super::say;
-use super::settings::Settings;
+use super::settings::OutputSettings;
 use super::show::{self, Failure, Format};
 use super::variables::Variables;
 use crate::output::{Output, chain};
@@ -44,13 +44,13 @@ enum Answer {
 
 /// The location of a statement, shown before its errors.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct StatementPlace {
     /// File name; `None` for statements of the command line and the line editor.
     pub name: Option<String>,
     pub line: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for StatementPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
             Some(name) => write!(f, "{name}:{}: ", self.line),
@@ -64,7 +64,7 @@ pub struct Shell {
     connection: Connection,
     /// The directory of the environment.
     name: String,
-    pub settings: Settings,
+    pub settings: OutputSettings,
     /// The variables of `\set`.
     pub variables: Variables,
     pub is_timing: bool,
@@ -120,7 +120,7 @@ impl Shell {
         Ok(Shell {
             connection,
             name: name.to_owned(),
-            settings: Settings::new(format),
+            settings: OutputSettings::new(format),
             is_timing: false,
             is_quiet: false,
             keeps_going: false,
@@ -192,7 +192,7 @@ impl Shell {
 
     /// Executes a statement and writes its result, command tag and time. Replaces variables in it.
     /// With `--lenient`, a statement of a foreign dump is translated or skipped.
-    pub fn statement(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
+    pub fn statement(&mut self, text: &str, place: &StatementPlace) -> anyhow::Result<Flow> {
         let text = &*self.variables.replace_in(text).into_owned();
         if !self.is_lenient {
             return self.run(text, place);
@@ -215,7 +215,7 @@ impl Shell {
     }
 
     /// Reports and counts a statement or command that `--lenient` skips.
-    pub fn skip(&mut self, text: &str, reason: Option<&str>, place: &Place) {
+    pub fn skip(&mut self, text: &str, reason: Option<&str>, place: &StatementPlace) {
         self.skipped += 1;
         let is_shown = |line: &&str| !line.is_empty() && !line.starts_with("--");
         let line = text.lines().find(is_shown).unwrap_or_default();
@@ -231,7 +231,7 @@ impl Shell {
         }
     }
 
-    fn run(&mut self, text: &str, place: &Place) -> anyhow::Result<Flow> {
+    fn run(&mut self, text: &str, place: &StatementPlace) -> anyhow::Result<Flow> {
         match self.perform(text, Answer::Written)? {
             (Ok(done), took, _) => self.report_done(text, &done, took).map(|()| Flow::On),
             (Err(error), _, has_read) => self.give_up(text, &error, place, has_read),
@@ -285,7 +285,7 @@ impl Shell {
         text: &str,
         seconds: f64,
         count: u64,
-        place: &Place,
+        place: &StatementPlace,
     ) -> anyhow::Result<Flow> {
         self.is_interrupted.store(false, Ordering::SeqCst);
         for number in 0..count {
@@ -333,7 +333,12 @@ impl Shell {
     }
 
     /// Reports a statement that is not UTF-8. No part of the statement was executed.
-    pub fn refuse(&mut self, text: &[u8], error: Utf8Error, place: &Place) -> anyhow::Result<Flow> {
+    pub fn refuse(
+        &mut self,
+        text: &[u8],
+        error: Utf8Error,
+        place: &StatementPlace,
+    ) -> anyhow::Result<Flow> {
         let at = error.valid_up_to();
         let wrong = &text[at..text.len().min(at + error.error_len().unwrap_or(text.len()))];
         let wrong: String = wrong.iter().map(|byte| format!(" 0x{byte:02x}")).collect();
@@ -351,7 +356,7 @@ impl Shell {
         &mut self,
         text: &str,
         error: &SqlError,
-        place: &Place,
+        place: &StatementPlace,
         has_read: bool,
     ) -> anyhow::Result<Flow> {
         let flow = self.report(text, error, place);
@@ -363,7 +368,7 @@ impl Shell {
     }
 
     /// Writes an SQL error to standard error and returns how to continue.
-    fn report(&mut self, text: &str, error: &SqlError, place: &Place) -> Flow {
+    fn report(&mut self, text: &str, error: &SqlError, place: &StatementPlace) -> Flow {
         let program = if self.is_interactive { "" } else { "quickbeam: " };
         say(&format!("{program}{place}ERROR {}: {}", error.code(), error.message()));
         if let Some(marked) = error.position().and_then(|position| marked(text, position)) {
@@ -380,7 +385,7 @@ impl Shell {
     }
 
     /// Writes an error of a shell command to standard error and returns how to continue.
-    pub fn report_other(&mut self, error: &anyhow::Error, place: &Place) -> Flow {
+    pub fn report_other(&mut self, error: &anyhow::Error, place: &StatementPlace) -> Flow {
         let program = if self.is_interactive { "" } else { "quickbeam: " };
         say(&format!("{program}{place}{}", chain(error)));
         self.failed()

@@ -12,7 +12,7 @@ use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::OutputColumn;
 use quickbeam_sql::{DataType, Rows, SqlError, ValueRef};
 
-use super::settings::Settings;
+use super::settings::OutputSettings;
 
 /// Maximum rows of one table.
 const TABLE_ROWS: usize = 10_000;
@@ -71,7 +71,7 @@ impl From<io::Error> for Failure {
 pub fn rows(
     output: &mut impl Write,
     mut rows: Rows<'_>,
-    settings: &Settings,
+    settings: &OutputSettings,
 ) -> Result<u64, Failure> {
     match settings.format {
         Format::Table if settings.is_expanded => expanded(output, &mut rows, settings),
@@ -85,7 +85,7 @@ pub fn rows(
 fn expanded(
     output: &mut impl Write,
     rows: &mut Rows<'_>,
-    settings: &Settings,
+    settings: &OutputSettings,
 ) -> Result<u64, Failure> {
     let names: Vec<String> = rows.columns().iter().map(|column| printable(&column.name)).collect();
     let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
@@ -113,7 +113,7 @@ fn expanded(
     Ok(count)
 }
 
-fn footer(output: &mut impl Write, count: u64, settings: &Settings) -> io::Result<()> {
+fn footer(output: &mut impl Write, count: u64, settings: &OutputSettings) -> io::Result<()> {
     if settings.has_footer && !settings.is_tuples_only {
         writeln!(output, "({count} row{})", if count == 1 { "" } else { "s" })?;
     }
@@ -123,7 +123,7 @@ fn footer(output: &mut impl Write, count: u64, settings: &Settings) -> io::Resul
 fn tables(
     output: &mut impl Write,
     rows: &mut Rows<'_>,
-    settings: &Settings,
+    settings: &OutputSettings,
 ) -> Result<u64, Failure> {
     let columns = rows.columns().to_vec();
     let mut count = 0_u64;
@@ -153,7 +153,7 @@ fn table(
     output: &mut impl Write,
     columns: &[OutputColumn],
     lines: Vec<Vec<String>>,
-    settings: &Settings,
+    settings: &OutputSettings,
 ) -> io::Result<()> {
     let heads: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     let right: Vec<bool> = columns.iter().map(|column| is_number(column.data_type)).collect();
@@ -350,7 +350,7 @@ mod tests {
         let connection = database.connect();
         let mut output = Vec::new();
         let answer = connection.query(query, &[]).unwrap();
-        assert!(rows(&mut output, answer, &Settings::new(format)).is_ok());
+        assert!(rows(&mut output, answer, &OutputSettings::new(format)).is_ok());
         String::from_utf8(output).unwrap()
     }
 

@@ -15,7 +15,7 @@ use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
 
 use super::END_OF_ROWS;
 use crate::dump::dump_format;
-use crate::dump::dump_format::{Content, Format};
+use crate::dump::dump_format::{Content, ItemFormat};
 use crate::output::Output;
 
 /// A destination of statements and rows.
@@ -122,13 +122,13 @@ fn make_record(row: &Row<'_>, record: &mut Vec<u8>, text: &mut String) -> anyhow
 /// A section of a dump, in which each statement and each row is an item.
 pub struct Section<'o> {
     output: &'o mut Output,
-    format: Format,
+    format: ItemFormat,
     record: Vec<u8>,
     text: String,
 }
 
 impl<'o> Section<'o> {
-    pub fn new(output: &'o mut Output, format: Format) -> Section<'o> {
+    pub fn new(output: &'o mut Output, format: ItemFormat) -> Section<'o> {
         Section { output, format, record: Vec::new(), text: String::new() }
     }
 

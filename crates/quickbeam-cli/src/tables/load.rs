@@ -8,8 +8,8 @@ use quickbeam::{Environment, Transaction};
 use quickbeam_sql::{CopyAccess, CopyPlace, SqlDatabase, SqlError};
 
 use super::END_OF_ROWS;
-use crate::dump::dump_format::Format;
-use crate::dump::load::Input;
+use crate::dump::dump_format::ItemFormat;
+use crate::dump::load::DumpInput;
 
 /// A loaded table and its number of rows.
 pub struct Loaded {
@@ -22,13 +22,13 @@ pub struct Loaded {
 pub fn load(
     environment: &Environment,
     transaction: &Transaction,
-    input: Input,
-    format: Format,
-) -> anyhow::Result<(Vec<Loaded>, Input)> {
+    input: DumpInput,
+    format: ItemFormat,
+) -> anyhow::Result<(Vec<Loaded>, DumpInput)> {
     let database = SqlDatabase::over(environment).context("cannot open the tables")?;
     let connection = database.connect();
     let input = Arc::new(Mutex::new(input));
-    connection.set_copy_access(Rows { input: input.clone(), format });
+    connection.set_copy_access(DumpedRows { input: input.clone(), format });
     let mut loaded = Vec::new();
     let mut item = Vec::new();
     loop {
@@ -84,12 +84,12 @@ fn copied(text: &str) -> Option<String> {
 }
 
 /// The rows that follow a COPY: the items up to the terminator.
-struct Rows {
-    input: Arc<Mutex<Input>>,
-    format: Format,
+struct DumpedRows {
+    input: Arc<Mutex<DumpInput>>,
+    format: ItemFormat,
 }
 
-impl CopyAccess for Rows {
+impl CopyAccess for DumpedRows {
     fn reader(&mut self, place: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
         match place {
             CopyPlace::Standard => {
@@ -111,8 +111,8 @@ fn no_file() -> io::Error {
 }
 
 struct Records {
-    input: Arc<Mutex<Input>>,
-    format: Format,
+    input: Arc<Mutex<DumpInput>>,
+    format: ItemFormat,
     record: Vec<u8>,
     at: usize,
     is_end: bool,

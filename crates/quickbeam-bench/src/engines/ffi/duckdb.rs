@@ -14,9 +14,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result, anyhow, bail};
 use libloading::os::unix::{Library as UnixLibrary, RTLD_GLOBAL, RTLD_LAZY};
 
-use super::functions;
+use super::{Handle, functions};
 use crate::engine::{OpError, OpResult};
-use crate::sql::{SqlRow, Value, Visit};
+use crate::sql::{SqlRow, Value, VisitRow};
 
 const VARIABLE: &str = "QUICKBEAM_BENCH_DUCKDB";
 
@@ -25,12 +25,10 @@ const TYPE_INTEGER: c_int = 4;
 const TYPE_BIGINT: c_int = 5;
 const TYPE_VARCHAR: c_int = 17;
 
-type Handle = *mut c_void;
-
 /// `duckdb_result`: what is in it is read with functions.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Answer {
+struct DuckDbResult {
     deprecated: [u64; 3],
     pointers: [*mut c_void; 3],
 }
@@ -52,14 +50,14 @@ functions! {
         duckdb_connect: fn(Handle, *mut Handle) -> c_int;
         duckdb_disconnect: fn(*mut Handle);
         duckdb_free: fn(*mut c_void);
-        duckdb_query: fn(Handle, *const c_char, *mut Answer) -> c_int;
-        duckdb_destroy_result: fn(*mut Answer);
-        duckdb_rows_changed: fn(*mut Answer) -> u64;
-        duckdb_result_error: fn(*mut Answer) -> *const c_char;
-        duckdb_result_error_type: fn(*mut Answer) -> c_int;
-        duckdb_column_count: fn(*mut Answer) -> u64;
-        duckdb_column_type: fn(*mut Answer, u64) -> c_int;
-        duckdb_fetch_chunk: fn(Answer) -> Handle;
+        duckdb_query: fn(Handle, *const c_char, *mut DuckDbResult) -> c_int;
+        duckdb_destroy_result: fn(*mut DuckDbResult);
+        duckdb_rows_changed: fn(*mut DuckDbResult) -> u64;
+        duckdb_result_error: fn(*mut DuckDbResult) -> *const c_char;
+        duckdb_result_error_type: fn(*mut DuckDbResult) -> c_int;
+        duckdb_column_count: fn(*mut DuckDbResult) -> u64;
+        duckdb_column_type: fn(*mut DuckDbResult, u64) -> c_int;
+        duckdb_fetch_chunk: fn(DuckDbResult) -> Handle;
         duckdb_data_chunk_get_size: fn(Handle) -> u64;
         duckdb_data_chunk_get_vector: fn(Handle, u64) -> Handle;
         duckdb_destroy_data_chunk: fn(*mut Handle);
@@ -71,7 +69,7 @@ functions! {
         duckdb_bind_int32: fn(Handle, u64, i32) -> c_int;
         duckdb_bind_int64: fn(Handle, u64, i64) -> c_int;
         duckdb_bind_varchar_length: fn(Handle, u64, *const c_char, u64) -> c_int;
-        duckdb_execute_prepared: fn(Handle, *mut Answer) -> c_int;
+        duckdb_execute_prepared: fn(Handle, *mut DuckDbResult) -> c_int;
         duckdb_appender_create: fn(Handle, *const c_char, *const c_char, *mut Handle) -> c_int;
         duckdb_appender_error: fn(Handle) -> *const c_char;
         duckdb_appender_end_row: fn(Handle) -> c_int;
@@ -84,19 +82,19 @@ functions! {
 }
 
 /// The loaded library.
-pub struct Library {
+pub struct DuckDbLibrary {
     functions: Functions,
     version: String,
 }
 
-impl Library {
+impl DuckDbLibrary {
     /// Loads DuckDB.
-    pub fn load() -> Result<Arc<Library>> {
+    pub fn load() -> Result<Arc<DuckDbLibrary>> {
         let functions = Functions::load(find()?)?;
         // SAFETY: returns a static C string.
         let version = unsafe { CStr::from_ptr((functions.duckdb_library_version)()) };
         let version = version.to_string_lossy().trim_start_matches('v').to_owned();
-        Ok(Arc::new(Library { functions, version }))
+        Ok(Arc::new(DuckDbLibrary { functions, version }))
     }
 
     /// The release, as in `2.0.0`.
@@ -158,19 +156,19 @@ fn open(path: &Path) -> Result<libloading::Library> {
 }
 
 /// An open database.
-pub struct Database {
-    library: Arc<Library>,
+pub struct DuckDbDatabase {
+    library: Arc<DuckDbLibrary>,
     raw: Handle,
 }
 
 // SAFETY: the manual allows connecting from any thread; nothing else is done with the handle.
-unsafe impl Send for Database {}
+unsafe impl Send for DuckDbDatabase {}
 // SAFETY: as above.
-unsafe impl Sync for Database {}
+unsafe impl Sync for DuckDbDatabase {}
 
-impl Database {
+impl DuckDbDatabase {
     /// Opens or creates the database in a file, or a new one in memory.
-    pub fn open(library: &Arc<Library>, path: Option<&str>) -> Result<Database> {
+    pub fn open(library: &Arc<DuckDbLibrary>, path: Option<&str>) -> Result<DuckDbDatabase> {
         let path = path.map(CString::new).transpose()?;
         let path = path.as_ref().map_or(ptr::null(), |path| path.as_ptr());
         let (mut raw, mut error) = (ptr::null_mut(), ptr::null_mut());
@@ -184,21 +182,21 @@ impl Database {
                 bail!("DuckDB: open: {text}");
             }
         }
-        Ok(Database { library: Arc::clone(library), raw })
+        Ok(DuckDbDatabase { library: Arc::clone(library), raw })
     }
 
     /// A connection for one thread.
-    pub fn connect(&self) -> Result<Connection<'_>> {
+    pub fn connect(&self) -> Result<DuckDbConnection<'_>> {
         let mut raw = ptr::null_mut();
         // SAFETY: an open database, a valid out pointer.
         if unsafe { (self.library.functions.duckdb_connect)(self.raw, &mut raw) } != 0 {
             bail!("DuckDB: cannot connect");
         }
-        Ok(Connection { database: self, raw, statements: Vec::new() })
+        Ok(DuckDbConnection { database: self, raw, statements: Vec::new() })
     }
 }
 
-impl Drop for Database {
+impl Drop for DuckDbDatabase {
     fn drop(&mut self) {
         // SAFETY: every connection borrows the database, so none is left.
         unsafe { (self.library.functions.duckdb_close)(&mut self.raw) };
@@ -219,13 +217,13 @@ unsafe fn text_of(text: *const c_char) -> String {
 }
 
 /// A connection with its prepared statements.
-pub struct Connection<'d> {
-    database: &'d Database,
+pub struct DuckDbConnection<'d> {
+    database: &'d DuckDbDatabase,
     raw: Handle,
     statements: Vec<Handle>,
 }
 
-impl Connection<'_> {
+impl DuckDbConnection<'_> {
     fn f(&self) -> &Functions {
         &self.database.library.functions
     }
@@ -233,7 +231,7 @@ impl Connection<'_> {
     /// Runs statements that are not prepared.
     pub fn run(&self, sql: &str) -> OpResult {
         let text = CString::new(sql)?;
-        let mut answer = Answer::empty();
+        let mut answer = DuckDbResult::empty();
         // SAFETY: a live connection, a C string, a valid out pointer.
         let state = unsafe { (self.f().duckdb_query)(self.raw, text.as_ptr(), &mut answer) };
         let outcome = self.outcome(state, &mut answer);
@@ -265,7 +263,7 @@ impl Connection<'_> {
         &self,
         statement: usize,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult<u64> {
         let (f, statement) = (self.f(), self.statements[statement]);
         for (place, value) in (1..).zip(parameters) {
@@ -284,7 +282,7 @@ impl Connection<'_> {
                 return Err(anyhow!("DuckDB: parameter {place} cannot be bound").into());
             }
         }
-        let mut answer = Answer::empty();
+        let mut answer = DuckDbResult::empty();
         // SAFETY: a live statement, a valid out pointer.
         let state = unsafe { (f.duckdb_execute_prepared)(statement, &mut answer) };
         let outcome = self.outcome(state, &mut answer).map(|()| self.read(&mut answer, visit));
@@ -293,7 +291,7 @@ impl Connection<'_> {
         outcome
     }
 
-    fn outcome(&self, state: c_int, answer: &mut Answer) -> OpResult {
+    fn outcome(&self, state: c_int, answer: &mut DuckDbResult) -> OpResult {
         if state == 0 {
             return Ok(());
         }
@@ -308,7 +306,7 @@ impl Connection<'_> {
         }
     }
 
-    fn read(&self, answer: &mut Answer, visit: &mut Visit<'_>) -> u64 {
+    fn read(&self, answer: &mut DuckDbResult, visit: &mut VisitRow<'_>) -> u64 {
         let f = self.f();
         // SAFETY: a successful answer. Its chunks are destroyed here, and rows do not outlive the
         // call of `visit`.
@@ -334,7 +332,7 @@ impl Connection<'_> {
                         }
                     })
                     .collect();
-                (0..rows).for_each(|row| visit(&Row { columns: &vectors, row }));
+                (0..rows).for_each(|row| visit(&DuckDbRow { columns: &vectors, row }));
                 (f.duckdb_destroy_data_chunk)(&mut chunk);
                 if rows == 0 {
                     return changed;
@@ -357,7 +355,7 @@ impl Connection<'_> {
     }
 }
 
-impl Drop for Connection<'_> {
+impl Drop for DuckDbConnection<'_> {
     fn drop(&mut self) {
         // SAFETY: neither the statements nor the connection are used again.
         unsafe {
@@ -369,15 +367,15 @@ impl Drop for Connection<'_> {
     }
 }
 
-impl Answer {
-    fn empty() -> Answer {
-        Answer { deprecated: [0; 3], pointers: [ptr::null_mut(); 3] }
+impl DuckDbResult {
+    fn empty() -> DuckDbResult {
+        DuckDbResult { deprecated: [0; 3], pointers: [ptr::null_mut(); 3] }
     }
 }
 
 /// Fills a table.
 pub struct Appender<'c> {
-    connection: &'c Connection<'c>,
+    connection: &'c DuckDbConnection<'c>,
     raw: Handle,
 }
 
@@ -433,12 +431,12 @@ struct Column {
     validity: *const u64,
 }
 
-struct Row<'c> {
+struct DuckDbRow<'c> {
     columns: &'c [Column],
     row: usize,
 }
 
-impl Row<'_> {
+impl DuckDbRow<'_> {
     /// A value that is not NULL.
     fn valid(&self, column: usize) -> Option<&Column> {
         let column = self.columns.get(column)?;
@@ -449,7 +447,7 @@ impl Row<'_> {
     }
 }
 
-impl SqlRow for Row<'_> {
+impl SqlRow for DuckDbRow<'_> {
     fn integer(&self, column: usize) -> Option<i64> {
         let column = self.valid(column)?;
         // SAFETY: the vector of a column of this type has a value of this size for each row.

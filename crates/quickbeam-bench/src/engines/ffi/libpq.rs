@@ -1,7 +1,7 @@
 //! PostgreSQL's client library.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::io::Write;
 use std::ptr;
 use std::slice;
@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, anyhow, bail};
 
-use super::{Source, functions};
+use super::{Handle, Source, functions};
 use crate::engine::{OpError, OpResult};
-use crate::sql::{SqlRow, Value, Visit};
+use crate::sql::{SqlRow, Value, VisitRow};
 
 const SOURCE: Source =
     Source { variable: "QUICKBEAM_BENCH_LIBPQ", files: &["libpq.so.5"], package: "libpq5" };
@@ -22,8 +22,6 @@ const TUPLES_OK: c_int = 2;
 const COPY_IN: c_int = 4;
 /// The field of an error that has its SQLSTATE.
 const SQLSTATE: c_int = b'C' as c_int;
-
-type Handle = *mut c_void;
 
 functions! {
     struct Functions {
@@ -50,18 +48,18 @@ functions! {
 }
 
 /// The loaded library.
-pub struct Library(Functions);
+pub struct PgLibrary(Functions);
 
-impl Library {
+impl PgLibrary {
     /// Loads libpq.
-    pub fn load() -> Result<Arc<Library>> {
-        Ok(Arc::new(Library(Functions::load(SOURCE.load()?)?)))
+    pub fn load() -> Result<Arc<PgLibrary>> {
+        Ok(Arc::new(PgLibrary(Functions::load(SOURCE.load()?)?)))
     }
 }
 
 /// A connection with its prepared statements.
-pub struct Connection {
-    library: Arc<Library>,
+pub struct PgConnection {
+    library: Arc<PgLibrary>,
     raw: Handle,
     statements: Vec<CString>,
     /// The parameters of a statement as texts, each ended by a zero.
@@ -70,19 +68,19 @@ pub struct Connection {
 }
 
 /// An answer, freed when dropped.
-struct Answer<'c> {
+struct PgResult<'c> {
     f: &'c Functions,
     raw: Handle,
 }
 
-impl Connection {
+impl PgConnection {
     /// Connects as the connection string says.
-    pub fn connect(library: &Arc<Library>, how: &str) -> Result<Connection> {
+    pub fn connect(library: &Arc<PgLibrary>, how: &str) -> Result<PgConnection> {
         let text = CString::new(how)?;
         // SAFETY: a C string. The handle is never null but when memory has run out; a connection
         // that failed must be ended as well.
         let raw = unsafe { (library.0.PQconnectdb)(text.as_ptr()) };
-        let connection = Connection {
+        let connection = PgConnection {
             library: Arc::clone(library),
             raw,
             statements: Vec::new(),
@@ -107,8 +105,8 @@ impl Connection {
     }
 
     /// Takes an answer, or the error that it is.
-    fn answer(&self, raw: Handle, good: c_int) -> OpResult<Answer<'_>> {
-        let answer = Answer { f: self.f(), raw };
+    fn answer(&self, raw: Handle, good: c_int) -> OpResult<PgResult<'_>> {
+        let answer = PgResult { f: self.f(), raw };
         // SAFETY: an answer, or null, which has the status of an error.
         let status = unsafe { (answer.f.PQresultStatus)(raw) };
         if status == good || (good == COMMAND_OK && status == TUPLES_OK) {
@@ -153,7 +151,7 @@ impl Connection {
         &mut self,
         statement: usize,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult<u64> {
         self.buffer.clear();
         self.places.clear();
@@ -188,7 +186,7 @@ impl Connection {
             let changed = CStr::from_ptr((answer.f.PQcmdTuples)(answer.raw)).to_str()?;
             ((answer.f.PQntuples)(answer.raw), changed.parse().unwrap_or(0))
         };
-        (0..rows).for_each(|row| visit(&Row { answer: &answer, row }));
+        (0..rows).for_each(|row| visit(&PgRow { answer: &answer, row }));
         Ok(changed)
     }
 
@@ -225,26 +223,26 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for PgConnection {
     fn drop(&mut self) {
         // SAFETY: not used again.
         unsafe { (self.f().PQfinish)(self.raw) };
     }
 }
 
-impl Drop for Answer<'_> {
+impl Drop for PgResult<'_> {
     fn drop(&mut self) {
         // SAFETY: not used again; null is allowed.
         unsafe { (self.f.PQclear)(self.raw) };
     }
 }
 
-struct Row<'a> {
-    answer: &'a Answer<'a>,
+struct PgRow<'a> {
+    answer: &'a PgResult<'a>,
     row: c_int,
 }
 
-impl SqlRow for Row<'_> {
+impl SqlRow for PgRow<'_> {
     fn integer(&self, column: usize) -> Option<i64> {
         std::str::from_utf8(self.text(column)?).ok()?.parse().ok()
     }

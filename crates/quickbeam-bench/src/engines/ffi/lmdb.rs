@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Source, functions};
+use super::{Handle, Source, functions};
 use crate::engine::{Span, Visit};
 
 const SOURCE: Source =
@@ -30,18 +30,18 @@ const SET_RANGE: c_int = 17;
 
 /// `MDB_val`.
 #[repr(C)]
-struct Value {
+struct LmdbValue {
     size: usize,
     data: *mut c_void,
 }
 
-impl Value {
-    fn input(bytes: &[u8]) -> Value {
-        Value { size: bytes.len(), data: bytes.as_ptr() as *mut c_void }
+impl LmdbValue {
+    fn input(bytes: &[u8]) -> LmdbValue {
+        LmdbValue { size: bytes.len(), data: bytes.as_ptr() as *mut c_void }
     }
 
-    fn empty() -> Value {
-        Value { size: 0, data: ptr::null_mut() }
+    fn empty() -> LmdbValue {
+        LmdbValue { size: 0, data: ptr::null_mut() }
     }
 
     /// # Safety
@@ -51,8 +51,6 @@ impl Value {
         unsafe { slice::from_raw_parts(self.data.cast(), self.size) }
     }
 }
-
-type Handle = *mut c_void;
 
 functions! {
     struct Functions {
@@ -72,27 +70,27 @@ functions! {
         mdb_cursor_open: fn(Handle, c_uint, *mut Handle) -> c_int;
         mdb_cursor_renew: fn(Handle, Handle) -> c_int;
         mdb_cursor_close: fn(Handle);
-        mdb_cursor_get: fn(Handle, *mut Value, *mut Value, c_int) -> c_int;
-        mdb_cursor_put: fn(Handle, *mut Value, *mut Value, c_uint) -> c_int;
+        mdb_cursor_get: fn(Handle, *mut LmdbValue, *mut LmdbValue, c_int) -> c_int;
+        mdb_cursor_put: fn(Handle, *mut LmdbValue, *mut LmdbValue, c_uint) -> c_int;
         mdb_cursor_del: fn(Handle, c_uint) -> c_int;
     }
 }
 
 /// The loaded library.
-pub struct Library {
+pub struct LmdbLibrary {
     functions: Functions,
     version: String,
 }
 
-impl Library {
+impl LmdbLibrary {
     /// Loads LMDB 0.9.
-    pub fn load() -> Result<Arc<Library>> {
+    pub fn load() -> Result<Arc<LmdbLibrary>> {
         let functions = Functions::load(SOURCE.load()?)?;
         let (mut major, mut minor, mut patch) = (0, 0, 0);
         // SAFETY: three valid out pointers.
         unsafe { (functions.mdb_version)(&mut major, &mut minor, &mut patch) };
         ensure!((major, minor) == (0, 9), "LMDB 0.9 is needed, {major}.{minor} was found");
-        Ok(Arc::new(Library { functions, version: format!("{major}.{minor}.{patch}") }))
+        Ok(Arc::new(LmdbLibrary { functions, version: format!("{major}.{minor}.{patch}") }))
     }
 
     /// The release, as in `0.9.24`.
@@ -111,30 +109,30 @@ impl Library {
 }
 
 /// `MDB_env` with its one database.
-pub struct Environment {
-    library: Arc<Library>,
+pub struct LmdbEnvironment {
+    library: Arc<LmdbLibrary>,
     raw: Handle,
     database: c_uint,
 }
 
 // SAFETY: an MDB_env may be shared between threads; transactions and cursors stay in theirs.
-unsafe impl Send for Environment {}
+unsafe impl Send for LmdbEnvironment {}
 // SAFETY: as above.
-unsafe impl Sync for Environment {}
+unsafe impl Sync for LmdbEnvironment {}
 
-impl Environment {
+impl LmdbEnvironment {
     /// Opens the environment in `directory` with a map of `map_size` bytes.
     pub fn open(
-        library: &Arc<Library>,
+        library: &Arc<LmdbLibrary>,
         directory: &Path,
         map_size: usize,
         flags: c_uint,
-    ) -> Result<Environment> {
+    ) -> Result<LmdbEnvironment> {
         let f = &library.functions;
         let mut raw = ptr::null_mut();
         // SAFETY: a valid out pointer.
         library.check(unsafe { (f.mdb_env_create)(&mut raw) }, "create environment")?;
-        let mut environment = Environment { library: Arc::clone(library), raw, database: 0 };
+        let mut environment = LmdbEnvironment { library: Arc::clone(library), raw, database: 0 };
         let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
         // SAFETY: a live environment and a C string that outlives the calls.
         unsafe {
@@ -218,7 +216,7 @@ impl Environment {
     }
 }
 
-impl Drop for Environment {
+impl Drop for LmdbEnvironment {
     fn drop(&mut self) {
         // SAFETY: transactions borrow the environment, so none is left; not used again.
         unsafe { (self.library.functions.mdb_env_close)(self.raw) };
@@ -227,7 +225,7 @@ impl Drop for Environment {
 
 /// A read-only transaction and its cursor, renewed for each use: LMDB's advice for readers.
 pub struct ReadTransaction<'e> {
-    environment: &'e Environment,
+    environment: &'e LmdbEnvironment,
     transaction: Handle,
     cursor: Handle,
 }
@@ -252,7 +250,7 @@ impl ReadTransaction<'_> {
 
     /// Copies the value of `key` into `value`; between `renew` and `reset`.
     pub fn get(&mut self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let (mut key, mut data) = (Value::input(key), Value::empty());
+        let (mut key, mut data) = (LmdbValue::input(key), LmdbValue::empty());
         let library = &self.environment.library;
         // SAFETY: a live cursor; LMDB only reads through the key.
         let code = unsafe {
@@ -275,7 +273,7 @@ impl ReadTransaction<'_> {
         let mut visited = 0;
         let mut operation = SET_RANGE;
         while visited < span.count {
-            let (mut key, mut data) = (Value::input(span.from), Value::empty());
+            let (mut key, mut data) = (LmdbValue::input(span.from), LmdbValue::empty());
             // SAFETY: a live cursor and valid out pointers; LMDB only reads through the key.
             let code = unsafe {
                 (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, operation)
@@ -305,7 +303,7 @@ impl ReadTransaction<'_> {
         let library = &self.environment.library;
         let mut direction = FIRST;
         loop {
-            let (mut key, mut data) = (Value::empty(), Value::empty());
+            let (mut key, mut data) = (LmdbValue::empty(), LmdbValue::empty());
             // SAFETY: a live cursor and valid out pointers.
             let code = unsafe {
                 (library.functions.mdb_cursor_get)(self.cursor, &mut key, &mut data, direction)
@@ -334,7 +332,7 @@ impl Drop for ReadTransaction<'_> {
 
 /// The write transaction and its cursor; dropping it aborts it.
 pub struct WriteTransaction<'e> {
-    environment: &'e Environment,
+    environment: &'e LmdbEnvironment,
     transaction: Handle,
     cursor: Handle,
     _not_send: PhantomData<*mut ()>,
@@ -343,7 +341,7 @@ pub struct WriteTransaction<'e> {
 impl WriteTransaction<'_> {
     /// Inserts or replaces.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let (mut key, mut value) = (Value::input(key), Value::input(value));
+        let (mut key, mut value) = (LmdbValue::input(key), LmdbValue::input(value));
         let library = &self.environment.library;
         // SAFETY: a live cursor; LMDB only reads through both values.
         let code =
@@ -353,7 +351,7 @@ impl WriteTransaction<'_> {
 
     /// Deletes; an error when there is no such record.
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let (mut key, mut data) = (Value::input(key), Value::empty());
+        let (mut key, mut data) = (LmdbValue::input(key), LmdbValue::empty());
         let library = &self.environment.library;
         // SAFETY: a live cursor; LMDB only reads through the key.
         unsafe {

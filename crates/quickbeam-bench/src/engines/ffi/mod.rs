@@ -12,8 +12,13 @@ pub mod rocksdb;
 pub mod sqlite;
 pub mod wiredtiger;
 
+use std::ffi::c_void;
+
 use anyhow::{Context, Result, anyhow};
 use libloading::Library;
+
+/// A pointer of a C library to one of its own structures.
+pub type Handle = *mut c_void;
 
 /// Where a library is looked for and what brings it.
 pub struct Source {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-use super::{Source, functions, loaded_release};
+use super::{Handle, Source, functions, loaded_release};
 use crate::engine::{Span, Visit};
 
 const SOURCE: Source = Source {
@@ -28,7 +28,6 @@ const SOURCE: Source = Source {
 const NO_COMPRESSION: c_int = 0;
 const BINARY_SEARCH_AND_HASH: c_int = 1;
 
-type Handle = *mut c_void;
 type Errors = *mut *mut c_char;
 
 functions! {
@@ -92,18 +91,18 @@ functions! {
 }
 
 /// The loaded library.
-pub struct Library {
+pub struct RocksLibrary {
     functions: Functions,
     version: String,
 }
 
-impl Library {
+impl RocksLibrary {
     /// Loads RocksDB.
-    pub fn load() -> Result<Arc<Library>> {
+    pub fn load() -> Result<Arc<RocksLibrary>> {
         let functions = Functions::load(SOURCE.load()?)?;
         // The C interface has no call for the release: it is in the name of the file.
         let version = loaded_release("librocksdb.so.");
-        Ok(Arc::new(Library { functions, version }))
+        Ok(Arc::new(RocksLibrary { functions, version }))
     }
 
     /// The release, as in `7.8.3`.
@@ -129,7 +128,7 @@ impl Library {
 }
 
 /// How to open a database.
-pub struct Configuration {
+pub struct RocksConfiguration {
     pub cache_bytes: usize,
     pub memtable_bytes: usize,
     /// Several threads write at the same time.
@@ -143,25 +142,25 @@ pub struct Configuration {
 }
 
 /// `rocksdb_t` with the options of its writes.
-pub struct Database {
-    library: Arc<Library>,
+pub struct RocksDatabase {
+    library: Arc<RocksLibrary>,
     raw: Handle,
     write_options: Handle,
     cache: Handle,
 }
 
 // SAFETY: a rocksdb_t and its write options may be used by several threads at once.
-unsafe impl Send for Database {}
+unsafe impl Send for RocksDatabase {}
 // SAFETY: as above.
-unsafe impl Sync for Database {}
+unsafe impl Sync for RocksDatabase {}
 
-impl Database {
+impl RocksDatabase {
     /// Opens or creates the database in `directory`.
     pub fn open(
-        library: &Arc<Library>,
+        library: &Arc<RocksLibrary>,
         directory: &Path,
-        configuration: &Configuration,
-    ) -> Result<Database> {
+        configuration: &RocksConfiguration,
+    ) -> Result<RocksDatabase> {
         let f = &library.functions;
         let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
         // SAFETY: each handle comes from its create function and is destroyed once; the table
@@ -205,22 +204,22 @@ impl Database {
             let write_options = (f.rocksdb_writeoptions_create)();
             (f.rocksdb_writeoptions_set_sync)(write_options, c_uchar::from(configuration.sync));
             (f.rocksdb_writeoptions_disable_WAL)(write_options, c_int::from(configuration.no_log));
-            Ok(Database { library: Arc::clone(library), raw, write_options, cache })
+            Ok(RocksDatabase { library: Arc::clone(library), raw, write_options, cache })
         }
     }
 
     /// A thread's read options.
-    pub fn reader(&self) -> Reader<'_> {
+    pub fn reader(&self) -> RocksReader<'_> {
         // SAFETY: no arguments.
         let options = unsafe { (self.library.functions.rocksdb_readoptions_create)() };
-        Reader { database: self, options, _not_send: PhantomData }
+        RocksReader { database: self, options, _not_send: PhantomData }
     }
 
     /// A thread's write batch, used over and over.
-    pub fn batch(&self) -> Batch<'_> {
+    pub fn batch(&self) -> RocksBatch<'_> {
         // SAFETY: no arguments.
         let raw = unsafe { (self.library.functions.rocksdb_writebatch_create)() };
-        Batch { database: self, raw, _not_send: PhantomData }
+        RocksBatch { database: self, raw, _not_send: PhantomData }
     }
 
     /// Writes what is in memory to table files.
@@ -236,7 +235,7 @@ impl Database {
     }
 }
 
-impl Drop for Database {
+impl Drop for RocksDatabase {
     fn drop(&mut self) {
         let f = &self.library.functions;
         // SAFETY: readers and batches borrow the database, so none is left; not used again.
@@ -249,13 +248,13 @@ impl Drop for Database {
 }
 
 /// Reads of one thread, each transaction on a snapshot of its own.
-pub struct Reader<'d> {
-    database: &'d Database,
+pub struct RocksReader<'d> {
+    database: &'d RocksDatabase,
     options: Handle,
     _not_send: PhantomData<*mut ()>,
 }
 
-impl Reader<'_> {
+impl RocksReader<'_> {
     /// Runs `f` with every read on one snapshot.
     pub fn snapshot<T>(&mut self, f: impl FnOnce(&mut Self) -> T) -> T {
         let functions = &self.database.library.functions;
@@ -344,7 +343,7 @@ impl Reader<'_> {
     }
 }
 
-impl Drop for Reader<'_> {
+impl Drop for RocksReader<'_> {
     fn drop(&mut self) {
         // SAFETY: not used again.
         unsafe { (self.database.library.functions.rocksdb_readoptions_destroy)(self.options) };
@@ -352,13 +351,13 @@ impl Drop for Reader<'_> {
 }
 
 /// `rocksdb_writebatch_t`.
-pub struct Batch<'d> {
-    database: &'d Database,
+pub struct RocksBatch<'d> {
+    database: &'d RocksDatabase,
     raw: Handle,
     _not_send: PhantomData<*mut ()>,
 }
 
-impl Batch<'_> {
+impl RocksBatch<'_> {
     /// Empties the batch.
     pub fn clear(&mut self) {
         // SAFETY: a live batch.
@@ -398,7 +397,7 @@ impl Batch<'_> {
     }
 }
 
-impl Drop for Batch<'_> {
+impl Drop for RocksBatch<'_> {
     fn drop(&mut self) {
         // SAFETY: not used again.
         unsafe { (self.database.library.functions.rocksdb_writebatch_destroy)(self.raw) };

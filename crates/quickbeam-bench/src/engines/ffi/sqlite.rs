@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-use super::{Source, functions};
+use super::{Handle, Source, functions};
 use crate::engine::{OpError, OpResult};
-use crate::sql::{SqlRow, Value, Visit};
+use crate::sql::{SqlRow, Value, VisitRow};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_SQLITE",
@@ -36,7 +36,6 @@ const OPEN_NOMUTEX: c_int = 0x8000;
 const NULL: c_int = 5;
 const PREPARE_PERSISTENT: u32 = 1;
 
-type Handle = *mut c_void;
 type Destructor = *const c_void;
 
 functions! {
@@ -69,31 +68,31 @@ functions! {
 }
 
 /// The loaded library.
-pub struct Library {
+pub struct SqliteLibrary {
     functions: Functions,
     newer: Option<Newer>,
     version: String,
 }
 
-impl Library {
+impl SqliteLibrary {
     /// Loads SQLite 3.
-    pub fn load() -> Result<Arc<Library>> {
-        Library::load_from(&SOURCE)
+    pub fn load() -> Result<Arc<SqliteLibrary>> {
+        SqliteLibrary::load_from(&SOURCE)
     }
 
     /// Loads Berkeley DB SQL.
-    pub fn load_berkeley_db() -> Result<Arc<Library>> {
-        Library::load_from(&BERKELEY_DB)
+    pub fn load_berkeley_db() -> Result<Arc<SqliteLibrary>> {
+        SqliteLibrary::load_from(&BERKELEY_DB)
     }
 
-    fn load_from(source: &Source) -> Result<Arc<Library>> {
+    fn load_from(source: &Source) -> Result<Arc<SqliteLibrary>> {
         let functions = Functions::load(source.load()?)?;
         // A second handle of the same library: an old one lacks the function, which is no error.
         let newer = Newer::load(source.load()?).ok();
         // SAFETY: returns a static C string.
         let version = unsafe { CStr::from_ptr((functions.sqlite3_libversion)()) };
         let version = version.to_string_lossy().into_owned();
-        Ok(Arc::new(Library { functions, newer, version }))
+        Ok(Arc::new(SqliteLibrary { functions, newer, version }))
     }
 
     /// The release, as in `3.40.1`.
@@ -103,29 +102,29 @@ impl Library {
 }
 
 /// `sqlite3` with its prepared statements, used by one thread at a time.
-pub struct Connection {
-    library: Arc<Library>,
+pub struct SqliteConnection {
+    library: Arc<SqliteLibrary>,
     raw: Handle,
     statements: Vec<Handle>,
 }
 
 // SAFETY: opened without a mutex, a connection may move between threads as long as one at a time
 // uses it and its statements. It owns them all, hands none out, and is not Sync.
-unsafe impl Send for Connection {}
+unsafe impl Send for SqliteConnection {}
 
 /// Names a prepared statement of the connection that made it.
 #[derive(Clone, Copy)]
 pub struct Statement(usize);
 
 /// The current row of a statement.
-pub struct Row<'c> {
-    connection: &'c Connection,
+pub struct SqliteRow<'c> {
+    connection: &'c SqliteConnection,
     statement: Handle,
 }
 
-impl Connection {
+impl SqliteConnection {
     /// Opens or creates the database `name`: a path, `:memory:`, or a URI that starts with `file:`.
-    pub fn open(library: &Arc<Library>, name: &str) -> Result<Connection> {
+    pub fn open(library: &Arc<SqliteLibrary>, name: &str) -> Result<SqliteConnection> {
         let mut raw = ptr::null_mut();
         let path = CString::new(name)?;
         let uri = if name.starts_with("file:") { OPEN_URI } else { 0 };
@@ -135,7 +134,8 @@ impl Connection {
             (library.functions.sqlite3_open_v2)(path.as_ptr(), &mut raw, flags, ptr::null())
         };
         // Made before the check because the handle must be closed even when opening failed.
-        let connection = Connection { library: Arc::clone(library), raw, statements: Vec::new() };
+        let connection =
+            SqliteConnection { library: Arc::clone(library), raw, statements: Vec::new() };
         connection.check(code, name)?;
         Ok(connection)
     }
@@ -184,7 +184,7 @@ impl Connection {
         &self,
         statement: Statement,
         parameters: &[&[u8]],
-        visit: impl FnMut(Row<'_>),
+        visit: impl FnMut(SqliteRow<'_>),
     ) -> OpResult {
         let f = &self.library.functions;
         let statement = self.statements[statement.0];
@@ -207,7 +207,7 @@ impl Connection {
         statement: Statement,
         key: &[u8],
         limit: usize,
-        visit: impl FnMut(Row<'_>),
+        visit: impl FnMut(SqliteRow<'_>),
     ) -> OpResult {
         let raw = self.statements[statement.0];
         // SAFETY: a live statement.
@@ -221,7 +221,7 @@ impl Connection {
         &self,
         statement: Statement,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult {
         let f = &self.library.functions;
         let statement = self.statements[statement.0];
@@ -245,12 +245,12 @@ impl Connection {
     }
 
     /// Runs a statement whose parameters are bound.
-    fn step(&self, statement: Handle, mut visit: impl FnMut(Row<'_>)) -> OpResult {
+    fn step(&self, statement: Handle, mut visit: impl FnMut(SqliteRow<'_>)) -> OpResult {
         let f = &self.library.functions;
         let outcome = loop {
             // SAFETY: a live statement of this connection.
             match unsafe { (f.sqlite3_step)(statement) } {
-                ROW => visit(Row { connection: self, statement }),
+                ROW => visit(SqliteRow { connection: self, statement }),
                 DONE => break Ok(()),
                 BUSY | LOCKED => break Err(OpError::Retry),
                 code => break self.check(code, "step").map_err(OpError::Failed),
@@ -277,7 +277,7 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for SqliteConnection {
     fn drop(&mut self) {
         // SAFETY: neither the statements nor the connection are used again.
         unsafe {
@@ -289,7 +289,7 @@ impl Drop for Connection {
     }
 }
 
-impl Row<'_> {
+impl SqliteRow<'_> {
     /// The blob in `column`.
     pub fn blob(&self, column: c_int) -> &[u8] {
         let f = &self.connection.library.functions;
@@ -306,7 +306,7 @@ impl Row<'_> {
     }
 }
 
-impl SqlRow for Row<'_> {
+impl SqlRow for SqliteRow<'_> {
     fn integer(&self, column: usize) -> Option<i64> {
         let f = &self.connection.library.functions;
         let column = column as c_int;

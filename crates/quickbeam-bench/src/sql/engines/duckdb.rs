@@ -5,15 +5,15 @@ use std::sync::{Arc, OnceLock};
 use anyhow::{Result, anyhow};
 
 use crate::engine::{Mode, OpResult, Support};
-use crate::engines::ffi::duckdb::{Connection, Database, Library};
+use crate::engines::ffi::duckdb::{DuckDbConnection, DuckDbDatabase, DuckDbLibrary};
 use crate::engines::library;
 use crate::sql::retry::settled;
 use crate::sql::{
     Access, Clustering, Dialect, Prepared, Rows, SqlConnection, SqlEngine, SqlInstance, SqlSetup,
-    Value, Visit,
+    Value, VisitRow,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<DuckDbLibrary>, String>> = OnceLock::new();
 
 /// Rows that DuckDB gives to one thread at a time; with less, further threads are only in the way.
 const ROW_GROUP: u64 = 122_880;
@@ -27,7 +27,7 @@ impl SqlEngine for Duckdb {
     }
 
     fn version(&self) -> Result<String> {
-        Ok(library(&LIBRARY, Library::load)?.version().to_owned())
+        Ok(library(&LIBRARY, DuckDbLibrary::load)?.version().to_owned())
     }
 
     fn supports(&self, mode: Mode, _threads: usize) -> Support {
@@ -41,7 +41,7 @@ impl SqlEngine for Duckdb {
     fn open(&self, setup: &SqlSetup) -> Result<Box<dyn SqlInstance>> {
         let path = setup.directory.join("duckdb.db").to_string_lossy().into_owned();
         let path = (setup.mode != Mode::InMem).then_some(path.as_str());
-        let database = Database::open(&library(&LIBRARY, Library::load)?, path)?;
+        let database = DuckDbDatabase::open(&library(&LIBRARY, DuckDbLibrary::load)?, path)?;
         let cores = std::thread::available_parallelism()?.get() as u64;
         let threads = (setup.rows / ROW_GROUP).clamp(1, cores);
         // Memory is for operators as well: a limit as small as the cache would make it spill.
@@ -57,16 +57,16 @@ impl SqlEngine for Duckdb {
         }
         drop(connection);
         let settings = format!("prepared statements; {}", settings.join(", "));
-        Ok(Box::new(Open { database, settings }))
+        Ok(Box::new(OpenDuckDb { database, settings }))
     }
 }
 
-struct Open {
-    database: Database,
+struct OpenDuckDb {
+    database: DuckDbDatabase,
     settings: String,
 }
 
-impl SqlInstance for Open {
+impl SqlInstance for OpenDuckDb {
     fn settings(&self) -> String {
         self.settings.clone()
     }
@@ -85,7 +85,7 @@ impl SqlInstance for Open {
         let mut connection = self.database.connect()?;
         let begin = connection.prepare("BEGIN TRANSACTION")?;
         let commit = connection.prepare("COMMIT")?;
-        Ok(Box::new(Session { connection, begin, commit }))
+        Ok(Box::new(DuckDbSession { connection, begin, commit }))
     }
 
     fn settle(&self) -> Result<()> {
@@ -99,13 +99,13 @@ impl SqlInstance for Open {
     }
 }
 
-struct Session<'d> {
-    connection: Connection<'d>,
+struct DuckDbSession<'d> {
+    connection: DuckDbConnection<'d>,
     begin: usize,
     commit: usize,
 }
 
-impl SqlConnection for Session<'_> {
+impl SqlConnection for DuckDbSession<'_> {
     fn run(&mut self, sql: &str) -> Result<()> {
         settled(self.connection.run(sql)).map_err(|error| anyhow!("{sql}: {error:#}"))
     }
@@ -122,7 +122,7 @@ impl SqlConnection for Session<'_> {
         &mut self,
         statement: Prepared,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult {
         self.connection.query(statement.0, parameters, visit).map(|_| ())
     }

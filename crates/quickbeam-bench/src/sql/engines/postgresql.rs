@@ -9,15 +9,15 @@ use anyhow::{Result, anyhow};
 
 use super::server::{self, Server};
 use crate::engine::{Mode, OpResult, Support};
-use crate::engines::ffi::libpq::{Connection, Library};
+use crate::engines::ffi::libpq::{PgConnection, PgLibrary};
 use crate::engines::library;
 use crate::sql::retry::settled;
 use crate::sql::{
     Access, Clustering, Dialect, Prepared, Rows, SqlConnection, SqlEngine, SqlInstance, SqlSetup,
-    Value, Visit,
+    Value, VisitRow,
 };
 
-static LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static LIBRARY: OnceLock<Result<Arc<PgLibrary>, String>> = OnceLock::new();
 
 /// Bytes of rows that are sent to a copy at once.
 const COPY_BYTES: usize = 1 << 16;
@@ -31,7 +31,7 @@ impl SqlEngine for Postgresql {
     }
 
     fn version(&self) -> Result<String> {
-        library(&LIBRARY, Library::load)?;
+        library(&LIBRARY, PgLibrary::load)?;
         server::version()
     }
 
@@ -44,18 +44,18 @@ impl SqlEngine for Postgresql {
     }
 
     fn open(&self, setup: &SqlSetup) -> Result<Box<dyn SqlInstance>> {
-        let library = library(&LIBRARY, Library::load)?;
+        let library = library(&LIBRARY, PgLibrary::load)?;
         if let Some(url) = &setup.url {
             let settings = "a server that was there already, with its own settings".to_owned();
             let url = url.clone();
-            return Ok(Box::new(Open { library, how: url, settings, server: None }));
+            return Ok(Box::new(OpenPostgres { library, how: url, settings, server: None }));
         }
         let settings = settings(setup);
         let server = Server::start(&setup.directory, &settings)?;
         let how = server.connection_string();
-        server.wait(|| Connection::connect(&library, &how).map(|_| ()))?;
+        server.wait(|| PgConnection::connect(&library, &how).map(|_| ()))?;
         let settings = format!("read committed, prepared statements; {}", settings.join(", "));
-        Ok(Box::new(Open { library, how, settings, server: Some(server) }))
+        Ok(Box::new(OpenPostgres { library, how, settings, server: Some(server) }))
     }
 }
 
@@ -81,15 +81,15 @@ fn settings(setup: &SqlSetup) -> Vec<String> {
     ]
 }
 
-struct Open {
-    library: Arc<Library>,
+struct OpenPostgres {
+    library: Arc<PgLibrary>,
     how: String,
     settings: String,
     /// Ours, unless there was one already.
     server: Option<Server>,
 }
 
-impl SqlInstance for Open {
+impl SqlInstance for OpenPostgres {
     fn settings(&self) -> String {
         self.settings.clone()
     }
@@ -107,11 +107,11 @@ impl SqlInstance for Open {
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
-        Ok(Box::new(Session(Connection::connect(&self.library, &self.how)?)))
+        Ok(Box::new(PgSession(PgConnection::connect(&self.library, &self.how)?)))
     }
 
     fn settle(&self) -> Result<()> {
-        settled(Connection::connect(&self.library, &self.how)?.run(c"VACUUM ANALYZE"))
+        settled(PgConnection::connect(&self.library, &self.how)?.run(c"VACUUM ANALYZE"))
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -119,9 +119,9 @@ impl SqlInstance for Open {
     }
 }
 
-struct Session(Connection);
+struct PgSession(PgConnection);
 
-impl SqlConnection for Session {
+impl SqlConnection for PgSession {
     fn run(&mut self, sql: &str) -> Result<()> {
         settled(self.0.run(&CString::new(sql)?)).map_err(|error| anyhow!("{sql}: {error:#}"))
     }
@@ -139,7 +139,7 @@ impl SqlConnection for Session {
         &mut self,
         statement: Prepared,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult {
         self.0.query(statement.0, parameters, visit).map(|_| ())
     }

@@ -9,7 +9,7 @@ use quickbeam_sql::{
 use crate::engine::{Mode, OpError, OpResult, Support};
 use crate::sql::{
     Access, Dialect, Prepared, SqlConnection, SqlEngine, SqlInstance, SqlRow, SqlSetup, Value,
-    Visit,
+    VisitRow,
 };
 
 /// The adapter.
@@ -48,16 +48,16 @@ impl SqlEngine for Quickbeam {
             Mode::InMem => SqlDatabase::memory(options)?,
             _ => SqlDatabase::open(&setup.directory, options)?,
         };
-        Ok(Box::new(Open { database, settings }))
+        Ok(Box::new(OpenQuickbeam { database, settings }))
     }
 }
 
-struct Open {
+struct OpenQuickbeam {
     database: SqlDatabase,
     settings: String,
 }
 
-impl SqlInstance for Open {
+impl SqlInstance for OpenQuickbeam {
     fn settings(&self) -> String {
         self.settings.clone()
     }
@@ -67,7 +67,7 @@ impl SqlInstance for Open {
     }
 
     fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
-        Ok(Box::new(Session {
+        Ok(Box::new(QuickbeamSqlSession {
             connection: self.database.connect(),
             statements: Vec::new(),
             values: Vec::new(),
@@ -88,7 +88,7 @@ fn classify(error: SqlError) -> OpError {
     if error.is_retryable() { OpError::Retry } else { OpError::Failed(error.into()) }
 }
 
-struct Session {
+struct QuickbeamSqlSession {
     connection: Connection,
     statements: Vec<PreparedStatement>,
     /// The parameters of the statement being executed.
@@ -105,7 +105,7 @@ fn convert(parameters: &[Value<'_>], values: &mut Vec<SqlValue>) {
     }));
 }
 
-impl SqlConnection for Session {
+impl SqlConnection for QuickbeamSqlSession {
     fn run(&mut self, sql: &str) -> Result<()> {
         self.connection.execute(sql, &[]).map_err(|error| anyhow!("{sql}: {error}"))?;
         Ok(())
@@ -127,7 +127,7 @@ impl SqlConnection for Session {
         &mut self,
         statement: Prepared,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult {
         let statement = &mut self.statements[statement.0];
         convert(parameters, &mut self.values);

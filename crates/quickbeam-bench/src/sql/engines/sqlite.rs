@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLoc
 use anyhow::{Result, anyhow};
 
 use crate::engine::{Mode, OpResult, Support};
-use crate::engines::ffi::sqlite::{Connection, Library, Statement};
+use crate::engines::ffi::sqlite::{SqliteConnection, SqliteLibrary, Statement};
 use crate::engines::library;
 use crate::sql::{
-    Access, Dialect, Prepared, SqlConnection, SqlEngine, SqlInstance, SqlSetup, Value, Visit,
+    Access, Dialect, Prepared, SqlConnection, SqlEngine, SqlInstance, SqlSetup, Value, VisitRow,
 };
 
-static SQLITE_LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
-static BERKELEY_DB_LIBRARY: OnceLock<Result<Arc<Library>, String>> = OnceLock::new();
+static SQLITE_LIBRARY: OnceLock<Result<Arc<SqliteLibrary>, String>> = OnceLock::new();
+static BERKELEY_DB_LIBRARY: OnceLock<Result<Arc<SqliteLibrary>, String>> = OnceLock::new();
 
 /// SQLite.
 pub const SQLITE: Sqlite = Sqlite { berkeley_db: false };
@@ -30,10 +30,10 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    fn library(&self) -> Result<Arc<Library>> {
+    fn library(&self) -> Result<Arc<SqliteLibrary>> {
         match self.berkeley_db {
-            false => library(&SQLITE_LIBRARY, Library::load),
-            true => library(&BERKELEY_DB_LIBRARY, Library::load_berkeley_db),
+            false => library(&SQLITE_LIBRARY, SqliteLibrary::load),
+            true => library(&BERKELEY_DB_LIBRARY, SqliteLibrary::load_berkeley_db),
         }
     }
 
@@ -112,7 +112,7 @@ impl SqlEngine for Sqlite {
             // They belong to the environment, which is open from now on.
             pragmas.retain(|pragma| pragma.starts_with("synchronous"));
         }
-        Ok(Box::new(Open {
+        Ok(Box::new(OpenSqlite {
             library,
             name,
             settings,
@@ -126,22 +126,26 @@ impl SqlEngine for Sqlite {
     }
 }
 
-fn connect(library: &Arc<Library>, name: &str, pragmas: &[String]) -> Result<Connection> {
-    let mut connection = Connection::open(library, name)?;
+fn connect(
+    library: &Arc<SqliteLibrary>,
+    name: &str,
+    pragmas: &[String],
+) -> Result<SqliteConnection> {
+    let mut connection = SqliteConnection::open(library, name)?;
     for pragma in pragmas {
         connection.execute(&format!("PRAGMA {pragma}"))?;
     }
     Ok(connection)
 }
 
-struct Open {
-    library: Arc<Library>,
+struct OpenSqlite {
+    library: Arc<SqliteLibrary>,
     name: String,
     settings: String,
     /// Settings of every further connection.
     pragmas: Vec<String>,
     /// The connection of the only thread; with several it keeps an in-memory database alive.
-    first: Mutex<Connection>,
+    first: Mutex<SqliteConnection>,
     shared: bool,
     /// Where SQLite's writers queue.
     gate: Option<RwLock<()>>,
@@ -150,8 +154,8 @@ struct Open {
     begin_write: &'static str,
 }
 
-impl Open {
-    fn first(&self) -> Result<MutexGuard<'_, Connection>> {
+impl OpenSqlite {
+    fn first(&self) -> Result<MutexGuard<'_, SqliteConnection>> {
         if self.shared {
             return self.first.lock().map_err(|_| anyhow!("another thread has failed"));
         }
@@ -159,7 +163,7 @@ impl Open {
     }
 }
 
-impl SqlInstance for Open {
+impl SqlInstance for OpenSqlite {
     fn settings(&self) -> String {
         self.settings.clone()
     }
@@ -179,7 +183,7 @@ impl SqlInstance for Open {
             }
             false => Lent::First(self.first()?),
         };
-        Ok(Box::new(Session {
+        Ok(Box::new(SqliteSession {
             begin: connection.prepare("BEGIN")?,
             begin_write: connection.prepare(self.begin_write)?,
             commit: connection.prepare("COMMIT")?,
@@ -210,14 +214,14 @@ impl SqlInstance for Open {
 
 /// The connection that a session works with.
 enum Lent<'e> {
-    First(MutexGuard<'e, Connection>),
-    Own(Connection),
+    First(MutexGuard<'e, SqliteConnection>),
+    Own(SqliteConnection),
 }
 
 impl Deref for Lent<'_> {
-    type Target = Connection;
+    type Target = SqliteConnection;
 
-    fn deref(&self) -> &Connection {
+    fn deref(&self) -> &SqliteConnection {
         match self {
             Lent::First(connection) => connection,
             Lent::Own(connection) => connection,
@@ -226,7 +230,7 @@ impl Deref for Lent<'_> {
 }
 
 impl DerefMut for Lent<'_> {
-    fn deref_mut(&mut self) -> &mut Connection {
+    fn deref_mut(&mut self) -> &mut SqliteConnection {
         match self {
             Lent::First(connection) => connection,
             Lent::Own(connection) => connection,
@@ -241,9 +245,9 @@ enum Turn<'e> {
     Writer { _held: RwLockWriteGuard<'e, ()> },
 }
 
-struct Session<'e> {
+struct SqliteSession<'e> {
     connection: Lent<'e>,
-    open: &'e Open,
+    open: &'e OpenSqlite,
     turn: Turn<'e>,
     begin: Statement,
     begin_write: Statement,
@@ -252,7 +256,7 @@ struct Session<'e> {
     statements: Vec<Statement>,
 }
 
-impl<'e> Session<'e> {
+impl<'e> SqliteSession<'e> {
     fn turn(&self, access: Access) -> Result<Turn<'e>> {
         let failed = || anyhow!("another thread has failed");
         Ok(match (&self.open.gate, access) {
@@ -267,7 +271,7 @@ impl<'e> Session<'e> {
     }
 }
 
-impl SqlConnection for Session<'_> {
+impl SqlConnection for SqliteSession<'_> {
     fn run(&mut self, sql: &str) -> Result<()> {
         self.connection.execute(sql)
     }
@@ -287,7 +291,7 @@ impl SqlConnection for Session<'_> {
         &mut self,
         statement: Prepared,
         parameters: &[Value<'_>],
-        visit: &mut Visit<'_>,
+        visit: &mut VisitRow<'_>,
     ) -> OpResult {
         let _alone = match self.turn {
             Turn::None => self.turn(Access::Read)?,

@@ -15,7 +15,7 @@ use super::lines::standard_lines;
 use super::script::Pending;
 use crate::sql::command::COMMANDS;
 use crate::sql::say;
-use crate::sql::shell::{Flow, Place, Shell};
+use crate::sql::shell::{Flow, Shell, StatementPlace};
 
 /// Environment variable with the path of the history file; empty disables the history.
 const HISTORY: &str = "QUICKBEAM_HISTORY";
@@ -179,7 +179,7 @@ pub fn run(shell: &mut Shell) -> anyhow::Result<()> {
 
 fn converse(shell: &mut Shell, editor: &mut Editor<Words, DefaultHistory>) -> anyhow::Result<()> {
     let (mut pending, mut entry) = (Pending::default(), String::new());
-    let mut place = Place { name: None, line: 0 };
+    let mut place = StatementPlace { name: None, line: 0 };
     loop {
         if let Some(words) = editor.helper_mut() {
             match tables(shell) {

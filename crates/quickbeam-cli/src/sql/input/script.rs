@@ -10,7 +10,7 @@ use super::lines::{Lines, lines, read_line, standard_lines};
 use super::splitter::{End, Splitter};
 use crate::sql::command;
 use crate::sql::command::Buffer;
-use crate::sql::shell::{Flow, Place, Shell};
+use crate::sql::shell::{Flow, Shell, StatementPlace};
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
@@ -52,7 +52,7 @@ fn within(shell: &mut Shell, lines: Lines, name: &str) -> anyhow::Result<Flow> {
 
 fn run(shell: &mut Shell, lines: &Lines, name: Option<&str>) -> anyhow::Result<Flow> {
     let (mut pending, mut line) = (Pending::default(), Vec::new());
-    let mut place = Place { name: name.map(str::to_owned), line: 0 };
+    let mut place = StatementPlace { name: name.map(str::to_owned), line: 0 };
     let shown = name.unwrap_or("the command line");
     while read_line(lines, &mut line).with_context(|| format!("cannot read {shown}"))? {
         place.line += 1;
@@ -84,7 +84,7 @@ impl Pending {
         &mut self,
         shell: &mut Shell,
         text: &[u8],
-        place: &mut Place,
+        place: &mut StatementPlace,
     ) -> anyhow::Result<Flow> {
         if self.splitter.is_blank() {
             self.text.clear();
@@ -100,7 +100,7 @@ impl Pending {
             let flow = match end {
                 End::Semicolon(length) => {
                     let end = self.scanned + length;
-                    let at = Place { line: self.begun, ..place.clone() };
+                    let at = StatementPlace { line: self.begun, ..place.clone() };
                     let flow = statement(shell, &self.text[start..end - 1], &at)?;
                     (start, self.scanned) = (end, end);
                     flow
@@ -128,7 +128,12 @@ impl Pending {
 
     /// Executes the command at `scanned` and removes its line. The incomplete statement before it
     /// begins at `start`.
-    fn command(&mut self, shell: &mut Shell, start: usize, place: &Place) -> anyhow::Result<Flow> {
+    fn command(
+        &mut self,
+        shell: &mut Shell,
+        start: usize,
+        place: &StatementPlace,
+    ) -> anyhow::Result<Flow> {
         let from = self.scanned;
         let rest = &self.text[from..];
         let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
@@ -164,15 +169,15 @@ impl Pending {
     }
 
     /// Executes the last statement, whose semicolon is optional, at the end of the input.
-    pub fn finish(self, shell: &mut Shell, place: &Place) -> anyhow::Result<Flow> {
+    pub fn finish(self, shell: &mut Shell, place: &StatementPlace) -> anyhow::Result<Flow> {
         if self.splitter.is_blank() {
             return Ok(Flow::On);
         }
-        statement(shell, &self.text, &Place { line: self.begun, ..place.clone() })
+        statement(shell, &self.text, &StatementPlace { line: self.begun, ..place.clone() })
     }
 }
 
-fn statement(shell: &mut Shell, text: &[u8], place: &Place) -> anyhow::Result<Flow> {
+fn statement(shell: &mut Shell, text: &[u8], place: &StatementPlace) -> anyhow::Result<Flow> {
     match std::str::from_utf8(text) {
         Ok(text) => {
             text.clone_into(&mut shell.last_statement);

@@ -7,23 +7,23 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::layout::*;
-use super::{EnvU32, Environment, method};
+use super::{BdbEnvironment, EnvU32, method};
 use crate::engine::{OpResult, Span, Visit};
 
 /// `DB`.
-pub struct Database {
-    pub(super) environment: Arc<Environment>,
+pub struct BdbDatabase {
+    pub(super) environment: Arc<BdbEnvironment>,
     pub(super) raw: Handle,
 }
 
 // SAFETY: opened with DB_THREAD whenever more than one thread uses it.
-unsafe impl Send for Database {}
+unsafe impl Send for BdbDatabase {}
 // SAFETY: as above.
-unsafe impl Sync for Database {}
+unsafe impl Sync for BdbDatabase {}
 
-type Access = unsafe extern "C" fn(Handle, Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
+type AccessFunction = unsafe extern "C" fn(Handle, Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
 
-impl Database {
+impl BdbDatabase {
     /// Copies the value of `key` into `value`.
     pub fn get(
         &self,
@@ -38,7 +38,7 @@ impl Database {
             // SAFETY: get of this release; both structures live through the call, and at most
             // `ulen` bytes, the capacity of `value`, are written.
             let code = unsafe {
-                method::<Access>(self.raw, db::GET)(self.raw, txn, &mut key, &mut data, 0)
+                method::<AccessFunction>(self.raw, db::GET)(self.raw, txn, &mut key, &mut data, 0)
             };
             match code {
                 // SAFETY: `size` bytes were written and size <= ulen.
@@ -59,7 +59,13 @@ impl Database {
         let (mut key, mut value) = (Dbt::input(key), Dbt::input(value));
         // SAFETY: put of this release; Berkeley DB only reads through both structures.
         let code = unsafe {
-            method::<Access>(self.raw, db::PUT)(self.raw, raw_of(txn), &mut key, &mut value, 0)
+            method::<AccessFunction>(self.raw, db::PUT)(
+                self.raw,
+                raw_of(txn),
+                &mut key,
+                &mut value,
+                0,
+            )
         };
         self.environment.library.op(code, "put")
     }
@@ -95,16 +101,17 @@ impl Database {
         span: Option<Span<'_>>,
         visit: &mut Visit<'_>,
     ) -> Result<()> {
-        type Open = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
-        type Get = unsafe extern "C" fn(Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
+        type OpenCursor = unsafe extern "C" fn(Handle, Handle, *mut Handle, u32) -> c_int;
+        type GetAtCursor = unsafe extern "C" fn(Handle, *mut Dbt, *mut Dbt, u32) -> c_int;
         type Close = unsafe extern "C" fn(Handle) -> c_int;
         let library = &self.environment.library;
         // Without this flag the locks of all pages would be held to the end of the transaction.
         let flags = if txn.is_some() { READ_COMMITTED } else { 0 };
         let mut raw = ptr::null_mut();
         // SAFETY: cursor of this release, a valid out pointer.
-        let code =
-            unsafe { method::<Open>(self.raw, db::CURSOR)(self.raw, raw_of(txn), &mut raw, flags) };
+        let code = unsafe {
+            method::<OpenCursor>(self.raw, db::CURSOR)(self.raw, raw_of(txn), &mut raw, flags)
+        };
         library.check(code, "cursor")?;
         let (mut key, mut value) = (Vec::with_capacity(4096), Vec::with_capacity(1 << 20));
         let mut direction = FIRST;
@@ -122,7 +129,8 @@ impl Database {
             k.size = span.map_or(0, |span| span.from.len() as u32);
             // SAFETY: get of DBC; both buffers have the room that they declare, and exactly
             // `size` bytes of each are read afterwards.
-            let code = unsafe { method::<Get>(raw, cursor::GET)(raw, &mut k, &mut v, direction) };
+            let code =
+                unsafe { method::<GetAtCursor>(raw, cursor::GET)(raw, &mut k, &mut v, direction) };
             match code {
                 0 => {
                     // SAFETY: as above.
@@ -158,7 +166,7 @@ impl Database {
     }
 }
 
-impl Drop for Database {
+impl Drop for BdbDatabase {
     fn drop(&mut self) {
         // Changed pages stay in the cache of the environment: a checkpoint or `sync` writes them.
         // SAFETY: close of this release; the handle is not used again.
@@ -168,7 +176,7 @@ impl Drop for Database {
 
 /// `DB_TXN`; dropping it aborts it.
 pub struct Transaction<'e> {
-    pub(super) environment: &'e Environment,
+    pub(super) environment: &'e BdbEnvironment,
     pub(super) raw: Handle,
 }
 

@@ -72,7 +72,7 @@ pub mod cursor {
     pub const GET: usize = 392;
 }
 
-pub type Handle = *mut c_void;
+pub use super::super::Handle;
 
 /// `DBT`: a key or a value.
 #[repr(C)]

@@ -2,8 +2,8 @@
 //!
 //! The structures are not declared here in full (they have some 300 members each); a method is
 //! read from its offset in the handle. The offsets are those of `db.h` of release 5.3.28 on a
-//! 64-bit system. [`Library::load`] refuses every other release, and [`Environment::new`] checks
-//! two of the offsets against each other before it uses any other.
+//! 64-bit system. [`BdbLibrary::load`] refuses every other release, and [`BdbEnvironment::new`]
+//! checks two of the offsets against each other before it uses any other.
 #![allow(unsafe_code)]
 
 mod database;
@@ -18,7 +18,7 @@ use anyhow::{Result, bail, ensure};
 
 use super::{Source, functions};
 use crate::engine::{OpError, OpResult};
-pub use database::{Database, Transaction};
+pub use database::{BdbDatabase, Transaction};
 use layout::*;
 
 const SOURCE: Source =
@@ -34,14 +34,14 @@ functions! {
 }
 
 /// The loaded library.
-pub struct Library {
+pub struct BdbLibrary {
     functions: Functions,
     version: String,
 }
 
-impl Library {
+impl BdbLibrary {
     /// Loads Berkeley DB 5.3 and refuses any other release: the offsets would be wrong.
-    pub fn load() -> Result<Arc<Library>> {
+    pub fn load() -> Result<Arc<BdbLibrary>> {
         let functions = Functions::load(SOURCE.load()?)?;
         let (mut major, mut minor, mut patch) = (0, 0, 0);
         // SAFETY: three valid out pointers.
@@ -50,7 +50,7 @@ impl Library {
             (major, minor) == (5, 3) && cfg!(target_pointer_width = "64"),
             "Berkeley DB 5.3 for a 64-bit system is needed, {major}.{minor}.{patch} was found"
         );
-        Ok(Arc::new(Library { functions, version: format!("{major}.{minor}.{patch}") }))
+        Ok(Arc::new(BdbLibrary { functions, version: format!("{major}.{minor}.{patch}") }))
     }
 
     /// The release, as in `5.3.28`.
@@ -90,25 +90,25 @@ type EnvU32 = unsafe extern "C" fn(Handle, u32) -> c_int;
 type EnvU32Int = unsafe extern "C" fn(Handle, u32, c_int) -> c_int;
 
 /// `DB_ENV`.
-pub struct Environment {
-    library: Arc<Library>,
+pub struct BdbEnvironment {
+    library: Arc<BdbLibrary>,
     raw: Handle,
 }
 
 // SAFETY: environments are opened with DB_THREAD whenever more than one thread uses them (see the
 // adapter), which makes the handle free-threaded.
-unsafe impl Send for Environment {}
+unsafe impl Send for BdbEnvironment {}
 // SAFETY: as above.
-unsafe impl Sync for Environment {}
+unsafe impl Sync for BdbEnvironment {}
 
-impl Environment {
+impl BdbEnvironment {
     /// A handle that is configured next and then opened.
-    pub fn new(library: &Arc<Library>) -> Result<Environment> {
+    pub fn new(library: &Arc<BdbLibrary>) -> Result<BdbEnvironment> {
         let mut raw = ptr::null_mut();
         // SAFETY: a valid out pointer; 0 is the only flag there is.
         let code = unsafe { (library.functions.db_env_create)(&mut raw, 0) };
         library.check(code, "db_env_create")?;
-        let environment = Environment { library: Arc::clone(library), raw };
+        let environment = BdbEnvironment { library: Arc::clone(library), raw };
         environment.check_layout()?;
         Ok(environment)
     }
@@ -117,10 +117,10 @@ impl Environment {
     fn check_layout(&self) -> Result<()> {
         self.set_cache_size(64 << 20)?;
         let (mut gigabytes, mut bytes, mut regions) = (0u32, 0u32, 0 as c_int);
-        type Get = unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut c_int) -> c_int;
+        type GetCacheSize = unsafe extern "C" fn(Handle, *mut u32, *mut u32, *mut c_int) -> c_int;
         // SAFETY: get_cachesize of this release, three valid out pointers.
         let code = unsafe {
-            method::<Get>(self.raw, env::GET_CACHESIZE)(
+            method::<GetCacheSize>(self.raw, env::GET_CACHESIZE)(
                 self.raw,
                 &mut gigabytes,
                 &mut bytes,
@@ -138,11 +138,12 @@ impl Environment {
 
     /// `set_cachesize`, in one region.
     pub fn set_cache_size(&self, bytes: u64) -> Result<()> {
-        type Set = unsafe extern "C" fn(Handle, u32, u32, c_int) -> c_int;
+        type SetCacheSize = unsafe extern "C" fn(Handle, u32, u32, c_int) -> c_int;
         let (gigabytes, rest) = ((bytes >> 30) as u32, (bytes & ((1 << 30) - 1)) as u32);
         // SAFETY: set_cachesize of this release.
-        let code =
-            unsafe { method::<Set>(self.raw, env::SET_CACHESIZE)(self.raw, gigabytes, rest, 1) };
+        let code = unsafe {
+            method::<SetCacheSize>(self.raw, env::SET_CACHESIZE)(self.raw, gigabytes, rest, 1)
+        };
         self.library.check(code, "set_cachesize")
     }
 
@@ -193,11 +194,12 @@ impl Environment {
 
     /// Opens the environment in `directory`.
     pub fn open(&self, directory: &Path, flags: u32) -> Result<()> {
-        type Open = unsafe extern "C" fn(Handle, *const c_char, u32, c_int) -> c_int;
+        type OpenEnvironment = unsafe extern "C" fn(Handle, *const c_char, u32, c_int) -> c_int;
         let home = CString::new(directory.as_os_str().as_encoded_bytes())?;
         // SAFETY: open of this release, a C string that outlives the call.
-        let code =
-            unsafe { method::<Open>(self.raw, env::OPEN)(self.raw, home.as_ptr(), flags, 0o600) };
+        let code = unsafe {
+            method::<OpenEnvironment>(self.raw, env::OPEN)(self.raw, home.as_ptr(), flags, 0o600)
+        };
         self.library.check(code, "open environment")
     }
 
@@ -207,8 +209,8 @@ impl Environment {
         name: &str,
         page_size: u32,
         flags: u32,
-    ) -> Result<Database> {
-        type Open = unsafe extern "C" fn(
+    ) -> Result<BdbDatabase> {
+        type OpenDatabase = unsafe extern "C" fn(
             Handle,
             Handle,
             *const c_char,
@@ -221,12 +223,12 @@ impl Environment {
         // SAFETY: a valid out pointer and a live environment.
         let code = unsafe { (self.library.functions.db_create)(&mut raw, self.raw, 0) };
         self.library.check(code, "db_create")?;
-        let database = Database { environment: Arc::clone(self), raw };
+        let database = BdbDatabase { environment: Arc::clone(self), raw };
         let name = CString::new(name)?;
         // SAFETY: set_pagesize and open of this release, C strings that outlive the calls.
         let code = unsafe {
             match method::<EnvU32>(raw, db::SET_PAGESIZE)(raw, page_size) {
-                0 => method::<Open>(raw, db::OPEN)(
+                0 => method::<OpenDatabase>(raw, db::OPEN)(
                     raw,
                     ptr::null_mut(),
                     name.as_ptr(),
@@ -279,7 +281,7 @@ impl Environment {
     }
 }
 
-impl Drop for Environment {
+impl Drop for BdbEnvironment {
     fn drop(&mut self) {
         self.close_raw();
     }

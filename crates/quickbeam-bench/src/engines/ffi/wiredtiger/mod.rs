@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use anyhow::{Result, bail};
 
-use super::{Source, functions};
+use super::{Handle, Source, functions};
 use crate::engine::{OpError, OpResult, Span, Visit};
 use layout::{Item, LAYOUT_3_2, LAYOUT_11_3, Layout};
 
@@ -28,11 +28,10 @@ const SOURCE: Source = Source {
 const ROLLBACK: c_int = -31800;
 const NOTFOUND: c_int = -31803;
 
-type Handle = *mut c_void;
 type Method = unsafe extern "C" fn(Handle) -> c_int;
 type MethodText = unsafe extern "C" fn(Handle, *const c_char) -> c_int;
-type Set = unsafe extern "C" fn(Handle, ...);
-type Get = unsafe extern "C" fn(Handle, ...) -> c_int;
+type SetRecord = unsafe extern "C" fn(Handle, ...);
+type GetRecord = unsafe extern "C" fn(Handle, ...) -> c_int;
 
 functions! {
     struct Functions {
@@ -43,15 +42,15 @@ functions! {
 }
 
 /// The loaded library.
-pub struct Library {
+pub struct WtLibrary {
     functions: Functions,
     layout: &'static Layout,
     version: String,
 }
 
-impl Library {
+impl WtLibrary {
     /// Loads WiredTiger and refuses releases whose layout is not known.
-    pub fn load() -> Result<Arc<Library>> {
+    pub fn load() -> Result<Arc<WtLibrary>> {
         let functions = Functions::load(SOURCE.load()?)?;
         let (mut major, mut minor, mut patch) = (0, 0, 0);
         // SAFETY: three valid out pointers.
@@ -61,7 +60,7 @@ impl Library {
             (11, 3) if cfg!(target_pointer_width = "64") => &LAYOUT_11_3,
             _ => bail!("WiredTiger 3.2 or 11.3 is needed, {major}.{minor}.{patch} was found"),
         };
-        Ok(Arc::new(Library { functions, layout, version: format!("{major}.{minor}.{patch}") }))
+        Ok(Arc::new(WtLibrary { functions, layout, version: format!("{major}.{minor}.{patch}") }))
     }
 
     /// The release, as in `3.2.1`.
@@ -97,19 +96,19 @@ unsafe fn method<F: Copy>(handle: Handle, offset: usize) -> F {
 }
 
 /// `WT_CONNECTION`.
-pub struct Connection {
-    library: Arc<Library>,
+pub struct WtConnection {
+    library: Arc<WtLibrary>,
     raw: Handle,
 }
 
 // SAFETY: a connection may be used by several threads at once; sessions stay in theirs.
-unsafe impl Send for Connection {}
+unsafe impl Send for WtConnection {}
 // SAFETY: as above.
-unsafe impl Sync for Connection {}
+unsafe impl Sync for WtConnection {}
 
-impl Connection {
+impl WtConnection {
     /// Opens the database in `directory`.
-    pub fn open(library: &Arc<Library>, directory: &Path, config: &str) -> Result<Connection> {
+    pub fn open(library: &Arc<WtLibrary>, directory: &Path, config: &str) -> Result<WtConnection> {
         let home = CString::new(directory.as_os_str().as_encoded_bytes())?;
         let config = CString::new(config)?;
         let mut raw = ptr::null_mut();
@@ -123,18 +122,18 @@ impl Connection {
             )
         };
         library.check(code, "open")?;
-        Ok(Connection { library: Arc::clone(library), raw })
+        Ok(WtConnection { library: Arc::clone(library), raw })
     }
 
     /// Opens a session for the calling thread.
-    pub fn session(&self, config: &str) -> Result<Session<'_>> {
-        type Open =
+    pub fn session(&self, config: &str) -> Result<WtSession<'_>> {
+        type OpenWtSession =
             unsafe extern "C" fn(Handle, *const c_void, *const c_char, *mut Handle) -> c_int;
         let config = CString::new(config)?;
         let mut raw = ptr::null_mut();
         // SAFETY: open_session, a C string that outlives the call, a valid out pointer.
         let code = unsafe {
-            method::<Open>(self.raw, self.library.layout.open_session)(
+            method::<OpenWtSession>(self.raw, self.library.layout.open_session)(
                 self.raw,
                 ptr::null(),
                 config.as_ptr(),
@@ -142,7 +141,7 @@ impl Connection {
             )
         };
         self.library.check(code, "open session")?;
-        Ok(Session { connection: self, raw, cursor: ptr::null_mut(), _not_send: PhantomData })
+        Ok(WtSession { connection: self, raw, cursor: ptr::null_mut(), _not_send: PhantomData })
     }
 
     /// Closes the connection.
@@ -161,23 +160,23 @@ impl Connection {
     }
 }
 
-impl Drop for Connection {
+impl Drop for WtConnection {
     fn drop(&mut self) {
         self.close_raw();
     }
 }
 
 /// `WT_SESSION` with a cursor on its one table.
-pub struct Session<'c> {
-    connection: &'c Connection,
+pub struct WtSession<'c> {
+    connection: &'c WtConnection,
     raw: Handle,
-    /// Null until [`Session::open_table`]; closed together with the session.
+    /// Null until [`WtSession::open_table`]; closed together with the session.
     cursor: Handle,
     _not_send: PhantomData<*mut ()>,
 }
 
-impl Session<'_> {
-    fn library(&self) -> &Library {
+impl WtSession<'_> {
+    fn library(&self) -> &WtLibrary {
         &self.connection.library
     }
 
@@ -204,7 +203,7 @@ impl Session<'_> {
 
     /// Opens the cursor that all operations use.
     pub fn open_table(&mut self, uri: &str) -> Result<()> {
-        type Open = unsafe extern "C" fn(
+        type OpenWtCursor = unsafe extern "C" fn(
             Handle,
             *const c_char,
             Handle,
@@ -215,7 +214,7 @@ impl Session<'_> {
         let mut cursor = ptr::null_mut();
         // SAFETY: open_cursor, a C string that outlives the call, a valid out pointer.
         let code = unsafe {
-            method::<Open>(self.raw, self.library().layout.open_cursor)(
+            method::<OpenWtCursor>(self.raw, self.library().layout.open_cursor)(
                 self.raw,
                 uri.as_ptr(),
                 ptr::null_mut(),
@@ -263,13 +262,13 @@ impl Session<'_> {
     fn set(&self, offset: usize, item: &Item) {
         // SAFETY: set_key or set_value; for format `u` it takes a pointer to an item, whose bytes
         // the caller keeps alive until the cursor has been used.
-        unsafe { method::<Set>(self.cursor(), offset)(self.cursor, ptr::from_ref(item)) }
+        unsafe { method::<SetRecord>(self.cursor(), offset)(self.cursor, ptr::from_ref(item)) }
     }
 
     fn take(&self, offset: usize, item: &mut Item) -> Result<()> {
         // SAFETY: get_key or get_value; for format `u` it fills in an item.
         let code =
-            unsafe { method::<Get>(self.cursor(), offset)(self.cursor, ptr::from_mut(item)) };
+            unsafe { method::<GetRecord>(self.cursor(), offset)(self.cursor, ptr::from_mut(item)) };
         self.library().check(code, "get")
     }
 
@@ -363,7 +362,7 @@ impl Session<'_> {
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for WtSession<'_> {
     fn drop(&mut self) {
         // SAFETY: close takes the cursor with it; neither is used again.
         unsafe {

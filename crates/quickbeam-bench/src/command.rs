@@ -1,0 +1,45 @@
+//! The command line: the benchmarks with their options.
+
+use clap::{Args, Subcommand};
+
+use crate::all::AllArgs;
+use crate::args::{KvArgs, LogwriteArgs};
+use crate::tpcb::TpcbArgs;
+use crate::tpch::TpchArgs;
+use crate::tptbm::TptbmArgs;
+use crate::wisconsin::WisconsinArgs;
+
+/// `bench` and what comes after it.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct BenchArguments {
+    /// One benchmark; with none, all of them
+    #[command(subcommand)]
+    pub command: Option<BenchCommand>,
+    /// Options where there is no subcommand
+    #[command(flatten)]
+    pub all: AllArgs,
+}
+
+/// The benchmarks.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// Key/value operations: Tables 3, 4, 5 and Figure 1 of the Berkeley DB white paper
+    Kv(Box<KvArgs>),
+    /// Write a few bytes and flush them, over and over: the ceiling for durable commits
+    Logwrite(LogwriteArgs),
+    /// Bank transactions: Table 6 and Figure 2 of the white paper, on SQL engines
+    Tpcb(Box<TpcbArgs>),
+    /// The 32 queries of the Wisconsin benchmark: Table 7 of the white paper, on SQL engines
+    Wisconsin(Box<WisconsinArgs>),
+    /// The TimesTen report's program and its experiments, on SQL engines
+    Tptbm(Box<TptbmArgs>),
+    /// The 22 queries of TPC-H on generated data, on SQL engines
+    Tpch(Box<TpchArgs>),
+    /// One run in a process of its own, started by `kv` itself
+    #[command(hide = true)]
+    Child {
+        /// What to run, as JSON
+        task: String,
+    },
+}
