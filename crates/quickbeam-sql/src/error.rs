@@ -200,6 +200,8 @@ sql_states! {
     DuplicateTable = "42P07",
     /// A column reference that does not hold here.
     InvalidColumnReference = "42P10",
+    /// An object whose definition cannot be: an expression that must be immutable is not.
+    InvalidObjectDefinition = "42P17",
     /// A column definition that cannot be.
     InvalidColumnDefinition = "42611",
     /// A table definition that cannot be.

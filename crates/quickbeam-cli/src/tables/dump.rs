@@ -81,7 +81,8 @@ fn rows(
     sink: &mut impl Sink,
 ) -> anyhow::Result<()> {
     let name = quoted_relation(&table.schema, &table.name);
-    let columns: Vec<String> = table.columns.iter().map(|column| quoted(&column.name)).collect();
+    let stored = table.columns.iter().filter(|column| column.generated.is_none());
+    let columns: Vec<String> = stored.map(|column| quoted(&column.name)).collect();
     let columns = columns.join(", ");
     let mut all = connection.prepare_in(transaction, &format!("SELECT {columns} FROM {name}"))?;
     let mut rows = all.query_in(transaction, &[])?;
@@ -202,7 +203,8 @@ impl Sink for Script<'_> {
 
     fn copy(&mut self, table: &Table, text: &str) -> anyhow::Result<()> {
         let is_always = table.columns.iter().any(|it| it.identity.is_some_and(|it| it.always));
-        let columns: Vec<String> = table.columns.iter().map(|it| quoted(&it.name)).collect();
+        let stored = table.columns.iter().filter(|column| column.generated.is_none());
+        let columns: Vec<String> = stored.map(|it| quoted(&it.name)).collect();
         let insert = format!("INSERT INTO {} ({}) VALUES", quoted(&table.name), columns.join(", "));
         self.insert = (!is_always).then_some(insert);
         text.clone_into(&mut self.copy);

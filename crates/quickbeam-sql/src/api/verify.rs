@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use quickbeam::{AccessMethod, ReadTransaction, Transaction};
 
-use crate::bind::{Names, check_of};
+use crate::bind::{Names, check_of, generated_columns};
 use crate::catalog::{
     CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table, shown_name,
 };
@@ -160,9 +160,11 @@ impl SqlDatabase {
                 let condition = check_of(&look as &dyn Names, table, &check.expression, 0)?;
                 checks.push((check.name.as_str(), condition));
             }
+            let generated = generated_columns(&look as &dyn Names, table, 0, None)?;
             let mut slots = [Slot::new(Some(table.clone()))];
             let mut audit = Audit::new(transaction, snapshot, &handle)?;
-            let (rows, entries) = audit.run(&mut |row| violated(&checks, &mut slots, row));
+            let (rows, entries) =
+                audit.run(&mut |row| violated(&checks, &generated, &mut slots, row));
             Ok((rows, entries, audit.complaints()))
         };
         match checked() {
@@ -176,9 +178,15 @@ impl SqlDatabase {
     }
 }
 
-/// The CHECK constraints that a row does not keep to.
-fn violated(checks: &[(&str, Expr)], slots: &mut [Slot; 1], row: StoredRow<'_>) -> Vec<String> {
-    if checks.is_empty() {
+/// The CHECK constraints that a row does not keep to, and its generated columns that have another
+/// value than their expressions.
+fn violated(
+    checks: &[(&str, Expr)],
+    generated: &[(usize, Expr)],
+    slots: &mut [Slot; 1],
+    row: StoredRow<'_>,
+) -> Vec<String> {
+    if checks.is_empty() && generated.is_empty() {
         return Vec::new();
     }
     let [slot] = slots;
@@ -191,5 +199,15 @@ fn violated(checks: &[(&str, Expr)], slots: &mut [Slot; 1], row: StoredRow<'_>) 
         Ok(_) => None,
         Err(error) => Some(format!("CHECK constraint \"{name}\": {}", error.message())),
     };
-    checks.iter().filter_map(problem).collect()
+    let is_wrong = |(column, value): &&(usize, Expr)| {
+        let stored = row.get(*column).ok();
+        let computed = value.evaluate(&frame);
+        computed.is_err()
+            || computed.ok().map(|it| it.into_value()) != stored.map(|it| it.to_value())
+    };
+    let other_value = |(column, _): &(usize, Expr)| {
+        format!("generated column {} has another value than its expression", column + 1)
+    };
+    let problems = checks.iter().filter_map(problem);
+    problems.chain(generated.iter().filter(is_wrong).map(other_value)).collect()
 }

@@ -28,7 +28,7 @@ use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 pub use self::ddl::{
     CatalogChange, ObjectKind, TableChange, check_create_table, check_of, column_default,
-    conversion_of, table_for,
+    conversion_of, generated_columns, table_for,
 };
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub(crate) use self::expression::system_types::named_outputs;

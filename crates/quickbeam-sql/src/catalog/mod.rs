@@ -35,9 +35,9 @@ use crate::handle::{RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     Added, Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,
-    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, ObjectId, PUBLIC,
-    PrimaryKey, Reference, Relation, Schema, Sequence, SequenceOptions, Table, View,
-    is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewKey, NewTable,
+    ObjectId, PUBLIC, PrimaryKey, Reference, Relation, Schema, Sequence, SequenceOptions, Table,
+    View, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
@@ -237,6 +237,7 @@ impl Catalog {
             not_null: true,
             default: None,
             identity: None,
+            generated: None,
             missing: Value::Null,
         };
         let columns = vec![column(1, "key"), column(2, "value")];

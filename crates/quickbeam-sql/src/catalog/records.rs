@@ -60,6 +60,8 @@ struct ColumnRecord {
     identity: Option<Identity>,
     /// As text.
     missing: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    generated: Option<Vec<u16>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -260,6 +262,7 @@ impl ColumnRecord {
             default: column.default.clone(),
             identity: column.identity,
             missing,
+            generated: column.generated.clone(),
         }
     }
 
@@ -275,6 +278,7 @@ impl ColumnRecord {
             not_null: self.not_null,
             default: self.default,
             identity: self.identity,
+            generated: self.generated,
             missing,
         })
     }

@@ -113,6 +113,8 @@ fn column_text(catalog: &CatalogSnapshot, column: &Column) -> String {
             " GENERATED {kind} AS IDENTITY ({})",
             options.as_deref().unwrap_or_default()
         );
+    } else if let (Some(_), Some(expression)) = (&column.generated, &column.default) {
+        let _ = write!(text, " GENERATED ALWAYS AS ({expression}) STORED");
     } else if let Some(default) = &column.default {
         let _ = write!(text, " DEFAULT {default}");
     }

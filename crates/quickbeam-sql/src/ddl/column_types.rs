@@ -12,7 +12,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
-use crate::schema::{Identity, NewIdentity, Table};
+use crate::schema::{Identity, NewColumn, NewIdentity, Table};
 use crate::table::check_not_null;
 use crate::types::{DataType, Value};
 
@@ -34,6 +34,12 @@ impl Catalog {
         let position = old.known_column(column)?;
         let what = format!("column {column} of table {}", old.name);
         change.refuse_views(old.id, &what, "altering the type of")?;
+        let id = old.columns[position].id;
+        let mut others = old.columns.iter().filter_map(|other| other.generated.as_ref());
+        if others.any(|reads| reads.contains(&id)) {
+            let message = "cannot alter type of a column used by a generated column";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
         let mut table = old.clone();
         let altered = &mut table.columns[position];
         (altered.data_type, altered.missing) = (data_type, Value::Null);
@@ -104,6 +110,32 @@ impl Catalog {
         change.put_table(&table)
     }
 
+    /// ALTER TABLE … ALTER COLUMN … DROP EXPRESSION. The values stay.
+    pub fn drop_expression(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        column: &str,
+        if_exists: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let position = table.known_column(column)?;
+        if table.columns[position].generated.take().is_none() {
+            if if_exists {
+                return Ok(());
+            }
+            let message = format!(
+                "column \"{column}\" of relation \"{}\" is not a stored generated column",
+                table.name
+            );
+            return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+        }
+        table.columns[position].default = None;
+        change.regenerate(&mut table)?;
+        change.put_table(&table)
+    }
+
     /// ALTER TABLE … ALTER COLUMN … SET GENERATED.
     pub fn set_identity(
         &self,
@@ -120,6 +152,17 @@ impl Catalog {
             None => return Err(no_identity(&table, column)),
         }
         change.put_table(&table)
+    }
+}
+
+impl Table {
+    /// Gives a column the numbers of the columns that its expression reads.
+    pub(super) fn set_generated(&mut self, position: usize, new: &NewColumn) -> Result<()> {
+        let Some(generated) = &new.generated else { return Ok(()) };
+        let reads = self.known_columns(&generated.columns)?;
+        let reads = reads.into_iter().map(|position| self.columns[position].id).collect();
+        self.columns[position].generated = Some(reads);
+        Ok(())
     }
 }
 

@@ -13,11 +13,14 @@ use super::change::{CatalogChange, check_columns};
 use crate::catalog::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
-use crate::schema::encoding::Layout;
+use crate::schema::encoding::{Layout, StoredRow};
 use crate::schema::errors::{column_exists, named_twice};
 use crate::schema::{Added, NewColumn};
 use crate::schema::{Column, ForeignKey, Table};
 use crate::types::Value;
+
+/// Computes a column's value for a stored row.
+type RowValue<'f> = dyn FnMut(StoredRow<'_>) -> Result<Value> + 'f;
 
 /// Layouts that a table may have had.
 const LAYOUT_LIMIT: u16 = u16::MAX;
@@ -73,16 +76,22 @@ impl Catalog {
             Some(identity) => Some(change.made_sequence(identity.sequence)?),
             None => None,
         };
-        let mut from_sequence = || match &sequence {
+        let from_sequence = || match &sequence {
             Some(sequence) => {
                 let value = self.next_value(transaction, sequence)?;
                 crate::types::assign(Value::BigInt(value).as_ref(), new.data_type)
             }
             None => Ok(Value::Null),
         };
-        let each: Option<&mut dyn FnMut() -> Result<Value>> = match (&sequence, added) {
-            (Some(_), _) => Some(&mut from_sequence),
-            (None, Added::Each(each)) => Some(each),
+        let mut given;
+        let mut of_sequence = |_: StoredRow<'_>| from_sequence();
+        let each: Option<&mut RowValue<'_>> = match (&sequence, added) {
+            (Some(_), _) => Some(&mut of_sequence),
+            (None, Added::Generated(each)) => Some(each),
+            (None, Added::Each(each)) => {
+                given = move |_: StoredRow<'_>| each();
+                Some(&mut given)
+            }
             (None, Added::Same(value)) => {
                 column.missing = value;
                 None
@@ -93,6 +102,7 @@ impl Catalog {
             change.refuse_rows(&table, &column.name)?;
         }
         table.columns.push(column);
+        table.set_generated(table.columns.len() - 1, new)?;
         table.renew_layout()?;
         change.regenerate(&mut table)?;
         change.put_table(&table)?;
@@ -117,6 +127,16 @@ impl Catalog {
         let position = table.known_column(column)?;
         let id = table.columns[position].id;
         let what = format!("column {column} of table {}", table.name);
+        let reads_it =
+            |other: &&Column| other.generated.as_ref().is_some_and(|reads| reads.contains(&id));
+        if let Some(reader) = table.columns.iter().find(reads_it).map(|it| it.name.clone()) {
+            if !cascade {
+                let by = format!("column {reader} of table {}", table.name);
+                return Err(super::tables::depended(&what, &by));
+            }
+            self.drop_column(transaction, &table.lookup_name(), &reader, true)?;
+            return self.drop_column(transaction, &table.lookup_name(), column, true);
+        }
         change.drop_dependents(table.id, &[], &what, cascade)?;
         // A foreign key of the column itself goes with it, also where it points to its own table.
         let own = table.id;
@@ -178,6 +198,13 @@ impl Catalog {
         for check in table.checks.iter_mut().filter(|check| check.columns.contains(&id)) {
             check.expression = rewrite(&check.expression)?.into();
         }
+        for column in &mut table.columns {
+            if let (Some(reads), Some(text)) = (&column.generated, &mut column.default)
+                && reads.contains(&id)
+            {
+                *text = rewrite(text)?.into();
+            }
+        }
         change.put_table(&table)
     }
 
@@ -216,6 +243,11 @@ impl Catalog {
         if table.columns[position].identity.is_some() {
             let message =
                 format!("column \"{column}\" of relation \"{}\" is an identity column", table.name);
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        if table.columns[position].generated.is_some() {
+            let message =
+                format!("column \"{column}\" of relation \"{}\" is a generated column", table.name);
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
         table.columns[position].default = default;
@@ -302,7 +334,7 @@ impl CatalogChange<'_> {
     }
 
     /// Writes every row again, with a value of its own in the last column.
-    fn write_each(&self, table: &Table, each: &mut dyn FnMut() -> Result<Value>) -> Result<()> {
+    fn write_each(&self, table: &Table, each: &mut RowValue<'_>) -> Result<()> {
         // The tree has its new name already.
         let shared = Arc::new(table.clone());
         let handle = crate::handle::TableHandle::open_rows(self.transaction, &shared)?;
@@ -310,7 +342,7 @@ impl CatalogChange<'_> {
         let mut bytes = Vec::new();
         self.for_each_row(&handle, |key, row| {
             let mut values = row.to_values()?;
-            values[last] = each()?;
+            values[last] = each(row)?;
             if table.columns[last].not_null && values[last].is_null() {
                 return Err(has_nulls(table, &table.columns[last].name));
             }

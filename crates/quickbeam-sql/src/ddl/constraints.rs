@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
 use crate::schema::errors::{many_primary_keys, no_constraint};
-use crate::schema::{Check, ForeignKey, Index, KeyColumn, PrimaryKey, Table};
+use crate::schema::{Check, ForeignKey, ForeignKeyAction, Index, KeyColumn, PrimaryKey, Table};
 use crate::schema::{NewCheck, NewForeignKey, NewKey};
 use crate::table::{Expressions, TableWriter};
 use crate::types::Value;
@@ -22,6 +22,10 @@ struct NoExpressions;
 impl Expressions for NoExpressions {
     fn check(&self, _: &Table, _: usize, _: StoredRow<'_>) -> Result<Option<bool>> {
         Err(SqlError::internal("a CHECK where no row changes"))
+    }
+
+    fn generated(&self, _: &Table, _: &[usize], _: StoredRow<'_>) -> Result<Vec<(usize, Value)>> {
+        Err(SqlError::internal("a generated column where no row changes"))
     }
 
     fn default(&self, _: &Table, _: usize) -> Result<Value> {
@@ -301,6 +305,23 @@ impl CatalogChange<'_> {
                 );
                 return Err(SqlError::new(SqlState::DatatypeMismatch, message)
                     .with_detail(format!("The types are {} and {}.", a.data_type, b.data_type)));
+            }
+        }
+        let is_generated = |&position: &usize| table.columns[position].generated.is_some();
+        if columns.iter().any(is_generated) {
+            use ForeignKeyAction::{Cascade, SetDefault, SetNull};
+            let on = if matches!(new.on_update, Cascade | SetNull | SetDefault) {
+                Some("UPDATE")
+            } else if matches!(new.on_delete, SetNull | SetDefault) {
+                Some("DELETE")
+            } else {
+                None
+            };
+            if let Some(on) = on {
+                let message = format!(
+                    "invalid ON {on} action for foreign key constraint containing generated column"
+                );
+                return Err(SqlError::new(SqlState::SyntaxError, message));
             }
         }
         Ok(ForeignKey {

@@ -49,6 +49,9 @@ impl Catalog {
             database: None,
             columns,
         };
+        for (position, column) in new.columns.iter().enumerate() {
+            table.set_generated(position, column)?;
+        }
         if let Some(key) = &new.primary_key {
             change.define_primary_key(&mut table, key, &mut taken)?;
         }
@@ -209,13 +212,19 @@ impl CatalogChange<'_> {
                 Some(Identity { always: identity.always, sequence })
             }
         };
+        let default = match &new.generated {
+            Some(generated) => Some(generated.expression.clone()),
+            None => new.default.clone(),
+        };
         Ok(Column {
             id,
             name: new.name.clone(),
             data_type: new.data_type,
             not_null: new.not_null || identity.is_some(),
-            default: new.default.clone(),
+            default,
             identity,
+            // The numbers of the columns follow when all columns are known.
+            generated: new.generated.as_ref().map(|_| Vec::new()),
             missing: Value::Null,
         })
     }

@@ -42,6 +42,14 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// Makes a slot whose current row is a stored row of a table.
+    pub fn of_row(table: &Table, row: StoredRow<'_>) -> Slot {
+        let mut slot = Slot::new(Some(Arc::new(table.clone())));
+        slot.bytes.extend_from_slice(row.bytes());
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        slot
+    }
+
     /// Returns a slot for rows of that table, or for computed rows.
     pub fn new(table: Option<Arc<Table>>) -> Slot {
         Slot { table, ..Slot::default() }

@@ -344,6 +344,20 @@ impl Expr {
         volatile
     }
 
+    /// Returns whether the value depends on the columns that it reads alone.
+    pub fn is_immutable(&self) -> bool {
+        let mut immutable = match self {
+            Expr::Call(function, ..) => !function.is_volatile() && !function.is_of_session(),
+            Expr::NextValue(..)
+            | Expr::CurrentValue(_)
+            | Expr::SetValue(..)
+            | Expr::Parameter(_) => false,
+            _ => true,
+        };
+        self.each_child(&mut |child| immutable &= child.is_immutable());
+        immutable
+    }
+
     /// Returns whether the expression advances or sets a sequence.
     pub fn counts_up(&self) -> bool {
         let mut counts = matches!(self, Expr::NextValue(..) | Expr::SetValue(..));

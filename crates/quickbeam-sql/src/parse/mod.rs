@@ -4,6 +4,7 @@
 //! Below: the parser crate. Nesting is limited here, before any recursion over the tree. Positions
 //! become byte offsets.
 
+mod column_actions;
 mod command;
 mod copy_options;
 mod explain;
@@ -25,6 +26,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
+pub use column_actions::{ColumnAction, action_of};
 pub use command::{Command, Direction, Discard, Name, command};
 pub use positions::{count_table_names, first_from, is_word, last_before};
 pub use sequences::RESTART as RESTART_SEQUENCE;
@@ -135,6 +137,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
+    let tokens = column_actions::adapted(tokens);
     let tokens = copy_options::adapted(table_commands::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }

@@ -2,7 +2,7 @@
 
 use super::simplify::{simplify_change, simplify_insert};
 use super::{ChangePlan, InsertPlan, PlanNode, Statistics};
-use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of};
+use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of, generated_columns};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
@@ -42,6 +42,7 @@ pub fn plan_insert(
     let planner = Planner::new(slots, parameters, statistics);
     simplify_insert(&mut insert);
     let checks = checks(names, &insert.table, insert.new_slot, None)?;
+    let generated = generated_columns(names, &insert.table, insert.new_slot, None)?;
     let (rows, query) = match insert.source {
         InsertSource::Rows(rows) => (rows, None),
         InsertSource::Query { query, slot, values } => {
@@ -57,6 +58,7 @@ pub fn plan_insert(
         rows,
         query,
         checks,
+        generated,
         conflict: insert.conflict,
         returning: insert.returning,
     };
@@ -87,11 +89,14 @@ pub fn plan_change(
     if !tables.is_empty() {
         root = PlanNode::With { tables, input: Box::new(root) };
     }
-    let checks = match &change.assignments {
-        None => Vec::new(),
+    let (table, slot) = (&change.table, change.slot);
+    let (checks, generated) = match &change.assignments {
+        None => (Vec::new(), Vec::new()),
         Some(assignments) => {
-            let changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
-            checks(names, &change.table, change.slot, Some(&changed))?
+            let mut changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+            let generated = generated_columns(names, table, slot, Some(&changed))?;
+            changed.extend(generated.iter().map(|(column, _)| *column));
+            (checks(names, table, slot, Some(&changed))?, generated)
         }
     };
     let plan = ChangePlan {
@@ -101,6 +106,7 @@ pub fn plan_change(
         recheck: Expr::all(change.filter),
         assignments: change.assignments,
         checks,
+        generated,
         single,
         returning: change.returning,
     };

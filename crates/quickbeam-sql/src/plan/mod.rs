@@ -394,6 +394,8 @@ pub struct InsertPlan {
     pub query: Option<(QueryPlan, usize, Vec<Expr>)>,
     /// CHECKs over the new row: their numbers and conditions.
     pub checks: Vec<(usize, Expr)>,
+    /// Generated columns that change, with their expressions over the new row.
+    pub generated: Vec<(usize, Expr)>,
     /// ON CONFLICT.
     pub conflict: Option<OnConflict>,
     /// RETURNING.
@@ -415,6 +417,8 @@ pub struct ChangePlan {
     pub assignments: Option<Vec<(usize, Expr)>>,
     /// CHECKs over the new row: their numbers and conditions.
     pub checks: Vec<(usize, Expr)>,
+    /// Generated columns that change, with their expressions over the new row.
+    pub generated: Vec<(usize, Expr)>,
     /// Whether at most one row is found, so that no change can be found again.
     pub single: bool,
     /// RETURNING.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use crate::schema::encoding::StoredRow;
 use crate::schema::{ForeignKeyAction, Method};
 use crate::types::DataType;
 
@@ -39,6 +40,17 @@ pub struct NewColumn {
     pub default: Option<Arc<str>>,
     /// GENERATED … AS IDENTITY.
     pub identity: Option<NewIdentity>,
+    /// GENERATED ALWAYS AS (…) STORED.
+    pub generated: Option<NewGenerated>,
+}
+
+/// GENERATED ALWAYS AS (…) STORED.
+#[derive(Clone, Debug)]
+pub struct NewGenerated {
+    /// The text of the expression.
+    pub expression: Arc<str>,
+    /// Names of the columns that it reads.
+    pub columns: Vec<SmolStr>,
 }
 
 /// GENERATED … AS IDENTITY.
@@ -141,4 +153,6 @@ pub enum Added<'f> {
     Same(Value),
     /// What is given for one after the other: each row is written again.
     Each(&'f mut dyn FnMut() -> Result<Value>),
+    /// The value of a generated column, of each row.
+    Generated(&'f mut dyn FnMut(StoredRow<'_>) -> Result<Value>),
 }

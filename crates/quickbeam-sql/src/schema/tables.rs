@@ -87,8 +87,10 @@ pub struct Column {
     pub data_type: DataType,
     /// Whether NULL is refused.
     pub not_null: bool,
-    /// The text of its DEFAULT expression.
+    /// The text of its DEFAULT expression, or of the expression of a generated column.
     pub default: Option<Arc<str>>,
+    /// GENERATED ALWAYS AS (…) STORED: the numbers of the columns that the expression reads.
+    pub generated: Option<Vec<u16>>,
     /// Whether, and from what, values are generated.
     pub identity: Option<Identity>,
     /// Its value in rows that are older than the column.

@@ -6,17 +6,19 @@ use smol_str::SmolStr;
 
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
-    conversion_of,
+    conversion_of, generated_columns,
 };
 use crate::catalog::{
-    Added, NewCheck, ObjectId, Relation, Table, lookup_name, shown_name, split_lookup_name,
+    Added, Column, NewCheck, NewColumn, ObjectId, Relation, Table, lookup_name, shown_name,
+    split_lookup_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::depended;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Frame, Slot};
+use crate::parse::ColumnAction;
 use crate::table::StoredRow;
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 /// Makes a change of the catalog.
 pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
@@ -198,6 +200,9 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             if *if_not_exists && table_of(look, name)?.column(&column.name).is_some() {
                 return Ok(());
             }
+            if column.generated.is_some() {
+                return add_generated(name, column, look);
+            }
             catalog.add_column(transaction, name, column, Added::Same(missing.clone()))
         }
         TableChange::DropColumn(column, if_exists, cascade) => {
@@ -240,6 +245,17 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
         TableChange::Type(column, data_type, using) => {
             set_type(name, column, *data_type, using.as_deref(), look)
         }
+        TableChange::Column(column, action) => match action {
+            ColumnAction::DropExpression(if_exists) => {
+                catalog.drop_expression(transaction, name, column, *if_exists)
+            }
+            ColumnAction::DropIdentity(if_exists) => {
+                catalog.drop_identity(transaction, name, column, *if_exists)
+            }
+            ColumnAction::SetGenerated(always) => {
+                catalog.set_identity(transaction, name, column, *always)
+            }
+        },
         TableChange::AddIdentity(column, identity) => {
             catalog.add_identity(transaction, name, column, identity)
         }
@@ -272,6 +288,30 @@ impl RowSlot {
     }
 }
 
+/// ADD COLUMN of a generated column.
+fn add_generated(name: &str, column: &NewColumn, look: &CompileContext<'_>) -> Result<()> {
+    let table = table_of(look, name)?;
+    let Some(generated) = &column.generated else { return Ok(()) };
+    let mut with_column = (*table).clone();
+    with_column.columns.push(Column {
+        id: u16::MAX,
+        name: column.name.clone(),
+        data_type: column.data_type,
+        not_null: false,
+        default: Some(generated.expression.clone()),
+        identity: None,
+        generated: Some(Vec::new()),
+        missing: Value::Null,
+    });
+    let position = table.columns.len();
+    let found = generated_columns(look as &dyn Names, &with_column, 0, Some(&[position]))?;
+    let value = found.into_iter().find(|(at, _)| *at == position).map(|(_, value)| value);
+    let value = value.ok_or_else(|| SqlError::internal("a generated column without expression"))?;
+    let mut row = RowSlot::new(table);
+    let mut each = |stored: StoredRow<'_>| Ok(value.evaluate(&row.frame(stored))?.into_value());
+    look.catalog.add_column(look.transaction, name, column, Added::Generated(&mut each))
+}
+
 /// VALIDATE CONSTRAINT.
 fn validate(name: &str, constraint: &str, look: &CompileContext<'_>) -> Result<()> {
     let table = table_of(look, name)?;
@@ -296,7 +336,19 @@ fn set_type(
     let names = look as &dyn Names;
     let table = table_of(look, name)?;
     let position = table.known_column(column)?;
-    let value = conversion_of(names, &table, position, data_type, using)?;
+    let value = if table.columns[position].generated.is_some() {
+        if using.is_some() {
+            let message = "cannot specify USING when altering type of generated column";
+            return Err(SqlError::new(SqlState::InvalidColumnDefinition, message));
+        }
+        let mut retyped = (*table).clone();
+        retyped.columns[position].data_type = data_type;
+        let found = generated_columns(names, &retyped, 0, Some(&[position]))?;
+        let value = found.into_iter().find(|(at, _)| *at == position).map(|(_, value)| value);
+        value.ok_or_else(|| SqlError::internal("a generated column without expression"))?
+    } else {
+        conversion_of(names, &table, position, data_type, using)?
+    };
     let mut row = RowSlot::new(table.clone());
     let mut each = |stored: StoredRow<'_>| {
         let mut values = stored.to_values()?;

@@ -4,13 +4,15 @@ use quickbeam::Transaction;
 
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
-use crate::bind::{CatalogChange, Names, OutputColumn, check_of, column_default};
+use crate::bind::{
+    CatalogChange, Names, OutputColumn, check_of, column_default, generated_columns,
+};
 use crate::catalog::Table;
 use crate::compile::prepare::lines;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
-use crate::expression::{Current, Frame, Slot};
+use crate::expression::{Expr, Frame, Slot};
 use crate::schema::errors::read_only;
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
@@ -68,11 +70,25 @@ impl Expressions for Cascades<'_> {
     fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>> {
         let Some(known) = table.checks.get(check) else { return Ok(Some(true)) };
         let condition = check_of(self.look as &dyn Names, table, &known.expression, 0)?;
-        let mut slot = Slot::new(Some(table.clone().into()));
-        slot.bytes.extend_from_slice(row.bytes());
-        slot.current = Current::Bytes(0, slot.bytes.len());
-        let slots = [slot];
+        let slots = [Slot::of_row(table, row)];
         condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+    }
+
+    fn generated(
+        &self,
+        table: &Table,
+        changed: &[usize],
+        row: StoredRow<'_>,
+    ) -> Result<Vec<(usize, Value)>> {
+        if table.columns.iter().all(|column| column.generated.is_none()) {
+            return Ok(Vec::new());
+        }
+        let expressions = generated_columns(self.look as &dyn Names, table, 0, Some(changed))?;
+        let slots = [Slot::of_row(table, row)];
+        let frame = Frame { slots: &slots, ..Frame::of_parameters(&[]) };
+        let value =
+            |(column, value): &(usize, Expr)| Ok((*column, value.evaluate(&frame)?.into_value()));
+        expressions.iter().map(value).collect()
     }
 
     fn default(&self, table: &Table, column: usize) -> Result<Value> {

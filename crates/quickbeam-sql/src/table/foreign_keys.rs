@@ -335,11 +335,18 @@ impl TableWriter<'_> {
             });
         }
         for (key, old) in children {
-            let new = with_values(table, StoredRow::new(table, &old)?, columns, &values)?;
+            let mut new = with_values(table, StoredRow::new(table, &old)?, columns, &values)?;
+            let generated =
+                self.expressions.generated(table, columns, StoredRow::new(table, &new)?)?;
+            let (places, computed): (Vec<usize>, Vec<Value>) = generated.into_iter().unzip();
+            if !places.is_empty() {
+                new = with_values(table, StoredRow::new(table, &new)?, &places, &computed)?;
+            }
+            let changed = [&columns[..], &places].concat();
             for check in 0..table.checks.len() {
                 self.check(table, check, StoredRow::new(table, &new)?)?;
             }
-            self.update_one(handle, &key, &old, &new, columns)?;
+            self.update_one(handle, &key, &old, &new, &changed)?;
         }
         if work.action == ForeignKeyAction::SetDefault {
             // The DEFAULT may be the key that went: then nothing was changed that would have been

@@ -25,6 +25,14 @@ pub trait Expressions {
     /// to it.
     fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>>;
 
+    /// The values of the generated columns that a change of these columns changes.
+    fn generated(
+        &self,
+        table: &Table,
+        changed: &[usize],
+        row: StoredRow<'_>,
+    ) -> Result<Vec<(usize, Value)>>;
+
     /// The value of the column's DEFAULT, of the column's type; NULL if it has none.
     fn default(&self, table: &Table, column: usize) -> Result<Value>;
 }

@@ -13,6 +13,7 @@ use super::{CatalogChange, ObjectKind, TableChange};
 use crate::catalog::{NewIdentity, Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Frame;
+use crate::parse::action_of;
 use crate::schema::errors::no_column;
 use crate::types::Value;
 
@@ -200,8 +201,12 @@ impl Binder<'_> {
         if if_not_exists && outline.column(&fold(&written.name)).is_some() {
             return Ok(());
         }
-        let Defined { column, default, constraints: of_column } =
+        let Defined { mut column, default, generation, constraints: of_column } =
             self.new_column(written, outline)?;
+        if let Some(generation) = &generation {
+            let named = (&column.name[..], column.data_type);
+            column.generated = Some(self.new_generated(generation, named, outline)?);
+        }
         let missing = match default {
             None => Value::Null,
             Some(default) if default.is_volatile() => {
@@ -231,6 +236,9 @@ impl Binder<'_> {
             AlterColumnOperation::DropNotNull => TableChange::NotNull(name, false),
             AlterColumnOperation::DropDefault => TableChange::Default(name, None),
             AlterColumnOperation::SetDefault { value } => {
+                if let Some(action) = action_of(value) {
+                    return Ok(TableChange::Column(name, action));
+                }
                 let (text, _) = self.new_default(value, data_type, &name)?;
                 TableChange::Default(name, Some(text))
             }

@@ -5,6 +5,7 @@
 
 mod alter;
 mod constraints;
+mod generated;
 mod schemas;
 mod sequences;
 mod storage_parameters;
@@ -24,9 +25,10 @@ use crate::catalog::{
     SequenceOptions,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::first_from;
+use crate::parse::{ColumnAction, first_from};
 use crate::types::{DataType, Value};
 
+pub use generated::generated_columns;
 pub use stored_expressions::{check_of, column_default, conversion_of};
 pub use table::{check_create_table, table_for};
 
@@ -111,6 +113,8 @@ pub enum TableChange {
     UseIndex(SmolStr, Option<SmolStr>, bool),
     /// ALTER COLUMN … TYPE with the text of USING.
     Type(SmolStr, DataType, Option<Arc<str>>),
+    /// ALTER COLUMN … DROP EXPRESSION, DROP IDENTITY or SET GENERATED.
+    Column(SmolStr, ColumnAction),
     /// ALTER COLUMN … ADD GENERATED … AS IDENTITY.
     AddIdentity(SmolStr, NewIdentity),
 }

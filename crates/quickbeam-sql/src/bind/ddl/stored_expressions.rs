@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
 use sqlparser::ast;
 
 use super::super::{Binder, Level, Names, Scope, Typed};
@@ -18,6 +19,9 @@ use crate::types::{DataType, Value};
 /// Returns a column's DEFAULT, or the `nextval` of its sequence.
 pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result<Option<Expr>> {
     let Some(column) = table.columns.get(column) else { return Ok(None) };
+    if column.generated.is_some() {
+        return Ok(None);
+    }
     if let Some(identity) = column.identity {
         return Ok(Some(Expr::NextValue(identity.sequence.0, column.data_type)));
     }
@@ -96,7 +100,7 @@ pub fn conversion_of(
         })
     })?;
     binder.stands_alone(&parsed, &level, "transform expression")?;
-    if let Some(default) = &column.default {
+    if let Some(default) = column.default.as_ref().filter(|_| column.generated.is_none()) {
         let old = Typed {
             expr: kept_default(names, default, column.data_type, &column.name)?,
             data_type: Some(column.data_type),
@@ -126,6 +130,16 @@ fn of_columns(error: SqlError) -> SqlError {
     }
 }
 
+/// Returns the names of the columns that an expression over a table's row reads.
+pub(super) fn read_columns(expr: &Expr, outline: &Outline) -> Vec<SmolStr> {
+    let mut read: Vec<usize> = Vec::new();
+    expr.each_column(&mut |column| read.push(column.column));
+    read.sort_unstable();
+    read.dedup();
+    let names = read.into_iter().filter_map(|column| outline.columns.get(column));
+    names.map(|(name, _)| name.clone()).collect()
+}
+
 /// Adds the numbers of the sequences that an expression uses.
 fn sequences(expr: &Expr, found: &mut Vec<u32>) {
     match expr {
@@ -138,7 +152,7 @@ fn sequences(expr: &Expr, found: &mut Vec<u32>) {
 
 impl Binder<'_> {
     /// Checks that a stored expression has no subqueries, parameters or aggregates.
-    fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
+    pub(super) fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
         let error = if !level.subqueries.is_empty() {
             SqlError::unsupported(format!("a subquery in a {what}"))
         } else if !self.parameters.is_empty() {
@@ -197,12 +211,7 @@ impl Binder<'_> {
         check_in(Binder::new(self.names, self.text.as_str()), &check.expr, &scope)?;
         let text = check.expr.to_string();
         let condition = kept_check(self.names, &text, &scope)?;
-        let mut read: Vec<usize> = Vec::new();
-        condition.each_column(&mut |column| read.push(column.column));
-        read.sort_unstable();
-        read.dedup();
-        let names = read.into_iter().filter_map(|column| outline.columns.get(column));
-        let columns = names.map(|(name, _)| name.clone()).collect();
+        let columns = read_columns(&condition, outline);
         Ok(NewCheck { name, expression: text.into(), columns, not_valid: false })
     }
 }

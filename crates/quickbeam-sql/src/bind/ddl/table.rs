@@ -25,6 +25,7 @@ pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -
         not_null: false,
         default: None,
         identity: None,
+        generated: None,
     });
     let table = NewTable { name, columns: columns.collect(), ..NewTable::default() };
     CatalogChange::CreateTable(table, if_not_exists)
@@ -57,6 +58,8 @@ pub(super) struct Defined {
     pub column: NewColumn,
     /// The bound DEFAULT.
     pub default: Option<Expr>,
+    /// The expression of a generated column, which is bound when all columns are known.
+    pub generation: Option<ast::Expr>,
     /// Its own constraints.
     pub constraints: Vec<TableConstraint>,
 }
@@ -72,11 +75,17 @@ impl Binder<'_> {
         self.check_words(create)?;
         let mut outline = Outline::new(&name);
         let mut columns = Vec::with_capacity(create.columns.len());
-        let mut of_columns = Vec::new();
+        let (mut of_columns, mut generations) = (Vec::new(), Vec::new());
         for column in &create.columns {
             let defined = self.new_column(column, &mut outline)?;
             columns.push(defined.column);
+            generations.push(defined.generation);
             of_columns.extend(defined.constraints);
+        }
+        for (column, generation) in columns.iter_mut().zip(&generations) {
+            let Some(generation) = generation else { continue };
+            let named = (&column.name[..], column.data_type);
+            column.generated = Some(self.new_generated(generation, named, &outline)?);
         }
         let mut constraints = Constraints::default();
         self.add_constraints(&of_columns, true, &mut outline, &mut constraints)?;
@@ -131,14 +140,22 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what).at(place));
         }
         let name = self.take_column(outline, &column.name, data_type)?;
-        let mut new = NewColumn { name, data_type, not_null: false, default: None, identity: None };
+        let mut new = NewColumn {
+            name,
+            data_type,
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: None,
+        };
         if types::is_serial(&column.data_type) {
             let options =
                 SequenceOptions { data_type: Some(data_type), ..SequenceOptions::default() };
             new.identity = Some(NewIdentity { always: false, options });
             new.not_null = true;
         }
-        let mut defined = Defined { column: new, default: None, constraints: Vec::new() };
+        let mut defined =
+            Defined { column: new, default: None, generation: None, constraints: Vec::new() };
         let mut is_null = false;
         for option in &column.options {
             is_null |= option.option == ColumnOption::Null;
@@ -149,6 +166,9 @@ impl Binder<'_> {
                     done.map_err(|error| error.at(place))?;
                 }
             }
+        }
+        if defined.generation.is_some() {
+            outline.generated.push(defined.column.name.clone());
         }
         let is_key =
             |constraint: &TableConstraint| matches!(constraint, TableConstraint::PrimaryKey(_));
@@ -163,6 +183,10 @@ impl Binder<'_> {
             "conflicting NULL/NOT NULL declarations"
         } else if new.default.is_some() && new.identity.is_some() {
             "both default and identity specified"
+        } else if new.default.is_some() && defined.generation.is_some() {
+            "both default and generation expression specified"
+        } else if new.identity.is_some() && defined.generation.is_some() {
+            "both identity and generation expression specified"
         } else {
             return Ok(defined);
         };
@@ -193,6 +217,16 @@ impl Binder<'_> {
                 let (text, value) = self.new_default(written, new.data_type, &new.name)?;
                 (new.default, defined.default) = (Some(text), Some(value));
             }
+            ColumnOption::Generated { generation_expr: Some(_), .. }
+                if defined.generation.is_some() =>
+            {
+                return twice("generation clauses", &new.name);
+            }
+            ColumnOption::Generated {
+                generation_expr: Some(written),
+                generated_keyword: true,
+                ..
+            } => defined.generation = Some(written.clone()),
             ColumnOption::Generated { .. } if new.identity.is_some() => {
                 return twice("identity specifications", &new.name);
             }

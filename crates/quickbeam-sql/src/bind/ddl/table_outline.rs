@@ -118,6 +118,8 @@ pub(super) struct Outline {
     pub schema: SmolStr,
     pub name: SmolStr,
     pub columns: Vec<(SmolStr, DataType)>,
+    /// Names of the generated columns.
+    pub generated: Vec<SmolStr>,
     /// Names of constraints, and whether an index has the same name.
     constraints: Vec<(SmolStr, bool)>,
     has_primary_key: bool,
@@ -131,9 +133,18 @@ impl Outline {
     pub fn new(lookup: &str) -> Outline {
         let (schema, name) = split_lookup_name(lookup);
         let name = SmolStr::new(name);
-        let (columns, constraints) = (Vec::new(), Vec::new());
+        let (columns, constraints, generated) = (Vec::new(), Vec::new(), Vec::new());
         let (has_primary_key, is_new, is_untouched) = (false, true, true);
-        Outline { schema, name, columns, constraints, has_primary_key, is_new, is_untouched }
+        Outline {
+            schema,
+            name,
+            columns,
+            generated,
+            constraints,
+            has_primary_key,
+            is_new,
+            is_untouched,
+        }
     }
 
     /// Makes the outline of an existing table.
@@ -144,8 +155,10 @@ impl Outline {
         let uniques = uniques.map(|index| (index.name.clone(), true));
         let checks = table.checks.iter().map(|check| (check.name.clone(), false));
         let foreign_keys = table.foreign_keys.iter().map(|key| (key.name.clone(), false));
+        let generated = table.columns.iter().filter(|column| column.generated.is_some());
         Outline {
             columns: columns.collect(),
+            generated: generated.map(|column| column.name.clone()).collect(),
             constraints: keys.chain(uniques).chain(checks).chain(foreign_keys).collect(),
             has_primary_key: table.primary_key.is_some(),
             is_new: false,

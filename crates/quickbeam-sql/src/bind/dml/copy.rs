@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopyTarget};
 
 use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold};
+use crate::catalog::Table;
 use crate::copy_text::TextDialect;
 use crate::csv::Dialect;
 use crate::error::{Result, SqlError, SqlState};
@@ -260,7 +261,8 @@ impl Binder<'_> {
         let table = self.table(name)?;
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| vec![column.clone()].into()).collect();
-        let targets = self.targets(&table, &names)?;
+        let mut targets = self.targets(&table, &names)?;
+        self.without_generated(&table, columns, &mut targets)?;
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(table.name.clone(), Source::Table(table.clone()));
         let mut values = Vec::with_capacity(table.columns.len());
@@ -293,6 +295,28 @@ impl Binder<'_> {
         Ok((insert, fields))
     }
 
+    /// Removes generated columns from the columns of COPY. They are refused if they are named.
+    fn without_generated(
+        &self,
+        table: &Table,
+        columns: &[ast::Ident],
+        targets: &mut Vec<usize>,
+    ) -> Result<()> {
+        let is_generated =
+            |target: usize| table.columns.get(target).is_some_and(|it| it.generated.is_some());
+        for (name, &target) in columns.iter().zip(&*targets) {
+            if is_generated(target) {
+                let message = format!("column \"{}\" is a generated column", fold(name));
+                let error = SqlError::new(SqlState::InvalidColumnReference, message);
+                return Err(error
+                    .with_detail("Generated columns cannot be used in COPY.")
+                    .at(self.place_of(name)));
+            }
+        }
+        targets.retain(|&target| !is_generated(target));
+        Ok(())
+    }
+
     /// COPY … TO of a table: the query that reads it.
     pub fn copy_query(
         &mut self,
@@ -302,8 +326,14 @@ impl Binder<'_> {
         let table = self.table(name)?;
         let quoted = |name: &SmolStr| format!("\"{}\"", name.replace('"', "\"\""));
         let columns: Vec<String> = if columns.is_empty() {
-            table.columns.iter().map(|column| quoted(&column.name)).collect()
+            let stored = table.columns.iter().filter(|column| column.generated.is_none());
+            stored.map(|column| quoted(&column.name)).collect()
         } else {
+            let place = |name: &ast::Ident| table.column(&fold(name));
+            let targets: Option<Vec<usize>> = columns.iter().map(place).collect();
+            if let Some(mut targets) = targets {
+                self.without_generated(&table, columns, &mut targets)?;
+            }
             columns.iter().map(|column| quoted(&fold(column))).collect()
         };
         crate::parse::query(&format!("SELECT {} FROM {}", columns.join(", "), quoted(&table.name)))

@@ -313,9 +313,14 @@ impl Binder<'_> {
 
 /// Refuses a value for a column GENERATED ALWAYS.
 fn check_identity(column: &Column) -> Result<()> {
-    if column.identity.is_some_and(|identity| identity.always) {
+    let is_generated = column.generated.is_some();
+    if is_generated || column.identity.is_some_and(|identity| identity.always) {
         let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
-        return Err(SqlError::new(SqlState::GeneratedAlways, message));
+        let kind = if is_generated { "a generated" } else { "an identity" };
+        let (name, suffix) =
+            (&column.name, if is_generated { "" } else { " defined as GENERATED ALWAYS" });
+        return Err(SqlError::new(SqlState::GeneratedAlways, message)
+            .with_detail(format!("Column \"{name}\" is {kind} column{suffix}.")));
     }
     Ok(())
 }

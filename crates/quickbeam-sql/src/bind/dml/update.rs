@@ -182,7 +182,8 @@ impl Binder<'_> {
     /// Refuses a value for a column GENERATED ALWAYS.
     fn check_generated(&self, table: &Table, target: usize, name: &ast::ObjectName) -> Result<()> {
         let column = &table.columns[target];
-        if column.identity.is_some_and(|identity| identity.always) {
+        let is_generated = column.generated.is_some();
+        if is_generated || column.identity.is_some_and(|identity| identity.always) {
             let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
             let error = SqlError::new(SqlState::GeneratedAlways, message);
             return Err(error.at(self.position(name) as usize));

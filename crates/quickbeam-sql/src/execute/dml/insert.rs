@@ -26,6 +26,7 @@ pub struct InsertExec {
     constant: Option<Vec<u8>>,
     source: Option<Box<InsertSource>>,
     checks: Vec<(usize, Expr)>,
+    generated: Vec<(usize, Expr)>,
     conflict: Option<OnConflict>,
     /// The assignments of DO UPDATE.
     assignments: Option<Assignments>,
@@ -75,6 +76,7 @@ impl InsertExec {
             constant: None,
             source,
             checks: plan.checks.clone(),
+            generated: plan.generated.clone(),
             conflict: plan.conflict.clone(),
             returning: plan.returning.clone(),
             changed: Vec::new(),
@@ -155,6 +157,7 @@ impl InsertExec {
         self.conflict.is_none()
             && self.returning.is_none()
             && self.checks.is_empty()
+            && self.generated.is_empty()
             && self.handle.takes_many()
     }
 
@@ -226,6 +229,7 @@ impl InsertExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
+        generate(&self.handle, &self.generated, self.new_slot, context)?;
         check(&self.handle, &self.checks, context)?;
         let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
         let Some(conflict) = &self.conflict else {
@@ -282,8 +286,15 @@ impl InsertExec {
         slot.bytes.clear();
         slot.bytes.extend_from_slice(&self.changed);
         slot.current = Current::Bytes(0, slot.bytes.len());
+        let mut changed = assignments.columns();
+        if !self.generated.is_empty() {
+            generate(&self.handle, &self.generated, self.new_slot, context)?;
+            changed.extend(self.generated.iter().map(|(column, _)| *column));
+            self.changed.clear();
+            let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+            self.changed.extend_from_slice(row);
+        }
         check(&self.handle, &self.checks, context)?;
-        let changed = assignments.columns();
         let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
         statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
         self.give_back(context, returned)?;
@@ -324,6 +335,28 @@ pub(crate) fn check(
         }
     }
     Ok(())
+}
+
+/// Computes generated columns of the row in a slot.
+pub(crate) fn generate(
+    handle: &TableHandle,
+    generated: &[(usize, Expr)],
+    slot: usize,
+    context: &mut Context<'_>,
+) -> Result<()> {
+    if generated.is_empty() {
+        return Ok(());
+    }
+    let mut values = row_in(handle, context, slot)?.to_values()?;
+    for (column, value) in generated {
+        let value = value.evaluate(&context.frame())?.into_value();
+        if let Some(place) = values.get_mut(*column) {
+            *place = value;
+        }
+    }
+    let mut row = Vec::new();
+    handle.table().encode_values(&mut row, &values)?;
+    set_current_row(context, slot, row)
 }
 
 #[cold]

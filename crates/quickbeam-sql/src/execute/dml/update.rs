@@ -13,7 +13,7 @@ use std::sync::Arc;
 use quickbeam::Isolation;
 
 use super::assignments::Assignments;
-use super::insert::{Returned, check, give_back, row_in};
+use super::insert::{Returned, check, generate, give_back, row_in};
 use crate::bind::Returning;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::KeyTable;
@@ -34,6 +34,7 @@ pub struct UpdateExec {
     assignments: Option<Assignments>,
     changed: Vec<usize>,
     checks: Vec<(usize, Expr)>,
+    generated: Vec<(usize, Expr)>,
     single: bool,
     /// See [`is_plain`](UpdateExec::is_plain).
     is_plain: bool,
@@ -89,10 +90,12 @@ impl UpdateExec {
         let handle = builder.handles.of(&plan.table)?;
         let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.slot);
         let assignments = plan.assignments.as_ref().map(assign);
-        let changed = assignments.as_ref().map_or_else(Vec::new, Assignments::columns);
+        let mut changed = assignments.as_ref().map_or_else(Vec::new, Assignments::columns);
+        changed.extend(plan.generated.iter().map(|(column, _)| *column));
         let is_plain = plan.single
             && assignments.is_some()
             && plan.checks.is_empty()
+            && plan.generated.is_empty()
             && plan.returning.is_none()
             && !handle.touches_more(&changed);
         Ok(UpdateExec {
@@ -104,6 +107,7 @@ impl UpdateExec {
             assignments,
             changed,
             checks: plan.checks.clone(),
+            generated: plan.generated.clone(),
             single: plan.single,
             alone: is_alone(&plan.root),
             returning: plan.returning.clone(),
@@ -267,7 +271,7 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<()> {
-        if self.checks.is_empty() && self.returning.is_none() {
+        if self.checks.is_empty() && self.generated.is_empty() && self.returning.is_none() {
             let old = row_in(&self.handle, context, self.slot)?.bytes();
             return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
         }
@@ -277,6 +281,12 @@ impl UpdateExec {
         let (bytes, current) = (std::mem::take(&mut slot.bytes), slot.current);
         slot.bytes.extend_from_slice(&self.new);
         slot.current = Current::Bytes(0, self.new.len());
+        if !self.generated.is_empty() {
+            generate(&self.handle, &self.generated, self.slot, context)?;
+            self.new.clear();
+            let row = context.slots.get(self.slot).map_or(&[][..], |slot| slot.row());
+            self.new.extend_from_slice(row);
+        }
         check(&self.handle, &self.checks, context)?;
         statement.update(&self.handle, &self.key, &old, &self.new, &self.changed)?;
         if let Some(returning) = &self.returning {

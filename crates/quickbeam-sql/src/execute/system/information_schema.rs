@@ -278,7 +278,9 @@ fn column_row(
 fn table_column(row: &mut SystemRow<'_>, table: (&str, &str), column: &Column) {
     column_row(row, table, (column.id.into(), &column.name), column.data_type);
     row.text("is_nullable", yes_no(!column.not_null));
-    if let Some(default) = &column.default {
+    if let (Some(_), Some(expression)) = (&column.generated, &column.default) {
+        row.text("is_generated", "ALWAYS").text("generation_expression", expression);
+    } else if let Some(default) = &column.default {
         row.text("column_default", default);
     }
     if let Some(identity) = column.identity {

@@ -313,6 +313,9 @@ fn attribute(
 fn table_column(row: &mut SystemRow<'_>, table: &Table, column: &Column) {
     attribute(row, object_oid(table.id), column.id.into(), &column.name, column.data_type);
     row.set("attnotnull", column.not_null).set("atthasdef", column.default.is_some());
+    if column.generated.is_some() {
+        row.text("attgenerated", "s");
+    }
     if let Some(identity) = column.identity {
         row.text("attidentity", if identity.always { "a" } else { "d" });
     }

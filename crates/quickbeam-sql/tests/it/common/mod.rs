@@ -21,6 +21,10 @@ pub const LEVELS: [Isolation; 3] =
 pub struct Defaults(pub Value);
 
 impl Expressions for Defaults {
+    fn generated(&self, _: &Table, _: &[usize], _: StoredRow<'_>) -> Result<Vec<(usize, Value)>> {
+        Ok(Vec::new())
+    }
+
     fn check(&self, _: &Table, _: usize, _: StoredRow<'_>) -> Result<Option<bool>> {
         Ok(Some(true))
     }
@@ -42,7 +46,14 @@ pub fn begin(environment: &Environment, isolation: Isolation) -> Transaction {
 }
 
 pub fn column(name: &str, data_type: DataType) -> NewColumn {
-    NewColumn { name: name.into(), data_type, not_null: false, default: None, identity: None }
+    NewColumn {
+        name: name.into(),
+        data_type,
+        not_null: false,
+        default: None,
+        identity: None,
+        generated: None,
+    }
 }
 
 pub fn key(columns: &[&str]) -> NewKey {

@@ -274,3 +274,20 @@ fn databases_of_the_engine_are_copied_as_tables() {
     let found = connection.query("SELECT value FROM kv WHERE key = $1", params![&b"a"[..]]);
     assert_eq!(found.unwrap().collect().unwrap().len(), 1);
 }
+
+#[test]
+fn generated_columns_are_neither_read_nor_written() {
+    let (connection, files) = connect();
+    let table = "CREATE TABLE g (a INT, twice INT GENERATED ALWAYS AS (a * 2) STORED, b TEXT)";
+    connection.execute(table, &[]).unwrap();
+    files.put("in", "1,x\n2,y\n");
+    connection.execute("COPY g FROM 'in' WITH (FORMAT csv)", &[]).unwrap();
+    connection.execute("COPY g (a, b) FROM 'in' WITH (FORMAT csv)", &[]).unwrap();
+    connection.execute("COPY g TO 'out' WITH (FORMAT csv)", &[]).unwrap();
+    assert_eq!(files.text("out"), "1,x\n2,y\n1,x\n2,y\n");
+    let sum = connection.query_row("SELECT sum(twice) FROM g", &[], |row| row.get::<i64>(0));
+    assert_eq!(sum.unwrap(), 12);
+    for text in ["COPY g (a, twice) FROM 'in' WITH (FORMAT csv)", "COPY g (twice) TO 'out'"] {
+        assert_eq!(connection.execute(text, &[]).unwrap_err().code(), "42P10", "{text}");
+    }
+}
