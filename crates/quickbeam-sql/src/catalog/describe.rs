@@ -215,6 +215,7 @@ impl CatalogSnapshot {
             };
             text.push_str(&format!(" ON {when} {action}"));
         }
+        text.push_str(key.timing.clauses());
         if key.not_valid {
             text.push_str(" NOT VALID");
         }

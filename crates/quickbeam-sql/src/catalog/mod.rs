@@ -34,10 +34,11 @@ use crate::error::{Result, SqlError};
 use crate::handle::{RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
-    Added, Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,
-    NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewKey, NewTable,
-    ObjectId, PUBLIC, PrimaryKey, Reference, Relation, Schema, Sequence, SequenceOptions, Table,
-    View, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    Added, Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index,
+    KeyColumn, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
+    NewKey, NewTable, ObjectId, PUBLIC, PrimaryKey, Reference, Relation, Schema, Sequence,
+    SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas, shown_name,
+    split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;

@@ -15,8 +15,8 @@ use crate::error::{Result, SqlError};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::{
-    Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
-    PrimaryKey, Schema, Sequence, Table, View,
+    Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn,
+    Method, ObjectId, PrimaryKey, Schema, Sequence, Table, View,
 };
 use crate::types::{DataType, Value, format_value, parse_value};
 
@@ -106,6 +106,8 @@ struct ForeignKeyRecord {
     on_update: ForeignKeyAction,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     not_valid: bool,
+    #[serde(default, skip_serializing_if = "ConstraintTiming::is_default")]
+    timing: ConstraintTiming,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -160,6 +162,7 @@ impl TableRecord {
                     on_delete: key.on_delete,
                     on_update: key.on_update,
                     not_valid: key.not_valid,
+                    timing: key.timing,
                 })
                 .collect(),
             generation: table.generation,
@@ -220,6 +223,7 @@ impl TableRecord {
                 on_delete: key.on_delete,
                 on_update: key.on_update,
                 not_valid: key.not_valid,
+                timing: key.timing,
             })
         };
         let mut layouts = self

@@ -228,6 +228,7 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
         };
         let _ = write!(text, " ON {on} {action}");
     }
+    text.push_str(key.timing.clauses());
     if key.not_valid {
         text.push_str(" NOT VALID");
     }

@@ -332,6 +332,7 @@ impl CatalogChange<'_> {
             on_delete: new.on_delete,
             on_update: new.on_update,
             not_valid: new.not_valid,
+            timing: new.timing,
         })
     }
 

@@ -43,6 +43,8 @@ pub enum Command {
     Unlisten(Option<SmolStr>),
     /// NOTIFY: the channel and what to say.
     Notify(SmolStr, Arc<str>),
+    /// SET CONSTRAINTS: the constraints, `None` for ALL; true: DEFERRED.
+    SetConstraints(Option<Vec<Name>>, bool),
     /// DECLARE: the cursor's name, whether it outlives the transaction, and the query's text.
     Declare(SmolStr, bool, Range<usize>),
     /// FETCH, or MOVE if the flag is false.
@@ -129,14 +131,23 @@ fn first_word(text: &str) -> &str {
     rest.get(..end).unwrap_or_default()
 }
 
+/// Returns whether a text that begins with SET is SET CONSTRAINTS.
+fn sets_constraints(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    let mut words = words.by_ref().skip_while(|word| !word.eq_ignore_ascii_case("SET"));
+    words.nth(1).is_some_and(|word| word.eq_ignore_ascii_case("CONSTRAINTS"))
+}
+
 /// Returns the command of a text, or `None` for any other statement.
 ///
 /// # Errors
 /// A syntax error if the text begins as a command and does not go on as one.
 pub fn command(text: &str) -> Result<Option<Command>> {
     let word = first_word(text);
-    let Some(word) = WORDS.iter().find(|known| word.eq_ignore_ascii_case(known)) else {
-        return Ok(None);
+    let word = match WORDS.iter().find(|known| word.eq_ignore_ascii_case(known)) {
+        Some(word) => *word,
+        None if word.eq_ignore_ascii_case("SET") && sets_constraints(text) => "SET",
+        None => return Ok(None),
     };
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
     let tokens = tokens.map_err(|error| {
@@ -304,6 +315,10 @@ impl TokenCursor<'_> {
             "UNLISTEN" if self.takes_token(&Token::Mul) => Command::Unlisten(None),
             "UNLISTEN" => Command::Unlisten(Some(self.name()?)),
             "NOTIFY" => Command::Notify(self.name()?, self.payload()?),
+            "SET" => {
+                self.expect("CONSTRAINTS")?;
+                self.constraints()?
+            }
             "DECLARE" => self.declare()?,
             "FETCH" | "MOVE" => {
                 let direction = self.direction()?;
@@ -347,6 +362,23 @@ impl TokenCursor<'_> {
             "session" => "session_authorization",
             _ => "transaction_isolation",
         })))
+    }
+
+    /// Reads SET CONSTRAINTS.
+    fn constraints(&mut self) -> Result<Command> {
+        let mut names = None;
+        if !self.takes("ALL") {
+            let mut list = vec![self.qualified()?];
+            while self.takes_token(&Token::Comma) {
+                list.push(self.qualified()?);
+            }
+            names = Some(list);
+        }
+        let is_deferred = self.takes("DEFERRED");
+        if !is_deferred {
+            self.expect("IMMEDIATE")?;
+        }
+        Ok(Command::SetConstraints(names, is_deferred))
     }
 
     fn discard(&mut self) -> Result<Discard> {
@@ -481,7 +513,13 @@ impl TokenCursor<'_> {
 
 /// Moves a parser over a command and returns whether there was one.
 pub(super) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
-    if !begins_command(&parser.peek_token_ref().token) {
+    let is_word = |token: &Token, wanted: &str| {
+        matches!(token, Token::Word(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    };
+    let sets_constraints = is_word(&parser.peek_token_ref().token, "SET")
+        && is_word(&parser.peek_nth_token_ref(1).token, "CONSTRAINTS");
+    if !sets_constraints && !begins_command(&parser.peek_token_ref().token) {
         return false;
     }
     while !statement_end(&parser.peek_token_ref().token) {
@@ -515,6 +553,14 @@ mod tests {
             ("LOCK TABLE t IN ACCESS SHARE MODE", Command::Lock(vec![(None, "t".into())], true)),
             ("LOCK t", Command::Lock(vec![(None, "t".into())], false)),
             ("FETCH BACKWARD 3 FROM c", Command::Fetch("c".into(), Direction::By(-3), true)),
+            ("SET CONSTRAINTS ALL DEFERRED", Command::SetConstraints(None, true)),
+            (
+                "set constraints a, b.c immediate",
+                Command::SetConstraints(
+                    Some(vec![(None, "a".into()), (Some("b".into()), "c".into())]),
+                    false,
+                ),
+            ),
             ("LISTEN a", Command::Listen("a".into())),
             ("UNLISTEN *", Command::Unlisten(None)),
             ("NOTIFY \"A\", 'it''s'", Command::Notify("A".into(), "it's".into())),

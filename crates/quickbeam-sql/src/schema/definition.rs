@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::schema::encoding::StoredRow;
-use crate::schema::{ForeignKeyAction, Method};
+use crate::schema::{ConstraintTiming, ForeignKeyAction, Method};
 use crate::types::DataType;
 
 /// CREATE TABLE.
@@ -107,6 +107,8 @@ pub struct NewForeignKey {
     pub on_update: ForeignKeyAction,
     /// NOT VALID: existing rows are not checked.
     pub not_valid: bool,
+    /// DEFERRABLE and INITIALLY.
+    pub timing: ConstraintTiming,
 }
 
 /// CREATE INDEX.

@@ -14,6 +14,6 @@ pub use names::{
     PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 pub use tables::{
-    Check, Column, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method, ObjectId,
-    PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
+    Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn,
+    Method, ObjectId, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
 };

@@ -238,6 +238,41 @@ pub struct ForeignKey {
     pub on_update: ForeignKeyAction,
     /// NOT VALID: rows from before the constraint may violate it.
     pub not_valid: bool,
+    /// When it is checked.
+    pub timing: ConstraintTiming,
+}
+
+/// When a constraint is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub enum ConstraintTiming {
+    /// NOT DEFERRABLE: by each statement.
+    #[default]
+    NotDeferrable,
+    /// DEFERRABLE INITIALLY IMMEDIATE: by each statement, unless SET CONSTRAINTS says otherwise.
+    Immediate,
+    /// DEFERRABLE INITIALLY DEFERRED: by the commit, unless SET CONSTRAINTS says otherwise.
+    Deferred,
+}
+
+impl ConstraintTiming {
+    /// Returns whether it is DEFERRABLE.
+    #[must_use]
+    pub fn is_deferrable(self) -> bool {
+        self != ConstraintTiming::NotDeferrable
+    }
+
+    pub(crate) fn is_default(&self) -> bool {
+        *self == ConstraintTiming::default()
+    }
+
+    /// Returns the clauses of a definition, with a blank before them.
+    pub(crate) fn clauses(self) -> &'static str {
+        match self {
+            ConstraintTiming::NotDeferrable => "",
+            ConstraintTiming::Immediate => " DEFERRABLE",
+            ConstraintTiming::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+        }
+    }
 }
 
 /// What happens to referencing rows.

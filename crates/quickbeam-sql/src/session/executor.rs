@@ -4,19 +4,18 @@ use quickbeam::Transaction;
 
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
-use crate::bind::{
-    CatalogChange, Names, OutputColumn, check_of, column_default, generated_columns,
-};
-use crate::catalog::Table;
+use crate::bind::{CatalogChange, ObjectKind, OutputColumn};
+use crate::catalog::Relation;
+use crate::compile::cascades::Cascades;
 use crate::compile::prepare::lines;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
-use crate::expression::{Expr, Frame, Slot};
 use crate::schema::errors::read_only;
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
-use crate::table::{self, Expressions, StoredRow, TableHandle};
+use crate::session::transaction::Open;
+use crate::table::{self, DeferredChecks, TableHandle};
 use crate::types::Value;
 
 /// What happens to the rows that a statement returns.
@@ -61,42 +60,43 @@ pub(crate) struct Done {
     pub returned: Returned,
 }
 
-/// Checks and defaults of rows that change because others did.
-pub(crate) struct Cascades<'c> {
-    pub look: &'c CompileContext<'c>,
+/// Returns where a transaction of the session defers checks. One of its own for a statement, or one
+/// of the engine, does not: its statements end with all constraints satisfied.
+pub(crate) fn deferred_of<'o>(
+    open: Option<&'o Open>,
+    transaction: &Transaction,
+) -> Option<&'o DeferredChecks> {
+    let open = open?;
+    let is_own = open.transaction.as_ref().is_some_and(|own| std::ptr::eq(own, transaction));
+    is_own.then_some(&open.deferred)
 }
 
-impl Expressions for Cascades<'_> {
-    fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>> {
-        let Some(known) = table.checks.get(check) else { return Ok(Some(true)) };
-        let condition = check_of(self.look as &dyn Names, table, &known.expression, 0)?;
-        let slots = [Slot::of_row(table, row)];
-        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
-    }
-
-    fn generated(
-        &self,
-        table: &Table,
-        changed: &[usize],
-        row: StoredRow<'_>,
-    ) -> Result<Vec<(usize, Value)>> {
-        if table.columns.iter().all(|column| column.generated.is_none()) {
-            return Ok(Vec::new());
-        }
-        let expressions = generated_columns(self.look as &dyn Names, table, 0, Some(changed))?;
-        let slots = [Slot::of_row(table, row)];
-        let frame = Frame { slots: &slots, ..Frame::of_parameters(&[]) };
-        let value =
-            |(column, value): &(usize, Expr)| Ok((*column, value.evaluate(&frame)?.into_value()));
-        expressions.iter().map(value).collect()
-    }
-
-    fn default(&self, table: &Table, column: usize) -> Result<Value> {
-        match column_default(self.look as &dyn Names, table, column)? {
-            None => Ok(Value::Null),
-            Some(default) => Ok(default.evaluate(&Frame::of_parameters(&[]))?.into_value()),
+/// Refuses a change of a table whose deferred constraints are still to be checked.
+fn check_not_deferred(
+    change: &CatalogChange,
+    look: &CompileContext<'_>,
+    open: Option<&Open>,
+) -> Result<()> {
+    let Some(deferred) = deferred_of(open, look.transaction).filter(|it| !it.is_empty()) else {
+        return Ok(());
+    };
+    let (what, names) = match change {
+        CatalogChange::Alter(name, ..) => ("ALTER TABLE", std::slice::from_ref(name)),
+        CatalogChange::Drop(ObjectKind::Table, names, ..) => ("DROP TABLE", &names[..]),
+        CatalogChange::Truncate(names, ..) => ("TRUNCATE", &names[..]),
+        _ => return Ok(()),
+    };
+    for name in names {
+        if let Some(Relation::Table(table)) = look.snapshot.relation(name)
+            && deferred.reads(table.id)
+        {
+            let message =
+                format!("cannot {what} \"{}\" because it has pending trigger events", table.name);
+            return Err(SqlError::new(SqlState::ObjectInUse, message)
+                .with_hint("Its deferred foreign keys are to be checked first."));
         }
     }
+    Ok(())
 }
 
 impl Session {
@@ -160,6 +160,7 @@ impl Session {
                 {
                     return Err(super::utility::not_in_transaction("CREATE INDEX CONCURRENTLY"));
                 }
+                check_not_deferred(change, &look, self.open.borrow().as_ref())?;
                 self.check_no_rows_read()?;
                 self.notice_skipped(change, snapshot);
                 return self
@@ -251,6 +252,8 @@ impl Session {
         let snapshot = look.snapshot;
         let mut statement =
             table::TableWriter::begin(catalog, transaction, snapshot, &cascades, may_be_undone)?;
+        let open = self.open.borrow();
+        statement = statement.with_deferred(deferred_of(open.as_ref(), transaction));
         let result = match work {
             Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
             Program::Change(change) => change.run(context, &mut statement, &mut done.returned),

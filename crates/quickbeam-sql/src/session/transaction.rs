@@ -6,10 +6,14 @@ use std::cell::{Ref, RefCell, RefMut};
 use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 
+use crate::catalog::PUBLIC;
+use crate::compile::cascades::Cascades;
 use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::Name;
 use crate::session::Session;
 use crate::session::settings::variables::Saved;
+use crate::table::{ConstraintKey, ConstraintModes, DeferredChecks, TableWriter};
 
 /// A transaction under way.
 pub(crate) struct Open {
@@ -17,6 +21,8 @@ pub(crate) struct Open {
     /// Begun with the first statement, so that SET TRANSACTION can still say how.
     pub transaction: Option<Transaction>,
     savepoints: RefCell<Vec<OpenSavepoint>>,
+    /// What is checked at the end.
+    pub deferred: DeferredChecks,
     /// The settings to come back to, once the transaction has changed any.
     outcome: RefCell<Option<Box<Outcome>>>,
 }
@@ -38,6 +44,8 @@ struct OpenSavepoint {
     outcome: Option<Box<Outcome>>,
     /// How many events had happened.
     events: usize,
+    /// What SET CONSTRAINTS had said.
+    modes: ConstraintModes,
 }
 
 impl Session {
@@ -109,6 +117,7 @@ impl Session {
             settings,
             transaction: None,
             savepoints: RefCell::default(),
+            deferred: DeferredChecks::default(),
             outcome: RefCell::default(),
         });
         Ok(())
@@ -153,14 +162,98 @@ impl Session {
     }
 
     pub fn commit(&self) -> Result<()> {
-        let Open { transaction, outcome, .. } = self.take_open()?;
+        let Open { transaction, outcome, deferred, .. } = self.take_open()?;
         let commit = |transaction: Transaction| {
+            self.check_deferred(&transaction, &deferred, None)?;
             self.check_events()?;
             Ok(transaction.commit()?)
         };
         let result = transaction.map_or_else(|| self.check_events(), commit);
         self.ended(outcome.into_inner(), result.is_ok());
         result
+    }
+
+    /// Checks deferred constraints: these, or all (DEFER-1).
+    fn check_deferred(
+        &self,
+        transaction: &Transaction,
+        deferred: &DeferredChecks,
+        constraints: Option<&[ConstraintKey]>,
+    ) -> Result<()> {
+        if deferred.is_empty() {
+            return Ok(());
+        }
+        transaction.begin_statement();
+        let catalog = &self.database.catalog;
+        let check = || {
+            let snapshot = catalog.snapshot(transaction)?;
+            let look = self.look(transaction, &snapshot);
+            let cascades = Cascades { look: &look };
+            let mut writer = TableWriter::begin(catalog, transaction, &snapshot, &cascades, false)?;
+            writer.check_deferred(deferred, constraints)
+        };
+        let checked = check();
+        transaction.end_statement();
+        checked
+    }
+
+    /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it has no effect.
+    pub fn set_constraints(&self, names: Option<&[Name]>, is_deferred: bool) -> Result<()> {
+        if !self.in_transaction() {
+            self.notice(true, SqlState::NoActiveSqlTransaction, || {
+                "SET CONSTRAINTS can only be used in transaction blocks".to_owned()
+            });
+            return Ok(());
+        }
+        self.make_begun()?;
+        let open = self.open.borrow();
+        let Some(Open { transaction: Some(transaction), deferred, .. }) = &*open else {
+            return Ok(());
+        };
+        let keys = names.map(|names| self.named_constraints(transaction, names)).transpose()?;
+        if !is_deferred {
+            self.check_deferred(transaction, deferred, keys.as_deref())?;
+        }
+        deferred.set(keys.as_deref(), is_deferred);
+        Ok(())
+    }
+
+    /// The deferrable constraints of these names: without a schema, those of the first schema of
+    /// the search path that has any.
+    fn named_constraints(
+        &self,
+        transaction: &Transaction,
+        names: &[Name],
+    ) -> Result<Vec<ConstraintKey>> {
+        let snapshot = self.database.catalog.snapshot(transaction)?;
+        let path = self.search_path.borrow().clone();
+        let mut keys = Vec::new();
+        for (schema, name) in names {
+            let schemas = match schema {
+                Some(schema) => vec![schema.clone()],
+                None => path.as_deref().map_or_else(|| vec![PUBLIC], <[SmolStr]>::to_vec),
+            };
+            let has_name = |schema: &SmolStr| {
+                let mut tables = snapshot.tables();
+                tables.any(|table| table.schema == *schema && table.has_constraint(name))
+            };
+            let Some(schema) = schemas.iter().find(|schema| has_name(schema)) else {
+                let message = format!("constraint \"{name}\" does not exist");
+                return Err(SqlError::new(SqlState::UndefinedObject, message));
+            };
+            for table in snapshot.tables().filter(|table| table.schema == *schema) {
+                if !table.has_constraint(name) {
+                    continue;
+                }
+                let found = table.foreign_keys.iter().find(|key| key.name == *name);
+                if !found.is_some_and(|key| key.timing.is_deferrable()) {
+                    let message = format!("constraint \"{name}\" is not deferrable");
+                    return Err(SqlError::new(SqlState::WrongObjectType, message));
+                }
+                keys.push((table.id, name.clone()));
+            }
+        }
+        Ok(keys)
     }
 
     pub fn rollback(&self) -> Result<()> {
@@ -225,6 +318,7 @@ impl Session {
                     settings: self.saved(),
                     outcome: open.outcome.borrow().clone(),
                     events: self.events.pending(),
+                    modes: open.deferred.modes().clone(),
                 };
                 open.savepoints.borrow_mut().push(savepoint);
                 Ok(())
@@ -237,6 +331,7 @@ impl Session {
                 if let Some(found) = savepoints.get(at) {
                     transaction.rollback_to(found.savepoint)?;
                     self.events.truncate(found.events);
+                    open.deferred.set_modes(found.modes.clone());
                     if open.outcome.borrow().is_some() {
                         self.restore(found.settings.clone());
                         open.outcome.replace(found.outcome.clone());

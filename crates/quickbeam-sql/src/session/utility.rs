@@ -118,6 +118,9 @@ impl Session {
                 removed.ok_or_else(|| no_statement(name))?;
             }
             Command::Discard(discard) => self.discard(*discard)?,
+            Command::SetConstraints(names, is_deferred) => {
+                self.set_constraints(names.as_deref(), *is_deferred)?;
+            }
             Command::Listen(channel) => self.command_event(Event::Listen(channel.clone()))?,
             Command::Unlisten(channel) => self.command_event(Event::Unlisten(channel.clone()))?,
             Command::Notify(channel, payload) => {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use quickbeam::{Database, Scan, ScanBatch, Transaction};
 
+use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks};
 use super::table_writer::{TableWriter, differ, values_of};
 use crate::catalog::{ForeignKey, ForeignKeyAction, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -52,6 +53,14 @@ struct Referring {
 impl Referring {
     fn definition(&self) -> Result<&ForeignKey> {
         definition(self.child.table(), self.foreign_key)
+    }
+
+    /// Adds it to the checks of the transaction.
+    fn defer(self, deferred: &DeferredChecks, came_first: bool) -> Result<()> {
+        let constraint = (self.child.table().id, self.definition()?.name.clone());
+        let parent = self.parent.table().id;
+        deferred.defer(constraint, self.shown, DeferredCheck { parent, key: self.key, came_first });
+        Ok(())
     }
 
     /// Who refers to the key is there, the key is not.
@@ -214,8 +223,14 @@ impl TableWriter<'_> {
         }
         let parent = self.snapshot.handle(self.transaction, key.parent)?;
         let positions = parent_positions(parent.table(), key)?;
+        let deferred = self.deferred.filter(|deferred| deferred.defers(table, key));
         let found = match converted(&values, parent.table(), &positions) {
             None => false,
+            // The row may come later: that it is missing now need not hold at commit.
+            Some(values) if deferred.is_some() => {
+                has_row(self.transaction, &parent, &positions, &values)?
+                    && self.has_row(&parent, &positions, &values)?
+            }
             Some(values) => self.has_row(&parent, &positions, &values)?,
         };
         if found {
@@ -228,6 +243,9 @@ impl TableWriter<'_> {
             shown: describe(table, &key.columns, row),
             parent,
         };
+        if let Some(deferred) = deferred {
+            return reference.defer(deferred, true);
+        }
         if key.parent != table.id {
             return Err(reference.missing());
         }
@@ -303,7 +321,15 @@ impl TableWriter<'_> {
             }
             match work.action {
                 ForeignKeyAction::NoAction => {
-                    self.pending.push(Pending { reference: work.reference, came_first: false })
+                    let table = work.reference.child.table().clone();
+                    let key = work.reference.definition()?;
+                    let deferred = self.deferred.filter(|it| it.defers(&table, key));
+                    match deferred {
+                        Some(deferred) => work.reference.defer(deferred, false)?,
+                        None => self
+                            .pending
+                            .push(Pending { reference: work.reference, came_first: false }),
+                    }
                 }
                 ForeignKeyAction::Restrict => return Err(work.reference.violated()),
                 ForeignKeyAction::Cascade if work.new.is_none() => {
@@ -485,6 +511,37 @@ impl TableWriter<'_> {
             }
         }
         Ok(found)
+    }
+
+    /// Checks what was deferred: of these constraints, or of all (DEFER-1).
+    pub fn check_deferred(
+        &mut self,
+        deferred: &DeferredChecks,
+        constraints: Option<&[ConstraintKey]>,
+    ) -> Result<()> {
+        let mut pending = Vec::new();
+        deferred.each(|constraint, shown, check| {
+            if constraints.is_some_and(|list| !list.contains(constraint)) {
+                return Ok(());
+            }
+            // A table or a constraint that was dropped has nothing to check.
+            let Some(table) = self.snapshot.table(constraint.0) else { return Ok(()) };
+            let same = |key: &ForeignKey| key.name == constraint.1;
+            let Some(foreign_key) = table.foreign_keys.iter().position(same) else {
+                return Ok(());
+            };
+            let reference = Referring {
+                child: self.snapshot.handle(self.transaction, constraint.0)?,
+                foreign_key,
+                parent: self.snapshot.handle(self.transaction, check.parent)?,
+                key: check.key.clone(),
+                shown: shown.to_owned(),
+            };
+            pending.push(Pending { reference, came_first: check.came_first });
+            Ok(())
+        })?;
+        self.pending.append(&mut pending);
+        self.check_pending()
     }
 
     /// Checks the pending references at the statement's end: fails if a referenced key still does

@@ -4,6 +4,7 @@
 
 mod audit;
 mod bulk_append;
+mod deferred;
 mod foreign_keys;
 mod table_writer;
 
@@ -13,5 +14,6 @@ pub use crate::schema::encoding::{
     prefix_end,
 };
 pub(crate) use audit::Audit;
+pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use quickbeam::{Savepoint, Transaction, Updated};
 
+use super::deferred::DeferredChecks;
 use super::foreign_keys::{CascadeTask, Pending};
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -53,6 +54,7 @@ pub struct TableWriter<'a> {
     pub(super) snapshot: &'a Arc<CatalogSnapshot>,
     pub(super) expressions: &'a dyn Expressions,
     savepoint: Option<Savepoint>,
+    pub(super) deferred: Option<&'a DeferredChecks>,
     key: Vec<u8>,
     entry: Vec<u8>,
     old_entry: Vec<u8>,
@@ -167,6 +169,7 @@ impl<'a> TableWriter<'a> {
             snapshot,
             expressions,
             savepoint,
+            deferred: None,
             key: Vec::new(),
             entry: Vec::new(),
             old_entry: Vec::new(),
@@ -174,6 +177,13 @@ impl<'a> TableWriter<'a> {
             queue: Vec::new(),
             pending: Vec::new(),
         })
+    }
+
+    /// Defers the checks of deferred constraints to these.
+    #[must_use]
+    pub fn with_deferred(mut self, deferred: Option<&'a DeferredChecks>) -> TableWriter<'a> {
+        self.deferred = deferred;
+        self
     }
 
     /// Ends it: makes sure of what has to hold at its end. On an error, roll back.

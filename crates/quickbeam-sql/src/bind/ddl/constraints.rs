@@ -10,8 +10,8 @@ use sqlparser::ast::{
 use super::super::Binder;
 use super::table_outline::Outline;
 use crate::catalog::lookup_name;
-use crate::catalog::{ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
-use crate::error::{Result, SqlError};
+use crate::catalog::{ConstraintTiming, ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
+use crate::error::{Result, SqlError, SqlState};
 
 /// Returns the access method of an index.
 pub(super) fn method_of(index_type: Option<&IndexType>) -> Result<Method> {
@@ -43,7 +43,26 @@ fn action_of(action: Option<&ReferentialAction>) -> ForeignKeyAction {
     }
 }
 
-/// Refuses deferred constraints. Every row satisfies its constraints at the end of the statement.
+/// Returns when a foreign key is checked.
+fn timing_of(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<ConstraintTiming> {
+    let Some(characteristics) = characteristics else { return Ok(ConstraintTiming::NotDeferrable) };
+    if characteristics.enforced == Some(false) {
+        return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
+    }
+    let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
+    match characteristics.deferrable {
+        Some(false) if is_deferred => {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            Err(SqlError::new(SqlState::SyntaxError, message))
+        }
+        _ if is_deferred => Ok(ConstraintTiming::Deferred),
+        Some(true) => Ok(ConstraintTiming::Immediate),
+        _ => Ok(ConstraintTiming::NotDeferrable),
+    }
+}
+
+/// Refuses deferred keys. Every row satisfies its constraints at the end of the statement, but for
+/// foreign keys.
 pub(super) fn check_time(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
     let Some(characteristics) = characteristics else { return Ok(()) };
     let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
@@ -186,7 +205,7 @@ impl Binder<'_> {
         if !is_simple || key.index_name.is_some() {
             return Err(SqlError::unsupported("this form of FOREIGN KEY"));
         }
-        check_time(key.characteristics.as_ref())?;
+        let timing = timing_of(key.characteristics.as_ref())?;
         let columns = self.known_columns(outline, key.columns.iter())?;
         let name = self.take_constraint(outline, key.name.as_ref(), false)?;
         let position = self.position(&key.foreign_table) as usize;
@@ -214,6 +233,7 @@ impl Binder<'_> {
             on_delete: action_of(key.on_delete.as_ref()),
             on_update: action_of(key.on_update.as_ref()),
             not_valid: false,
+            timing,
         })
     }
 }

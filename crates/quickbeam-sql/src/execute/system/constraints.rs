@@ -6,7 +6,7 @@ use super::SystemSource;
 use crate::catalog::system::{
     check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid,
 };
-use crate::catalog::{CatalogSnapshot, Column, ForeignKeyAction, Table};
+use crate::catalog::{CatalogSnapshot, Column, ConstraintTiming, ForeignKeyAction, Table};
 
 /// A constraint of a table.
 pub(super) struct Constraint<'s> {
@@ -22,6 +22,8 @@ pub(super) struct Constraint<'s> {
     pub check: Option<&'s str>,
     /// Whether existing rows satisfy it.
     pub is_valid: bool,
+    /// When it is checked.
+    pub timing: ConstraintTiming,
     /// The table and columns that a foreign key refers to, and what happens to its rows.
     pub parent: Option<Parent<'s>>,
 }
@@ -55,6 +57,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 index: primary_key_oid(table),
                 check: None,
                 is_valid: true,
+                timing: ConstraintTiming::NotDeferrable,
                 parent: None,
             });
         }
@@ -69,6 +72,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 index: object_oid(index.id),
                 check: None,
                 is_valid: true,
+                timing: ConstraintTiming::NotDeferrable,
                 parent: None,
             });
         }
@@ -83,6 +87,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 index: 0,
                 check: Some(&check.expression),
                 is_valid: !check.not_valid,
+                timing: ConstraintTiming::NotDeferrable,
                 parent: None,
             });
         }
@@ -100,6 +105,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 index,
                 check: None,
                 is_valid: !key.not_valid,
+                timing: key.timing,
                 parent: Some(Parent {
                     table: parent,
                     columns: columns(parent, positions.iter().copied()),
@@ -156,6 +162,8 @@ impl SystemSource<'_> {
                 row.set("connamespace", schema).text("contype", constraint.kind);
                 row.set("convalidated", constraint.is_valid)
                     .set("conrelid", object_oid(constraint.table.id));
+                row.set("condeferrable", constraint.timing.is_deferrable());
+                row.set("condeferred", constraint.timing == ConstraintTiming::Deferred);
                 row.set("conindid", constraint.index).set("conislocal", true);
                 row.set("connoinherit", constraint.kind != "c");
                 row.text("conkey", numbers(&constraint.columns));

@@ -4,7 +4,7 @@ use super::constraints::{Constraint, constraints};
 use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::describe::Described;
 use crate::catalog::system::{type_oid, type_row};
-use crate::catalog::{Column, ForeignKeyAction};
+use crate::catalog::{Column, ConstraintTiming, ForeignKeyAction};
 use crate::types::{DataType, Value};
 
 fn number(number: usize) -> Value {
@@ -147,7 +147,10 @@ impl SystemSource<'_> {
                         _ => "CHECK",
                     },
                 );
-                row.text("is_deferrable", "NO").text("initially_deferred", "NO");
+                let timing = constraint.timing;
+                row.text("is_deferrable", yes_no(timing.is_deferrable()));
+                let is_deferred = timing == ConstraintTiming::Deferred;
+                row.text("initially_deferred", yes_no(is_deferred));
                 row.text("enforced", "YES");
                 if constraint.kind == "u" {
                     row.text("nulls_distinct", "YES");

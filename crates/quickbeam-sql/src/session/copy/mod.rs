@@ -11,8 +11,9 @@ pub(crate) mod binary;
 use std::io::{self, Read, Write};
 
 use self::binary::{BinaryCodec, BinaryReader, header, trailer};
-use super::executor::{Cascades, Done};
+use super::executor::{Done, deferred_of};
 use crate::bind::{CopyForm, CopyFormat, CopyPlace};
+use crate::compile::cascades::Cascades;
 use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
 use crate::copy_text::{TextDialect, TextReader};
 use crate::csv::CsvReader;
@@ -120,6 +121,8 @@ impl Session {
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement =
             table::TableWriter::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
+        let open = self.open.borrow();
+        statement = statement.with_deferred(deferred_of(open.as_ref(), transaction));
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
         match copied.and_then(|count| statement.finish().map(|()| count)) {
             Ok(count) => Ok(Done { count, returned: Returned::new() }),

@@ -79,6 +79,7 @@ pub fn foreign(columns: &[&str], parent: &str, on: ForeignKeyAction) -> NewForei
         on_delete: on,
         on_update: on,
         not_valid: false,
+        timing: Default::default(),
     }
 }
 

@@ -244,3 +244,85 @@ fn values_of_a_sequence_are_given_out_once() {
     drawn.dedup();
     assert_eq!((drawn.len(), count), (900, 900));
 }
+
+/// Calls `each` with every order in which two lists of steps can be taken; false is a step of the
+/// first.
+fn each_interleaving(left: usize, right: usize, each: &mut dyn FnMut(&[bool])) {
+    fn go(left: usize, right: usize, order: &mut Vec<bool>, each: &mut dyn FnMut(&[bool])) {
+        if left + right == 0 {
+            return each(order);
+        }
+        for (is_right, rest) in [(false, left), (true, right)] {
+            if rest > 0 {
+                order.push(is_right);
+                go(left - usize::from(!is_right), right - usize::from(is_right), order, each);
+                order.pop();
+            }
+        }
+    }
+    go(left, right, &mut Vec::new(), each);
+}
+
+#[test]
+fn deferred_foreign_keys_hold_in_every_interleaving() {
+    let scripts: [(&[&str], &[&str]); 4] = [
+        (
+            &["INSERT INTO child VALUES (10, 1)", "COMMIT"],
+            &["DELETE FROM parent WHERE id = 1", "COMMIT"],
+        ),
+        (
+            &["DELETE FROM parent WHERE id = 2", "DELETE FROM child WHERE p = 2", "COMMIT"],
+            &["INSERT INTO child VALUES (11, 2)", "COMMIT"],
+        ),
+        (
+            &["INSERT INTO child VALUES (12, 9)", "INSERT INTO parent VALUES (9)", "COMMIT"],
+            &["INSERT INTO parent VALUES (9)", "DELETE FROM parent WHERE id = 9", "COMMIT"],
+        ),
+        (
+            &["UPDATE parent SET id = 3 WHERE id = 2", "UPDATE child SET p = 3", "COMMIT"],
+            &["UPDATE child SET p = 1 WHERE id = 1", "DELETE FROM parent WHERE id = 3", "COMMIT"],
+        ),
+    ];
+    let mut committed = 0;
+    for level in ["SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"] {
+        for (first, second) in scripts {
+            each_interleaving(first.len(), second.len(), &mut |order| {
+                let database =
+                    quickbeam_sql::SqlDatabase::memory(quickbeam::Options::default()).unwrap();
+                let sessions = [database.connect(), database.connect()];
+                for text in [
+                    "CREATE TABLE parent (id INT PRIMARY KEY)",
+                    "CREATE TABLE child (id INT PRIMARY KEY, p INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)",
+                    "CREATE INDEX ON child (p)",
+                    "INSERT INTO parent VALUES (1), (2)",
+                    "INSERT INTO child VALUES (1, 2)",
+                ] {
+                    sessions[0].execute(text, &[]).unwrap();
+                }
+                for session in &sessions {
+                    session.execute("SET lock_timeout = 1", &[]).unwrap();
+                    session.execute(&format!("BEGIN ISOLATION LEVEL {level}"), &[]).unwrap();
+                }
+                let mut next = [first.iter(), second.iter()];
+                let mut failed = [false; 2];
+                for &is_right in order {
+                    let at = usize::from(is_right);
+                    let Some(text) = next[at].next().filter(|_| !failed[at]) else { continue };
+                    if let Err(error) = sessions[at].execute(text, &[]) {
+                        let known = ["23503", "23505", "40001", "40P01", "55P03"];
+                        assert!(known.contains(&error.code()), "{level} {order:?} {text}: {error}");
+                        failed[at] = true;
+                        if sessions[at].in_transaction() {
+                            sessions[at].execute("ROLLBACK", &[]).unwrap();
+                        }
+                    }
+                }
+                committed += failed.iter().filter(|failed| !**failed).count();
+                let orphans = "SELECT count(*) FROM child WHERE p NOT IN (SELECT id FROM parent)";
+                let found = sessions[0].query_row(orphans, &[], |row| row.get::<i64>(0)).unwrap();
+                assert_eq!(found, 0, "{level} {order:?} {first:?} {second:?} {failed:?}");
+            });
+        }
+    }
+    assert!(committed > 100, "{committed} transactions committed");
+}

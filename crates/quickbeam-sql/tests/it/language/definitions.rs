@@ -48,7 +48,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE TABLE n (a INTEGER, UNIQUE (a DESC))",
         "CREATE TABLE n (a INTEGER, CHECK (a > 0) NO INHERIT)",
         "CREATE TABLE n (a INTEGER, CHECK (a > 0) NOT ENFORCED)",
-        "CREATE TABLE n (a INTEGER REFERENCES t DEFERRABLE INITIALLY DEFERRED)",
         "CREATE TABLE n (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES u (a, b) MATCH FULL)",
         "CREATE INDEX n ON t (a) WHERE a > 0",
         "CREATE INDEX n ON t (a int4_ops)",

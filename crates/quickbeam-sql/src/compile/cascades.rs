@@ -1,0 +1,50 @@
+//! What the rows that change because of foreign keys need evaluated: CHECK, DEFAULT and generated
+//! columns.
+//!
+//! Above: sessions, which execute statements. Below: the binder, tables.
+
+use super::CompileContext;
+use crate::bind::{Names, check_of, column_default, generated_columns};
+use crate::catalog::Table;
+use crate::error::Result;
+use crate::expression::{Expr, Frame, Slot};
+use crate::table::{Expressions, StoredRow};
+use crate::types::Value;
+
+/// Checks and defaults of rows that change because others did.
+pub(crate) struct Cascades<'c> {
+    pub look: &'c CompileContext<'c>,
+}
+
+impl Expressions for Cascades<'_> {
+    fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>> {
+        let Some(known) = table.checks.get(check) else { return Ok(Some(true)) };
+        let condition = check_of(self.look as &dyn Names, table, &known.expression, 0)?;
+        let slots = [Slot::of_row(table, row)];
+        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+    }
+
+    fn generated(
+        &self,
+        table: &Table,
+        changed: &[usize],
+        row: StoredRow<'_>,
+    ) -> Result<Vec<(usize, Value)>> {
+        if table.columns.iter().all(|column| column.generated.is_none()) {
+            return Ok(Vec::new());
+        }
+        let expressions = generated_columns(self.look as &dyn Names, table, 0, Some(changed))?;
+        let slots = [Slot::of_row(table, row)];
+        let frame = Frame { slots: &slots, ..Frame::of_parameters(&[]) };
+        let value =
+            |(column, value): &(usize, Expr)| Ok((*column, value.evaluate(&frame)?.into_value()));
+        expressions.iter().map(value).collect()
+    }
+
+    fn default(&self, table: &Table, column: usize) -> Result<Value> {
+        match column_default(self.look as &dyn Names, table, column)? {
+            None => Ok(Value::Null),
+            Some(default) => Ok(default.evaluate(&Frame::of_parameters(&[]))?.into_value()),
+        }
+    }
+}
