@@ -32,10 +32,10 @@ mod engine {
 }
 
 mod event;
-mod gate;
+mod group_commit;
 mod latch;
+mod quiesce;
 mod snapshots;
-mod turns;
 mod waiting;
 
 use std::sync::Arc;

@@ -28,7 +28,7 @@ impl Statistics for CompileContext<'_> {
         let (tree, key) = handle.tree_of(index)?;
         let bounds = constant_range(key, range)?;
         if key.grouped {
-            return tree.estimate_group(self.transaction, &bounds.low).ok();
+            return tree.estimate_hash_prefix(self.transaction, &bounds.low).ok();
         }
         let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
         let end = bounds.high.as_deref().map_or(Some(1.0), at)?;

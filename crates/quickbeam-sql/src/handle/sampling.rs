@@ -105,7 +105,7 @@ fn part_of_value(
     value: &[u8],
 ) -> Result<f64> {
     if key.grouped {
-        return Ok(tree.estimate_group(transaction, value)?);
+        return Ok(tree.estimate_hash_prefix(transaction, value)?);
     }
     let mut end = value.to_vec();
     let end = match prefix_end(&mut end) {

@@ -499,7 +499,7 @@ impl TableWriter<'_> {
         limit: usize,
     ) -> Result<Vec<KeyedRow>> {
         let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(limit);
-        scan.restart_group(group);
+        scan.restart_hash_prefix(group);
         let (mut entries, mut found) = (ScanBatch::default(), Vec::new());
         while found.len() < limit
             && index.entries.scan(self.transaction, &mut scan, &mut entries)?

@@ -78,7 +78,7 @@ pub fn hashed_part(method: AccessMethod, key: &[u8]) -> &[u8] {
 /// Computes the bounds of a bucket prefix's stored keys. Replaces `group`, the bucket prefix, by
 /// the inclusive lower bound, and sets `end` to the exclusive upper bound. Returns the hash value,
 /// and false if there is no upper bound.
-pub fn group_bounds(group: &mut Vec<u8>, end: &mut Vec<u8>) -> (u32, bool) {
+pub fn hash_prefix_bounds(group: &mut Vec<u8>, end: &mut Vec<u8>) -> (u32, bool) {
     let hash = hash_of(hashed_part(AccessMethod::HashPrefix, group));
     group.splice(0..0, hash.to_be_bytes());
     end.clear();
@@ -165,7 +165,7 @@ impl BucketDirectory {
     /// Records that records with that hash value are in `leaf`. `pages` is the number of pages of
     /// the environment.
     #[cold]
-    pub fn learn(&self, hash: u32, leaf: PageId, pages: u64) {
+    pub fn record(&self, hash: u32, leaf: PageId, pages: u64) {
         // Leaves with larger page numbers are always found from the root.
         let Ok(leaf) = u32::try_from(leaf) else { return };
         let bits = self.bits.load(Ordering::Acquire);
@@ -265,7 +265,7 @@ mod tests {
             assert_eq!(hashed_part(prefix, short), short);
         }
         let (mut low, mut high) = (b"\0\x02a\xff".to_vec(), vec![1]);
-        let (hash, is_bounded) = group_bounds(&mut low, &mut high);
+        let (hash, is_bounded) = hash_prefix_bounds(&mut low, &mut high);
         assert!(is_bounded && hash == hash_of(b"a\xff"));
         let begin = [&hash.to_be_bytes()[..], b"\0\x02"].concat();
         assert_eq!((low, high), ([&begin[..], b"a\xff"].concat(), [&begin[..], b"b"].concat()));
@@ -283,7 +283,7 @@ mod tests {
             let hash = hash_of(&u32::to_be_bytes(n));
             if directory.leaf_for(hash) != leaf_of(hash) {
                 wrong += u32::from(n >= 1 << 15);
-                directory.learn(hash, leaf_of(hash), 1000);
+                directory.record(hash, leaf_of(hash), 1000);
             }
         }
         assert_eq!(wrong, 0, "it knows every leaf by now");
@@ -292,11 +292,11 @@ mod tests {
         let directory = BucketDirectory::new();
         for n in 0..1 << 14 {
             let hash = hash_of(&u32::to_be_bytes(n));
-            directory.learn(hash, leaf_of(hash), 40);
+            directory.record(hash, leaf_of(hash), 40);
             assert_eq!(directory.leaf_for(hash), leaf_of(hash));
         }
         assert!(directory.sizes[4].get().is_none(), "256 slots are more than 40 pages allow");
-        directory.learn(5, PageId::MAX, 40);
+        directory.record(5, PageId::MAX, 40);
         assert_ne!(directory.leaf_for(5), PageId::MAX);
     }
 }

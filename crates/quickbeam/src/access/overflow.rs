@@ -44,7 +44,7 @@ pub fn pointer_of(value: &[u8]) -> [u8; POINTER_BYTES] {
 /// it is part of the chain, before the next page is created.
 pub fn write_chain(
     pool: &Pool,
-    lane: usize,
+    stripe: usize,
     tree: u32,
     value: &[u8],
     mut announce: impl FnMut(PageId),
@@ -53,17 +53,17 @@ pub fn write_chain(
     let mut first = 0;
     let mut last: PageId = 0;
     for part in value.chunks(room) {
-        let pass = pool.enter(lane);
-        let guard = pool.new_page(&pass, PageKind::Overflow, tree, 0)?;
+        let change_guard = pool.enter(stripe);
+        let guard = pool.new_page(&change_guard, PageKind::Overflow, tree, 0)?;
         guard.page().store_bytes(HEADER_BYTES, part);
         guard.page().set_live_bytes(part.len());
         let page = guard.id;
         drop(guard);
         if last == 0 {
             first = page;
-        } else if let Err(error) = link(pool, &pass, last, page) {
+        } else if let Err(error) = link(pool, &change_guard, last, page) {
             // The new page is not linked yet.
-            pool.discard(&pass, page)?;
+            pool.discard(&change_guard, page)?;
             return Err(error);
         }
         announce(page);
@@ -72,8 +72,8 @@ pub fn write_chain(
     Ok(first)
 }
 
-fn link(pool: &Pool, pass: &ChangeGuard, page: PageId, next: PageId) -> Result<()> {
-    pool.latch(page)?.write(pass)?.set_link(next);
+fn link(pool: &Pool, change_guard: &ChangeGuard, page: PageId, next: PageId) -> Result<()> {
+    pool.latch(page)?.write(change_guard)?.set_link(next);
     Ok(())
 }
 
@@ -192,14 +192,14 @@ pub fn chain_pages(pool: &Pool, first: PageId) -> Result<Vec<PageId>> {
 
 /// Frees pages that no record points to. Their content is not read, so this works on a failing
 /// device.
-pub fn free_pages(pool: &Pool, pass: &ChangeGuard, pages: &[PageId]) -> Result<()> {
-    pages.iter().try_for_each(|&page| pool.discard(pass, page))
+pub fn free_pages(pool: &Pool, change_guard: &ChangeGuard, pages: &[PageId]) -> Result<()> {
+    pages.iter().try_for_each(|&page| pool.discard(change_guard, page))
 }
 
 /// Frees all pages of a chain under one guard, for an owner that no checkpoint and no other thread
 /// interrupts. Finding the pages may fail; freeing them does not.
-pub fn free_chain(pool: &Pool, pass: &ChangeGuard, first: PageId) -> Result<()> {
-    free_pages(pool, pass, &chain_pages(pool, first)?)
+pub fn free_chain(pool: &Pool, change_guard: &ChangeGuard, first: PageId) -> Result<()> {
+    free_pages(pool, change_guard, &chain_pages(pool, first)?)
 }
 
 /// Returns the first pages of the chains that a leaf's records point to.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::page_entry::{NO_FRAME, PageEntry, status};
-use super::{Flip, Pool};
+use super::{CheckpointEpoch, Pool};
 use crate::blocks::Location;
 use crate::error::{Error, Result};
 use crate::mvcc::{Resolved, writer_of};
@@ -26,26 +26,29 @@ struct Imaged {
 impl Pool {
     /// Begins a new epoch and fixes the state of its checkpoint. The caller has quiesced page
     /// changes, and no commit is in progress.
-    pub fn flip(&self, make: impl FnOnce(u32) -> Flip) -> (Arc<Flip>, Vec<PageId>) {
+    pub fn begin_epoch(
+        &self,
+        make: impl FnOnce(u32) -> CheckpointEpoch,
+    ) -> (Arc<CheckpointEpoch>, Vec<PageId>) {
         let epoch = self.epoch.load(Ordering::SeqCst);
-        let flip = Arc::new(make(epoch));
-        // Evictions continue meanwhile. A thread that sees the new epoch must find the flip, and
+        let checkpoint = Arc::new(make(epoch));
+        // Evictions continue meanwhile. A thread that sees the new epoch must find this state, and
         // the pages that it registers belong to the next checkpoint.
-        *self.flip.write() = Some(flip.clone());
+        *self.running_checkpoint.write() = Some(checkpoint.clone());
         let changed = std::mem::take(&mut *self.changed.lock());
         self.epoch.store(epoch + 1, Ordering::SeqCst);
-        (flip, changed)
+        (checkpoint, changed)
     }
 
     /// Ends the checkpoint. The pages in `left`, which it did not process, belong to the next one.
-    pub fn end_flip(&self, left: &[PageId]) {
-        *self.flip.write() = None;
+    pub fn end_epoch(&self, left: &[PageId]) {
+        *self.running_checkpoint.write() = None;
         self.changed.lock().extend_from_slice(left);
     }
 
     /// Writes the checkpoint image of a page that changed before the epoch began, unless a writer
     /// or an eviction has written it.
-    pub fn checkpoint_page(&self, flip: &Flip, page: PageId) -> Result<()> {
+    pub fn checkpoint_page(&self, checkpoint: &CheckpointEpoch, page: PageId) -> Result<()> {
         let entry = self.entry(page)?;
         loop {
             let Some(version) = entry.version() else {
@@ -61,15 +64,16 @@ impl Pool {
             if !self.take_latch(entry, version) {
                 continue;
             }
-            let mine =
-                entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) <= flip.epoch;
+            let mine = entry.has(status::CHANGED)
+                && entry.epoch.load(Ordering::Relaxed) <= checkpoint.number;
             let frame = entry.frame.load(Ordering::Relaxed);
             if mine && frame == NO_FRAME && entry.has(status::ALLOCATED | status::SWAPPED) {
                 entry.release_unchanged();
                 continue;
             }
             let content = (frame != NO_FRAME).then(|| self.arena.page(frame));
-            let done = if mine { self.image_for_flip(page, entry, content) } else { Ok(()) };
+            let done =
+                if mine { self.write_checkpoint_image(page, entry, content) } else { Ok(()) };
             entry.release_unchanged();
             return done;
         }
@@ -77,51 +81,52 @@ impl Pool {
 
     /// Records where the running checkpoint finds a latched page. Writes an image unless the page's
     /// image on disk can be used.
-    pub(super) fn image_for_flip(
+    pub(super) fn write_checkpoint_image(
         &self,
         page: PageId,
         entry: &PageEntry,
         content: Option<Page<'_>>,
     ) -> Result<()> {
-        let Some(flip) = self.flip.read().clone() else {
+        let Some(checkpoint) = self.running_checkpoint.read().clone() else {
             // The checkpoint failed: the page belongs to the next one.
             let epoch = self.epoch.load(Ordering::Relaxed);
             self.register_changed(page, entry, epoch);
             return Ok(());
         };
-        let epoch = flip.epoch + 1;
+        let epoch = checkpoint.number + 1;
         if !entry.has(status::ALLOCATED) {
-            flip.pending.lock().push((page, Location::NONE));
+            checkpoint.pending.lock().push((page, Location::NONE));
             entry.epoch.store(epoch, Ordering::Relaxed);
             entry.clear(status::CHANGED);
             return Ok(());
         }
         let location = entry.location();
         if !entry.has(status::DIRTY) && !entry.has(status::SWAPPED) && location != Location::NONE {
-            flip.pending.lock().push((page, location));
+            checkpoint.pending.lock().push((page, location));
             entry.set(status::OWNED);
             entry.epoch.store(epoch, Ordering::Relaxed);
             entry.clear(status::CHANGED);
             return Ok(());
         }
-        let content =
-            content.ok_or_else(|| Error::page(page, "the page is neither here nor there"))?;
+        let content = content.ok_or_else(|| {
+            Error::page(page, "an allocated page has neither a frame nor a swapped copy")
+        })?;
         let written = Scratch::with(self.page_size, |copy| {
             copy.copy_from(content);
-            self.write_as_of(&flip, copy)
+            self.write_as_of(&checkpoint, copy)
         });
         let imaged = match written {
             Ok(imaged) => imaged,
             Err(error) => {
                 // The checkpoint fails with this error. The page change continues: it may be part
                 // of work that must not stop halfway, such as rolling back or freeing a tree.
-                *flip.cancelled.lock() = Some(error);
-                *self.flip.write() = None;
+                *checkpoint.cancelled.lock() = Some(error);
+                *self.running_checkpoint.write() = None;
                 self.register_changed(page, entry, epoch);
                 return Ok(());
             }
         };
-        flip.pending.lock().push((page, imaged.location));
+        checkpoint.pending.lock().push((page, imaged.location));
         entry.epoch.store(epoch, Ordering::Relaxed);
         if imaged.partial {
             self.register_changed(page, entry, epoch);
@@ -143,7 +148,7 @@ impl Pool {
     }
 
     /// Reverts the copy of a page to its content as of the epoch's beginning, and writes it.
-    fn write_as_of(&self, flip: &Flip, copy: Page<'_>) -> Result<Imaged> {
+    fn write_as_of(&self, checkpoint: &CheckpointEpoch, copy: Page<'_>) -> Result<Imaged> {
         let mut partial = false;
         let mut versions_matter = false;
         if copy.is_leaf() && copy.is_versioned() {
@@ -153,11 +158,11 @@ impl Pool {
                 if record.version == 0 {
                     continue;
                 }
-                versions_matter |= !self.registry.is_visible_to_all(record.version);
+                versions_matter |= !self.transactions.is_visible_to_all(record.version);
                 value.clear();
                 let resolved =
-                    self.registry.resolve_with(record.version, 0, &mut value, |_, id| {
-                        flip.active.get(&id).cloned()
+                    self.transactions.resolve_with(record.version, 0, &mut value, |_, id| {
+                        checkpoint.active.get(&id).cloned()
                     });
                 partial |= resolved != Resolved::InPage;
                 self.set_resolved(copy, position, resolved, &value)?;
@@ -171,7 +176,7 @@ impl Pool {
         let versions = (0..page.count()).map(|position| page.record(position).version);
         !page.is_leaf()
             || !page.is_versioned()
-            || versions.into_iter().all(|version| self.registry.is_visible_to_all(version))
+            || versions.into_iter().all(|version| self.transactions.is_visible_to_all(version))
     }
 
     fn set_resolved(

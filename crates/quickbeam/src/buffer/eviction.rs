@@ -174,10 +174,10 @@ impl Pool {
     fn clean(&self, page: PageId, entry: &PageEntry, content: Page<'_>) -> Result<()> {
         // In this order: a version that is visible to all at this horizon was committed before any
         // epoch that begins after this point.
-        let horizon = self.registry.horizon();
+        let horizon = self.transactions.horizon();
         let epoch = self.epoch.load(Ordering::SeqCst);
         if entry.has(status::CHANGED) && entry.epoch.load(Ordering::Relaxed) < epoch {
-            self.image_for_flip(page, entry, Some(content))?;
+            self.write_checkpoint_image(page, entry, Some(content))?;
         }
         if !entry.has(status::DIRTY) {
             return Ok(());
@@ -256,7 +256,7 @@ mod tests {
             let put = |t: &crate::Transaction| database.put(t, &n.to_be_bytes(), &[1; 400]);
             environment.transact(put).unwrap();
         }
-        let pool = &environment.inner().pool;
+        let pool = &environment.engine().pool;
         let frames = pool.frame_pages.len();
         let pages = (1..pool.page_count()).filter(|page| pool.is_allocated(*page));
         let pages: Vec<_> = pages.take(frames + 1).collect();

@@ -59,7 +59,7 @@ impl Pool {
     /// opened.
     pub fn set_reserve_aside(&self) -> Result<()> {
         let end = self.blocks.at_used_end(|end| end * self.page_size as u64);
-        match self.grow(end + self.room.reserve) {
+        match self.grow(end + self.file_reserve.reserve) {
             Err(Error::DiskFull { .. }) => Ok(()),
             other => other,
         }
@@ -68,12 +68,12 @@ impl Pool {
     /// Makes the file reach to `end`, and to the end of the reserve after it if the device has
     /// space.
     pub(super) fn make_room_for(&self, end: u64) -> Result<()> {
-        let wanted = end + self.room.reserve;
-        if wanted <= self.room.file_end() {
+        let wanted = end + self.file_reserve.reserve;
+        if wanted <= self.file_reserve.file_end() {
             return Ok(());
         }
         match self.grow(wanted) {
-            Err(Error::DiskFull { .. }) if end <= self.room.file_end() => Ok(()),
+            Err(Error::DiskFull { .. }) if end <= self.file_reserve.file_end() => Ok(()),
             other => other,
         }
     }
@@ -81,14 +81,18 @@ impl Pool {
     /// Fails if only the reserve is left, so that no page that will need a block is changed.
     #[inline]
     pub(super) fn check_room(&self) -> Result<()> {
-        if self.room.full.load(Ordering::Relaxed) { self.check_room_when_full() } else { Ok(()) }
+        if self.file_reserve.full.load(Ordering::Relaxed) {
+            self.check_room_when_full()
+        } else {
+            Ok(())
+        }
     }
 
     #[cold]
     fn check_room_when_full(&self) -> Result<()> {
         let in_use = self.blocks.in_use() * self.page_size as u64;
-        let end = self.room.file_end();
-        if in_use + self.room.reserve < end {
+        let end = self.file_reserve.file_end();
+        if in_use + self.file_reserve.reserve < end {
             return Ok(());
         }
         self.grow(end + self.page_size as u64)
@@ -97,38 +101,40 @@ impl Pool {
     /// Makes the file at least `wanted` bytes long.
     #[cold]
     fn grow(&self, wanted: u64) -> Result<()> {
-        let _one_at_a_time = self.room.growing.lock();
-        let end = self.room.file_end();
+        let _one_at_a_time = self.file_reserve.growing.lock();
+        let end = self.file_reserve.file_end();
         if wanted <= end {
             return Ok(());
         }
         let grow_to = |target: u64| {
-            self.room.grown.store(true, Ordering::Release);
+            self.file_reserve.grown.store(true, Ordering::Release);
             let grown = self.file.allocate(target);
-            grown.map(|()| self.room.file_end.store(target, Ordering::Relaxed))
+            grown.map(|()| self.file_reserve.file_end.store(target, Ordering::Relaxed))
         };
         let on = |error| Error::io("making room in the data file", error);
         let grown = match grow_to(wanted.max(end + (end / 8).min(GROWTH))).map_err(on) {
             Err(Error::DiskFull { .. }) => grow_to(wanted).map_err(on),
             other => other,
         };
-        self.room.full.store(matches!(grown, Err(Error::DiskFull { .. })), Ordering::Relaxed);
+        self.file_reserve
+            .full
+            .store(matches!(grown, Err(Error::DiskFull { .. })), Ordering::Relaxed);
         grown
     }
 
     /// Truncates free blocks at the end of the file.
     pub fn shrink_file(&self) -> Result<()> {
-        let _one_at_a_time = self.room.growing.lock();
+        let _one_at_a_time = self.file_reserve.growing.lock();
         self.blocks.at_used_end(|end| {
             let end = end * self.page_size as u64;
             // Truncating and growing again would cost more than some free space at the end.
-            let keep = end + (end / 8).max(GROWTH).max(self.room.reserve);
-            if self.room.file_end() <= keep {
+            let keep = end + (end / 8).max(GROWTH).max(self.file_reserve.reserve);
+            if self.file_reserve.file_end() <= keep {
                 return Ok(());
             }
-            self.room.grown.store(true, Ordering::Release);
+            self.file_reserve.grown.store(true, Ordering::Release);
             self.file.set_length(keep).map_err(|e| Error::io("cutting the data file", e))?;
-            self.room.file_end.store(keep, Ordering::Relaxed);
+            self.file_reserve.file_end.store(keep, Ordering::Relaxed);
             Ok(())
         })
     }

@@ -48,12 +48,12 @@ pub use guard::{ReadGuard, Tries, WriteGuard};
 pub use page_entry::{NO_FRAME, PageEntry, status};
 use page_table::PageTable;
 use quiesce::Quiesce;
-pub use quiesce::{ChangeGuard, SHARED_LANE};
+pub use quiesce::{ChangeGuard, SHARED_STRIPE};
 
 /// The state of a running checkpoint, fixed when its epoch began.
-pub struct Flip {
+pub struct CheckpointEpoch {
     /// The checkpoint covers pages changed in this epoch or before it.
-    pub epoch: u32,
+    pub number: u32,
     /// Transactions that were unfinished when the epoch began: their changes are not in the
     /// checkpoint.
     pub active: HashMap<TransactionId, (Arc<TransactionRecord>, usize)>,
@@ -83,7 +83,7 @@ pub struct Pool {
     /// Free and used blocks of the data file.
     pub blocks: BlockAllocator,
     /// The transaction table.
-    pub registry: Arc<TransactionTable>,
+    pub transactions: Arc<TransactionTable>,
     /// The VFS.
     pub vfs: Arc<dyn Vfs>,
     /// The data file.
@@ -93,7 +93,7 @@ pub struct Pool {
     /// Wakes the background thread when free frames run low.
     pub frames_wanted: Arc<dyn Event>,
     /// The length of the data file, and its reserve.
-    pub room: FileReserve,
+    pub file_reserve: FileReserve,
     /// False if the environment has a single owner: latches then need no atomic exchange.
     shared: bool,
     table: PageTable,
@@ -104,10 +104,10 @@ pub struct Pool {
     ready: AtomicUsize,
     frames_touched: AtomicU32,
     hand: AtomicUsize,
-    gate: Quiesce,
+    quiesce: Quiesce,
     epoch: AtomicU32,
     changed: Mutex<Vec<PageId>>,
-    flip: RwLock<Option<Arc<Flip>>>,
+    running_checkpoint: RwLock<Option<Arc<CheckpointEpoch>>>,
     next_page: AtomicU64,
     free_pages: Mutex<Vec<PageId>>,
     sequence: AtomicU64,
@@ -132,7 +132,7 @@ impl Pool {
     pub fn new(
         vfs: Arc<dyn Vfs>,
         file: Arc<dyn File>,
-        registry: Arc<TransactionTable>,
+        transactions: Arc<TransactionTable>,
         page_size: usize,
         cache_size: usize,
         shared: bool,
@@ -142,10 +142,10 @@ impl Pool {
         Ok(Pool {
             page_size,
             blocks: BlockAllocator::new(page_size),
-            registry,
+            transactions,
             counters: PoolCounters::default(),
             frames_wanted: vfs.event(),
-            room: FileReserve::new(file_end, page_size),
+            file_reserve: FileReserve::new(file_end, page_size),
             shared,
             table: PageTable::new(),
             arena: Arena::new(frames, page_size)?,
@@ -154,10 +154,10 @@ impl Pool {
             ready: AtomicUsize::new(0),
             frames_touched: AtomicU32::new(0),
             hand: AtomicUsize::new(0),
-            gate: Quiesce::new(vfs.clone()),
+            quiesce: Quiesce::new(vfs.clone()),
             epoch: AtomicU32::new(1),
             changed: Mutex::default(),
-            flip: RwLock::new(None),
+            running_checkpoint: RwLock::new(None),
             next_page: AtomicU64::new(1),
             free_pages: Mutex::default(),
             sequence: AtomicU64::new(1),
@@ -169,13 +169,13 @@ impl Pool {
     /// Returns permission to change pages, held for one operation. Waits while the pool is
     /// quiesced; see `quiesce`.
     #[inline]
-    pub fn enter(&self, lane: usize) -> ChangeGuard<'_> {
-        if self.shared { self.gate.enter(lane) } else { ChangeGuard::unshared() }
+    pub fn enter(&self, stripe: usize) -> ChangeGuard<'_> {
+        if self.shared { self.quiesce.enter(stripe) } else { ChangeGuard::unshared() }
     }
 
     /// Runs `work` while no page change is in progress.
     pub fn close_for<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.gate.close_for(work)
+        self.quiesce.close_for(work)
     }
 
     /// Registers a page that the page map names. Called when an environment is opened.
@@ -516,7 +516,7 @@ impl Pool {
         epoch: u32,
     ) -> Result<()> {
         if entry.epoch.load(Ordering::Relaxed) < epoch && entry.has(status::CHANGED) {
-            self.image_for_flip(page, entry, content)?;
+            self.write_checkpoint_image(page, entry, content)?;
         }
         if entry.epoch.load(Ordering::Relaxed) != epoch || !entry.has(status::CHANGED) {
             self.register_changed(page, entry, epoch);
@@ -557,13 +557,13 @@ impl Pool {
     #[inline]
     pub fn count_accesses(&self, count: usize) {
         thread_local! {
-            static LANE: usize = {
+            static STRIPE: usize = {
                 static NEXT: AtomicUsize = AtomicUsize::new(0);
                 NEXT.fetch_add(1, Ordering::Relaxed) % 16
             };
         }
-        // Two threads on one lane may lose a count; statistics tolerate that.
-        let counter = &self.counters.accesses[LANE.with(|lane| *lane)];
+        // Two threads on one stripe may lose a count; statistics tolerate that.
+        let counter = &self.counters.accesses[STRIPE.with(|stripe| *stripe)];
         counter.store(counter.load(Ordering::Relaxed) + count as u64, Ordering::Relaxed);
     }
 
@@ -580,7 +580,7 @@ impl Pool {
 
     /// Returns the length of the data file in bytes.
     pub fn file_bytes(&self) -> u64 {
-        self.room.file_end()
+        self.file_reserve.file_end()
     }
 
     /// Returns an upper bound of the pages and blocks that a data file of this length ever had. A

@@ -12,42 +12,43 @@ use crossbeam_utils::CachePadded;
 
 use crate::vfs::Vfs;
 
-/// Lanes owned by one thread at a time: the thread whose transaction has the snapshot slot of that
-/// number.
-const OWNED_LANES: usize = 32;
-/// Lanes for all other threads.
-const SHARED_LANES: usize = 4;
-const LANES: usize = OWNED_LANES + SHARED_LANES;
+/// Stripes owned by one thread at a time: the thread whose transaction has the snapshot slot of
+/// that number.
+const OWNED_STRIPES: usize = 32;
+/// Stripes for all other threads.
+const SHARED_STRIPES: usize = 4;
+const STRIPES: usize = OWNED_STRIPES + SHARED_STRIPES;
 
-/// The first lane without an owner.
-pub const SHARED_LANE: usize = OWNED_LANES;
+/// The first stripe without an owner.
+pub const SHARED_STRIPE: usize = OWNED_STRIPES;
 
 /// The quiesce latch.
 pub struct Quiesce {
     closed: CachePadded<AtomicBool>,
-    lanes: [CachePadded<AtomicU32>; LANES],
+    stripes: [CachePadded<AtomicU32>; STRIPES],
     vfs: Arc<dyn Vfs>,
 }
 
 /// Permission to change pages, until it is dropped.
 pub struct ChangeGuard<'a> {
     count: Option<&'a AtomicU32>,
-    /// Only the owner of the lane changes the count.
+    /// Only the owner of the stripe changes the count.
     owned: bool,
 }
 
 impl Quiesce {
     pub fn new(vfs: Arc<dyn Vfs>) -> Quiesce {
-        let lanes = std::array::from_fn(|_| CachePadded::default());
-        Quiesce { closed: CachePadded::default(), lanes, vfs }
+        let stripes = std::array::from_fn(|_| CachePadded::default());
+        Quiesce { closed: CachePadded::default(), stripes, vfs }
     }
 
-    /// Waits until the latch is open and enters it. `lane` spreads threads: the caller's snapshot
-    /// slot, or [`SHARED_LANE`] and above.
+    /// Waits until the latch is open and enters it. `stripe` spreads threads: the caller's snapshot
+    /// slot, or [`SHARED_STRIPE`] and above.
     #[inline]
-    pub fn enter(&self, lane: usize) -> ChangeGuard<'_> {
-        let owned = lane < OWNED_LANES;
-        let count = &*self.lanes[if owned { lane } else { OWNED_LANES + lane % SHARED_LANES }];
+    pub fn enter(&self, stripe: usize) -> ChangeGuard<'_> {
+        let owned = stripe < OWNED_STRIPES;
+        let count =
+            &*self.stripes[if owned { stripe } else { OWNED_STRIPES + stripe % SHARED_STRIPES }];
         loop {
             count.fetch_add(1, Ordering::SeqCst);
             if !self.closed.load(Ordering::SeqCst) {
@@ -64,8 +65,8 @@ impl Quiesce {
     /// one thread may close it at a time.
     pub fn close_for<T>(&self, work: impl FnOnce() -> T) -> T {
         self.closed.store(true, Ordering::SeqCst);
-        for lane in &self.lanes {
-            while lane.load(Ordering::SeqCst) != 0 {
+        for stripe in &self.stripes {
+            while stripe.load(Ordering::SeqCst) != 0 {
                 self.vfs.yield_now();
             }
         }

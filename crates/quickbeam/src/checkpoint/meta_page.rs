@@ -205,7 +205,7 @@ fn read_slot(file: &dyn File, place: usize) -> std::io::Result<ReadSlot> {
 }
 
 /// The root that counts.
-pub struct FoundRoot {
+pub struct FoundMetaPage {
     /// The properties of the data file.
     pub identity: Identity,
     /// The newest valid root. Its clean flag is cleared if there may have been a newer root.
@@ -261,7 +261,7 @@ impl MetaPages {
     }
 
     /// Returns the newest valid root of the data file at `path`.
-    pub fn read(self, file: &dyn File, path: &Path) -> Result<FoundRoot> {
+    pub fn read(self, file: &dyn File, path: &Path) -> Result<FoundMetaPage> {
         let read =
             |place| read_slot(file, place).map_err(|error| Error::on_file("reading", path, error));
         let damage = |detail: &str| Error::Corruption {
@@ -295,7 +295,7 @@ impl MetaPages {
         };
         // The other slot may have held the newer root, so the log after this root must be searched.
         root.clean &= !is_alone;
-        Ok(FoundRoot { identity, root, is_doubtful: is_alone, is_other_damaged })
+        Ok(FoundMetaPage { identity, root, is_doubtful: is_alone, is_other_damaged })
     }
 }
 

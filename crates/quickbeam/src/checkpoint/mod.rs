@@ -34,18 +34,18 @@ use crate::sync::locks::Mutex;
 
 use crate::access::btree::Tree;
 use crate::blocks::Location;
-use crate::buffer::{Flip, Pool};
+use crate::buffer::{CheckpointEpoch, Pool};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::Timestamp;
 use crate::page::PageId;
 use crate::wal::{Log, Lsn};
 
-pub use meta_page::{FoundRoot, INCARNATION_LIMIT, Identity, MetaPages, Root, StoreKind};
+pub use meta_page::{FoundMetaPage, INCARNATION_LIMIT, Identity, MetaPages, Root, StoreKind};
 pub use page_map::{PageMap, load_directory};
 
 /// The state that the owner fixes when an epoch begins.
-pub struct FlipState {
+pub struct EpochStart {
     /// Commits up to this timestamp are in the checkpoint.
     pub timestamp: Timestamp,
     /// The log from this position on is not in the checkpoint.
@@ -56,12 +56,12 @@ pub struct FlipState {
     pub trees: Vec<Tree>,
     /// Overflow chains that no record in the checkpoint points to.
     pub dead_chains: Vec<PageId>,
-    /// Unfinished transactions, for [`Flip`].
-    pub flip: FlipWriters,
+    /// Unfinished transactions, for [`CheckpointEpoch`].
+    pub active: ActiveWriters,
 }
 
 /// Unfinished transactions by id.
-pub type FlipWriters =
+pub type ActiveWriters =
     std::collections::HashMap<u64, (std::sync::Arc<crate::mvcc::TransactionRecord>, usize)>;
 
 /// Counters for statistics.
@@ -147,7 +147,7 @@ impl Checkpointer {
         incarnation: u32,
         clean: bool,
         busy: bool,
-        fix: impl FnOnce() -> FlipState,
+        fix: impl FnOnce() -> EpochStart,
     ) -> Result<()> {
         let mut state = self.state.lock();
         // An earlier checkpoint may have failed while this thread waited for the lock.
@@ -156,30 +156,34 @@ impl Checkpointer {
         }
         let started = pool.vfs.now();
         let mut fixed = None;
-        let (flip, changed) = pool.close_for(|| {
-            let mut at_flip = fix();
-            let active = std::mem::take(&mut at_flip.flip);
-            fixed = Some(at_flip);
-            pool.flip(|epoch| Flip {
-                epoch,
+        let (checkpoint, changed) = pool.close_for(|| {
+            let mut start = fix();
+            let active = std::mem::take(&mut start.active);
+            fixed = Some(start);
+            pool.begin_epoch(|number| CheckpointEpoch {
+                number,
                 active,
                 pending: Mutex::default(),
                 cancelled: Mutex::default(),
             })
         });
-        let Some(fixed) = fixed else { return Err(Error::misuse("a flip fixed nothing")) };
+        let Some(fixed) = fixed else {
+            return Err(Error::misuse(
+                "internal error: the checkpoint epoch began without its state (CKPT-1)",
+            ));
+        };
         self.counters.running.store(true, Ordering::Relaxed);
         probe(Probe::CheckpointBegins);
         self.counters.pages.store(changed.len() as u64, Ordering::Relaxed);
         self.counters.pages_done.store(0, Ordering::Relaxed);
         let imaged = changed.iter().try_for_each(|&page| {
             self.counters.pages_done.fetch_add(1, Ordering::Relaxed);
-            pool.checkpoint_page(&flip, page)
+            pool.checkpoint_page(&checkpoint, page)
         });
-        let imaged = imaged.and_then(|()| flip.cancelled.lock().take().map_or(Ok(()), Err));
-        pool.end_flip(if imaged.is_err() { &changed } else { &[] });
+        let imaged = imaged.and_then(|()| checkpoint.cancelled.lock().take().map_or(Ok(()), Err));
+        pool.end_epoch(if imaged.is_err() { &changed } else { &[] });
         let mut pending = std::mem::take(&mut state.carried);
-        pending.append(&mut flip.pending.lock());
+        pending.append(&mut checkpoint.pending.lock());
         let root = Root {
             sequence: state.root.sequence + 1,
             timestamp: fixed.timestamp,
@@ -191,7 +195,7 @@ impl Checkpointer {
             directory: Location::NONE,
         };
         let result = match imaged {
-            Ok(()) => state.publish(pool, log, root, &fixed, pending),
+            Ok(()) => state.install(pool, log, root, &fixed, pending),
             Err(error) => {
                 state.carried = pending;
                 Err(error)
@@ -230,16 +234,16 @@ impl Checkpointer {
 
 impl CheckpointState {
     /// Steps 3 and 4. On failure, restores the page map and keeps the images (CKPT-3).
-    fn publish(
+    fn install(
         &mut self,
         pool: &Pool,
         log: Option<&Log>,
         root: Root,
-        fixed: &FlipState,
+        fixed: &EpochStart,
         pending: Vec<(PageId, Location)>,
     ) -> Result<()> {
-        let replaced = self.apply(&pending);
-        match self.write_root(pool, log, root, fixed, &pending) {
+        let replaced = self.update_page_map(&pending);
+        match self.write_meta_page(pool, log, root, fixed, &pending) {
             Ok(retired) => {
                 let old = replaced.iter().map(|(_, location)| *location);
                 for location in old.chain(retired).filter(|location| *location != Location::NONE) {
@@ -270,7 +274,7 @@ impl CheckpointState {
     }
 
     /// Updates the page map. Returns the replaced entries, in order.
-    fn apply(&mut self, pending: &[(PageId, Location)]) -> Vec<(PageId, Location)> {
+    fn update_page_map(&mut self, pending: &[(PageId, Location)]) -> Vec<(PageId, Location)> {
         let mut replaced = Vec::with_capacity(pending.len());
         for &(page, location) in pending {
             let at = page as usize;
@@ -288,12 +292,12 @@ impl CheckpointState {
         replaced
     }
 
-    fn write_root(
+    fn write_meta_page(
         &mut self,
         pool: &Pool,
         log: Option<&Log>,
         mut root: Root,
-        fixed: &FlipState,
+        fixed: &EpochStart,
         pending: &[(PageId, Location)],
     ) -> Result<Vec<Location>> {
         let per_chunk = page_map::entries_per_page(pool.page_size);
@@ -311,7 +315,7 @@ impl CheckpointState {
                 );
                 // If this fails, the next opening may or may not find the root: the blocks it
                 // refers to stay in use.
-                if let Err(error) = self.settle(pool, &root) {
+                if let Err(error) = self.sync_and_write_meta_page(pool, &root) {
                     self.failure = Some(error.to_string());
                     if let Some(log) = log {
                         log.fail(&error);
@@ -338,7 +342,7 @@ impl CheckpointState {
         pool: &Pool,
         log: Option<&Log>,
         root: &mut Root,
-        fixed: &FlipState,
+        fixed: &EpochStart,
         touched: &BTreeSet<usize>,
         written: &mut Vec<Location>,
     ) -> Result<(Vec<Location>, Vec<Location>)> {
@@ -371,7 +375,7 @@ impl CheckpointState {
 
     /// Makes the written pages durable, then the root that refers to them. After a failure no
     /// commit may be acknowledged.
-    fn settle(&self, pool: &Pool, root: &Root) -> Result<()> {
+    fn sync_and_write_meta_page(&self, pool: &Pool, root: &Root) -> Result<()> {
         invariant!(CKPT_4, self.failure.is_none(), "a checkpoint follows a failed flush");
         // Never `DiskFull`: the data to be flushed is lost, and a retry would not restore it.
         let failed = |action: &str| {
@@ -380,13 +384,13 @@ impl CheckpointState {
         };
         let synced = if planted(Canary::DataNotFlushed) {
             Ok(())
-        } else if pool.room.take_grown() {
+        } else if pool.file_reserve.take_grown() {
             pool.file.sync_all()
         } else {
             pool.file.sync_data()
         };
         synced.map_err(failed("flushing the data file"))?;
         let written = self.slots.write(&*pool.file, &self.identity, root);
-        written.map_err(failed("writing the root slot"))
+        written.map_err(failed("writing the meta page"))
     }
 }

@@ -22,20 +22,20 @@ const HOUSEKEEPING_POLL: Duration = Duration::from_millis(100);
 pub const RECOVERY_BYTES_PER_SECOND: u64 = 40 << 20;
 
 /// Starts the threads that the environment needs.
-pub fn start(inner: &Arc<Engine>) -> Result<Vec<Box<dyn Task>>> {
-    let mut tasks = vec![spawn(inner, "quickbeam-room", make_room)?];
-    if inner.log.is_some() {
-        tasks.push(spawn(inner, "quickbeam-log", write_log)?);
+pub fn start(engine: &Arc<Engine>) -> Result<Vec<Box<dyn Task>>> {
+    let mut tasks = vec![spawn(engine, "quickbeam-room", make_room)?];
+    if engine.log.is_some() {
+        tasks.push(spawn(engine, "quickbeam-log", write_log)?);
     }
-    if inner.path.is_some() && !inner.is_read_only {
-        tasks.push(spawn(inner, "quickbeam-checkpoint", make_checkpoints)?);
+    if engine.path.is_some() && !engine.is_read_only {
+        tasks.push(spawn(engine, "quickbeam-checkpoint", make_checkpoints)?);
     }
     Ok(tasks)
 }
 
-fn spawn(inner: &Arc<Engine>, name: &str, body: fn(&Engine)) -> Result<Box<dyn Task>> {
-    let held = inner.clone();
-    inner
+fn spawn(engine: &Arc<Engine>, name: &str, body: fn(&Engine)) -> Result<Box<dyn Task>> {
+    let held = engine.clone();
+    engine
         .vfs
         .spawn(name, Box::new(move || body(&held)))
         .map_err(|error| Error::io(format!("starting thread {name}"), error))
@@ -74,21 +74,21 @@ impl Engine {
 }
 
 /// Keeps some frames free, limits old snapshots, and runs deferred work if there are no commits.
-fn make_room(inner: &Engine) {
-    inner.rounds(&*inner.pool.frames_wanted, HOUSEKEEPING_POLL, || {
-        inner.note_time();
-        inner.pool.make_ready();
-        inner.pool.fill_free_frames()?;
-        inner.registry.look_after();
-        inner.limit_old_snapshots();
-        inner.run_deferred(usize::MAX)
+fn make_room(engine: &Engine) {
+    engine.rounds(&*engine.pool.frames_wanted, HOUSEKEEPING_POLL, || {
+        engine.note_time();
+        engine.pool.make_ready();
+        engine.pool.fill_free_frames()?;
+        engine.transactions.look_after();
+        engine.limit_old_snapshots();
+        engine.run_deferred(usize::MAX)
     });
 }
 
 /// Writes the log of `NoSync` commits and prepares segments ahead.
-fn write_log(inner: &Engine) {
-    let Some(log) = &inner.log else { return };
-    inner.rounds(&*log.background, inner.options.log_write_interval, || {
+fn write_log(engine: &Engine) {
+    let Some(log) = &engine.log else { return };
+    engine.rounds(&*log.background, engine.options.log_write_interval, || {
         if log.check().is_err() {
             return Ok(());
         }
@@ -103,20 +103,20 @@ fn write_log(inner: &Engine) {
 }
 
 /// Writes checkpoints by log bytes and by time.
-fn make_checkpoints(inner: &Engine) {
-    let mut last = inner.vfs.now();
-    inner.rounds(&*inner.checkpoint_wanted, CHECKPOINT_POLL, || {
-        if inner.check_failed().is_err() {
+fn make_checkpoints(engine: &Engine) {
+    let mut last = engine.vfs.now();
+    engine.rounds(&*engine.checkpoint_wanted, CHECKPOINT_POLL, || {
+        if engine.check_failed().is_err() {
             return Ok(());
         }
-        let position = inner.checkpointer.counters.log_position.load(Ordering::Relaxed);
-        let tail = inner.log.as_ref().map_or(0, |log| log.lock().end.saturating_sub(position));
-        let waited = inner.vfs.now().saturating_sub(last);
-        let due = tail >= inner.checkpoint_bytes()
-            || (waited >= inner.options.checkpoint_interval && inner.pool.changed_pages() > 0);
+        let position = engine.checkpointer.counters.log_position.load(Ordering::Relaxed);
+        let tail = engine.log.as_ref().map_or(0, |log| log.lock().end.saturating_sub(position));
+        let waited = engine.vfs.now().saturating_sub(last);
+        let due = tail >= engine.checkpoint_bytes()
+            || (waited >= engine.options.checkpoint_interval && engine.pool.changed_pages() > 0);
         if due {
-            last = inner.vfs.now();
-            inner.checkpoint(false, true)?;
+            last = engine.vfs.now();
+            engine.checkpoint(false, true)?;
         }
         Ok(())
     });

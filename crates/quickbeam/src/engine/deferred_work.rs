@@ -13,7 +13,7 @@
 use super::Engine;
 use crate::access::btree::purge_leaf;
 use crate::access::overflow::{chain_slice, free_pages};
-use crate::buffer::SHARED_LANE;
+use crate::buffer::SHARED_STRIPE;
 use crate::error::Result;
 use crate::failpoints::{Canary, planted};
 use crate::mvcc::DeferredTask;
@@ -27,79 +27,79 @@ impl Engine {
     /// Runs up to `limit` deferred tasks. Trees are freed only if `limit` is `usize::MAX`.
     pub fn run_deferred(&self, limit: usize) -> Result<()> {
         if limit == usize::MAX {
-            self.registry.advance_fully();
+            self.transactions.advance_fully();
         }
-        if self.registry.ready_count() == 0 {
+        if self.transactions.ready_count() == 0 {
             return Ok(());
         }
-        // A committed transaction's lane may be in use again: it was released with the snapshot
+        // A committed transaction's stripe may be in use again: it was released with the snapshot
         // slot.
-        let lane = SHARED_LANE + shard::thread_shard();
+        let stripe = SHARED_STRIPE + shard::thread_shard();
         for _ in 0..limit.min(1 << 40) {
-            let Some(work) = self.registry.take_ready(limit == usize::MAX) else { break };
-            self.do_or_put_back(lane, work)?;
+            let Some(work) = self.transactions.take_ready(limit == usize::MAX) else { break };
+            self.run_or_requeue(stripe, work)?;
         }
         Ok(())
     }
 
     /// Runs one task. On an error, queues the rest of the task again.
-    fn do_or_put_back(&self, lane: usize, mut work: DeferredTask) -> Result<()> {
-        let done = self.do_work(lane, &mut work);
+    fn run_or_requeue(&self, stripe: usize, mut work: DeferredTask) -> Result<()> {
+        let done = self.run_task(stripe, &mut work);
         if done.is_err() {
-            self.registry.put_back(work);
+            self.transactions.put_back(work);
         }
         done
     }
 
     /// Runs one task. On an error, `work` is the rest of the task.
-    fn do_work(&self, lane: usize, work: &mut DeferredTask) -> Result<()> {
+    fn run_task(&self, stripe: usize, work: &mut DeferredTask) -> Result<()> {
         match work {
             DeferredTask::Purge { tree, key } => {
                 let freeing = self.freeing_trees.read();
                 if let Some(tree) = self.tree(*tree).filter(|tree| !freeing.contains(&tree.id)) {
-                    purge_leaf(&self.pool, lane, tree, key)?;
+                    purge_leaf(&self.pool, stripe, tree, key)?;
                 }
                 Ok(())
             }
-            DeferredTask::FreeChain(first) => self.free_chain(lane, first),
-            DeferredTask::FreeTree(id) => self.free_tree(lane, *id),
+            DeferredTask::FreeChain(first) => self.free_chain(stripe, first),
+            DeferredTask::FreeTree(id) => self.free_tree(stripe, *id),
         }
     }
 
     /// Frees a chain that the transaction table lists as being freed. Each pass frees a slice of
     /// the pages and lists the rest, so that a checkpoint finds each page either freed or listed
     /// (RECLAIM-1). Pages are loaded before the pass, because that may take long.
-    fn free_chain(&self, lane: usize, first: &mut PageId) -> Result<()> {
+    fn free_chain(&self, stripe: usize, first: &mut PageId) -> Result<()> {
         while *first != 0 {
             if planted(Canary::ChainLeaked) {
-                self.registry.freed(*first, 0);
+                self.transactions.freed(*first, 0);
                 return Ok(());
             }
             let (pages, next) = chain_slice(&self.pool, *first, CHAIN_SLICE)?;
             invariant!(RECLAIM_2, pages.len() <= CHAIN_SLICE, "{} pages in a pass", pages.len());
-            let pass = self.pool.enter(lane);
-            free_pages(&self.pool, &pass, &pages)?;
-            self.registry.freed(*first, next);
+            let change_guard = self.pool.enter(stripe);
+            free_pages(&self.pool, &change_guard, &pages)?;
+            self.transactions.freed(*first, next);
             *first = next;
         }
         Ok(())
     }
 
     /// Frees every page of a tree and the chains of its records.
-    fn free_tree(&self, lane: usize, id: u32) -> Result<()> {
+    fn free_tree(&self, stripe: usize, id: u32) -> Result<()> {
         self.freeing_trees.write().insert(id);
         if let Some(tree) = self.tree(id) {
             let mut gone = false;
             while !gone {
                 let mut chains = Vec::new();
-                gone = tree.free_last(&self.pool, lane, |unlinked, is_root| {
-                    self.registry.begin_freeing(unlinked);
+                gone = tree.free_last(&self.pool, stripe, |unlinked, is_root| {
+                    self.transactions.begin_freeing(unlinked);
                     chains.extend_from_slice(unlinked);
                     if is_root {
                         self.trees.write().remove(&id);
                     }
                 })?;
-                let free = |chain| self.do_or_put_back(lane, DeferredTask::FreeChain(chain));
+                let free = |chain| self.run_or_requeue(stripe, DeferredTask::FreeChain(chain));
                 // Free or queue each chain, even if another one fails.
                 let freed: Vec<Result<()>> = chains.into_iter().map(free).collect();
                 freed.into_iter().collect::<Result<()>>()?;

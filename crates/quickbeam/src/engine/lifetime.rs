@@ -19,14 +19,14 @@ use crate::vfs::Task;
 
 /// Shared by handles and transactions; closes the environment when the last of them is dropped.
 pub struct EngineLifetime {
-    inner: Arc<Engine>,
+    engine: Arc<Engine>,
     tasks: Mutex<Vec<Box<dyn Task>>>,
 }
 
 /// A transaction's reference to the environment, which keeps it open. There are several, so that
 /// each thread counts its references on another cache line.
 pub struct EngineRef {
-    pub inner: Arc<Engine>,
+    pub engine: Arc<Engine>,
     /// Closes the environment when the last reference is dropped (ENV-2).
     pub shared: Arc<EngineLifetime>,
 }
@@ -36,24 +36,24 @@ pub type ShardedEngineRef = Arc<CachePadded<EngineRef>>;
 
 impl EngineLifetime {
     /// Starts the engine's background threads.
-    pub fn start(inner: Arc<Engine>) -> Result<EngineLifetime> {
-        let tasks = background::start(&inner)?;
-        Ok(EngineLifetime { inner, tasks: Mutex::new(tasks) })
+    pub fn start(engine: Arc<Engine>) -> Result<EngineLifetime> {
+        let tasks = background::start(&engine)?;
+        Ok(EngineLifetime { engine, tasks: Mutex::new(tasks) })
     }
 
     /// Stops the background threads and writes the last checkpoint, once. With `may_go_on` the
     /// environment stays open if the device is full.
     pub fn end(&self, may_go_on: bool) -> Result<()> {
-        let inner = &self.inner;
+        let engine = &self.engine;
         // A thread that begins a transaction or closes at the same time waits for the outcome.
-        let _ending = inner.ending.lock();
-        if inner.closed.load(Ordering::SeqCst) {
-            return inner.check_failed();
+        let _ending = engine.ending.lock();
+        if engine.closed.load(Ordering::SeqCst) {
+            return engine.check_failed();
         }
-        inner.closed.store(true, Ordering::SeqCst);
-        let (open, _) = inner.registry.snapshots.census();
+        engine.closed.store(true, Ordering::SeqCst);
+        let (open, _) = engine.transactions.snapshots.census();
         if open > 0 {
-            inner.closed.store(false, Ordering::SeqCst);
+            engine.closed.store(false, Ordering::SeqCst);
             return Err(Error::misuse(format!(
                 "{open} transactions are open; commit or abort them before closing"
             )));
@@ -61,54 +61,54 @@ impl EngineLifetime {
         let ended = self.wind_up();
         if let Err(error) = &ended {
             if may_go_on && matches!(error, Error::DiskFull { .. }) && self.go_on() {
-                inner.closed.store(false, Ordering::SeqCst);
+                engine.closed.store(false, Ordering::SeqCst);
                 return ended;
             }
-            inner.fail(error);
+            engine.fail(error);
         }
         // Unlock the directory, even if other handles exist.
-        drop(inner.lock.lock().take());
+        drop(engine.lock.lock().take());
         ended
     }
 
     fn wind_up(&self) -> Result<()> {
-        let inner = &self.inner;
-        inner.stop.store(true, Ordering::SeqCst);
-        inner.wake_all();
+        let engine = &self.engine;
+        engine.stop.store(true, Ordering::SeqCst);
+        engine.wake_all();
         for task in self.tasks.lock().drain(..) {
             task.join();
         }
-        if inner.is_read_only {
+        if engine.is_read_only {
             return Ok(());
         }
-        if planted(Canary::CloseSilent) && inner.check_failed().is_err() {
+        if planted(Canary::CloseSilent) && engine.check_failed().is_err() {
             return Ok(());
         }
         // Report a failure of a background thread: no other call does.
-        inner.check_failed()?;
-        if inner.path.is_none() {
+        engine.check_failed()?;
+        if engine.path.is_none() {
             // An environment in memory writes no checkpoint.
             return Ok(());
         }
-        inner.registry.look_after();
-        inner.run_deferred(usize::MAX)?;
-        inner.checkpoint(true, false)
+        engine.transactions.look_after();
+        engine.run_deferred(usize::MAX)?;
+        engine.checkpoint(true, false)
     }
 
     /// Restarts the background threads after closing failed on a full device. Returns false if the
     /// meta page marked clean is durable already: the next opening would not read the log.
     fn go_on(&self) -> bool {
-        let inner = &self.inner;
-        if inner.checkpointer.is_clean() {
+        let engine = &self.engine;
+        if engine.checkpointer.is_clean() {
             return false;
         }
-        inner.stop.store(false, Ordering::SeqCst);
-        match background::start(inner) {
+        engine.stop.store(false, Ordering::SeqCst);
+        match background::start(engine) {
             Ok(tasks) => *self.tasks.lock() = tasks,
             Err(_) => {
                 // The threads that did start stop by themselves.
-                inner.stop.store(true, Ordering::SeqCst);
-                inner.wake_all();
+                engine.stop.store(true, Ordering::SeqCst);
+                engine.wake_all();
                 return false;
             }
         }
@@ -120,14 +120,14 @@ impl Drop for EngineLifetime {
     fn drop(&mut self) {
         invariant!(
             ENV_2,
-            self.inner.registry.snapshots.census().0 == 0,
+            self.engine.transactions.snapshots.census().0 == 0,
             "the last reference is dropped while transactions are open"
         );
-        if self.inner.closed.load(Ordering::SeqCst) {
+        if self.engine.closed.load(Ordering::SeqCst) {
             return;
         }
         if let Err(error) = self.end(false) {
-            let outlook = match self.inner.log {
+            let outlook = match self.engine.log {
                 Some(_) => "it recovers when it is opened again",
                 None => "without a log, the next opening finds its last checkpoint",
             };

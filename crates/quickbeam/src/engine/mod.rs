@@ -25,7 +25,7 @@ use crate::sync::locks::{Mutex, RwLock};
 use crate::access::btree::Tree;
 use crate::access::hash::BucketDirectory;
 use crate::buffer::Pool;
-use crate::checkpoint::{Checkpointer, FlipState};
+use crate::checkpoint::{Checkpointer, EpochStart};
 use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use crate::mvcc::{DeferredTask, Timestamp, TransactionTable};
@@ -79,7 +79,7 @@ pub struct Engine {
     pub path: Option<PathBuf>,
     pub options: Options,
     pub vfs: Arc<dyn Vfs>,
-    pub registry: Arc<TransactionTable>,
+    pub transactions: Arc<TransactionTable>,
     pub pool: Pool,
     pub log: Option<Log>,
     /// Serializes commits if there is no log.
@@ -169,10 +169,10 @@ impl Engine {
     }
 
     /// Creates a tree that no name refers to yet.
-    pub fn make_tree(&self, lane: usize, method: AccessMethod) -> Result<Tree> {
+    pub fn make_tree(&self, stripe: usize, method: AccessMethod) -> Result<Tree> {
         let id = self.next_tree.fetch_add(1, Ordering::Relaxed);
-        let pass = self.pool.enter(lane);
-        let tree = Tree::create(&self.pool, &pass, id, method, true)?;
+        let change_guard = self.pool.enter(stripe);
+        let tree = Tree::create(&self.pool, &change_guard, id, method, true)?;
         self.trees.write().insert(id, tree);
         Ok(tree)
     }
@@ -188,7 +188,7 @@ impl Engine {
 
     /// Queues a tree that no name refers to for freeing.
     pub fn forget_tree(&self, tree: Tree) {
-        self.registry.put_back(DeferredTask::FreeTree(tree.id));
+        self.transactions.put_back(DeferredTask::FreeTree(tree.id));
     }
 
     /// Returns the catalog's version if the snapshot includes it. Names resolved at one version are
@@ -204,18 +204,18 @@ impl Engine {
         let fix = || {
             let buffer = self.log.as_ref().map(Log::lock);
             let alone = self.log.is_none().then(|| self.commit_lock.lock());
-            let flip = self.registry.active();
+            let active = self.transactions.active();
             // Without a log the position stays: a log opened later continues after the old records.
             let last = self.checkpointer.counters.log_position.load(Ordering::Relaxed);
             let log_position = buffer.as_ref().map_or(last, |buffer| buffer.end);
-            let pieces = flip.values().map(|(writer, _)| writer.first_piece()).min();
-            let state = FlipState {
-                timestamp: self.registry.newest_commit.load(Ordering::SeqCst),
+            let fragments = active.values().map(|(writer, _)| writer.first_fragment()).min();
+            let state = EpochStart {
+                timestamp: self.transactions.newest_commit.load(Ordering::SeqCst),
                 log_position,
-                log_start: pieces.unwrap_or(log_position).min(log_position),
+                log_start: fragments.unwrap_or(log_position).min(log_position),
                 trees: self.trees.read().values().copied().collect(),
-                dead_chains: self.registry.dead_chains(false),
-                flip,
+                dead_chains: self.transactions.dead_chains(false),
+                active,
             };
             drop((buffer, alone));
             state

@@ -81,10 +81,10 @@ impl Engine {
         if let Some(age) = self.options.reader_max_age
             && let Some(oldest) = self.vfs.now().checked_sub(age)
         {
-            let expired = self.registry.snapshots.expire_before(oldest.as_millis() as u64);
+            let expired = self.transactions.snapshots.expire_before(oldest.as_millis() as u64);
             if expired > 0 {
                 self.old_snapshots.expired.fetch_add(expired as u64, Ordering::Relaxed);
-                self.registry.look_after();
+                self.transactions.look_after();
             }
         }
         if let Some(limit) = self.options.undo_limit {
@@ -93,13 +93,14 @@ impl Engine {
     }
 
     fn limit_undo(&self, limit: u64) {
-        let is_over = || self.registry.committed_undo_bytes() as u64 > limit;
+        let is_over = || self.transactions.committed_undo_bytes() as u64 > limit;
         match self.options.undo_policy {
             UndoPolicy::ExpireReaders => {
-                let registry = &self.registry;
-                while is_over() && registry.snapshots.expire_oldest(&registry.newest_commit) {
+                let transactions = &self.transactions;
+                while is_over() && transactions.snapshots.expire_oldest(&transactions.newest_commit)
+                {
                     self.old_snapshots.expired.fetch_add(1, Ordering::Relaxed);
-                    registry.look_after();
+                    transactions.look_after();
                 }
             }
             UndoPolicy::DelayWriters => {
@@ -131,7 +132,7 @@ impl Engine {
         let started = self.vfs.now();
         loop {
             let seen = limits.relief.generation();
-            let oldest = self.registry.snapshots.oldest();
+            let oldest = self.transactions.snapshots.oldest();
             if !limits.is_over.load(Ordering::Relaxed)
                 || oldest.is_none_or(|oldest| oldest >= snapshot)
             {

@@ -9,7 +9,7 @@ use crate::access::overflow::free_chain;
 use crate::buffer::Pool;
 use crate::catalog::CATALOG_TREE;
 use crate::checkpoint::{
-    Checkpointer, FlipState, FoundRoot, Identity, MetaPages, PageMap, Root, StoreKind,
+    Checkpointer, EpochStart, FoundMetaPage, Identity, MetaPages, PageMap, Root, StoreKind,
     load_directory,
 };
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ pub fn open_data_file(
     path: Option<&Path>,
     options: &Options,
     (kind, access): (StoreKind, Access),
-    registry: Arc<TransactionTable>,
+    transactions: Arc<TransactionTable>,
 ) -> Result<Opened> {
     options.check()?;
     let directory = path.unwrap_or(Path::new(""));
@@ -91,7 +91,7 @@ pub fn open_data_file(
             ),
         });
     }
-    let FoundRoot { identity, root, .. } = found;
+    let FoundMetaPage { identity, root, .. } = found;
     if identity.kind != kind {
         let (found, wanted) = match kind {
             StoreKind::Plain => ("an Environment", "a DataStore"),
@@ -114,7 +114,7 @@ pub fn open_data_file(
     let checked = Options { page_size, ..options.clone() };
     checked.check()?;
     let shared = kind == StoreKind::Transactional;
-    let pool = Pool::new(vfs.clone(), file, registry, page_size, options.cache_size, shared)?;
+    let pool = Pool::new(vfs.clone(), file, transactions, page_size, options.cache_size, shared)?;
     let loaded = load_directory(&pool, root.directory)?;
     check_blocks(&pool, &loaded)?;
     for &location in loaded.chunks.iter().chain(&loaded.pages) {
@@ -244,12 +244,12 @@ pub fn open(
     if path.is_none() || access == Access::Read {
         options.durability = Durability::InMemory;
     }
-    let registry = Arc::new(TransactionTable::new(&*vfs));
+    let transactions = Arc::new(TransactionTable::new(&*vfs));
     let kind = StoreKind::Transactional;
-    let opened = open_data_file(&vfs, path, &options, (kind, access), registry.clone())?;
+    let opened = open_data_file(&vfs, path, &options, (kind, access), transactions.clone())?;
     let Opened { pool, identity, root, is_doubtful, directory, lock, created } = opened;
     let mut trees = recovery::TreeMap::new(&pool, &directory.trees)?;
-    registry.newest_commit.store(root.timestamp, Ordering::SeqCst);
+    transactions.newest_commit.store(root.timestamp, Ordering::SeqCst);
     for &chain in &directory.dead_chains {
         free_chain(&pool, &pool.enter(0), chain)?;
     }
@@ -261,7 +261,7 @@ pub fn open(
         let replayed = recovery::replay(&vfs, &pool, &mut trees, &identity, &root, path)?;
         incarnation = incarnation.max(replayed.incarnation);
         end = end.max(replayed.end);
-        registry.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
+        transactions.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
     }
     // A lost root may have had the next incarnation; its log records must not continue this log.
     incarnation += 1 + u32::from(is_doubtful);
@@ -273,10 +273,10 @@ pub fn open(
     let catalog = trees.get_or_create(CATALOG_TREE, AccessMethod::BTree)?;
     let (map, next_tree) = trees.into_parts();
     let checkpointer = Checkpointer::new(identity.clone(), MetaPages, root, directory);
-    let inner = Engine {
+    let engine = Engine {
         id: vfs.random() ^ identity.environment,
         path: path.map(Path::to_owned),
-        registry,
+        transactions,
         pool,
         log,
         commit_lock: crate::sync::locks::Mutex::default(),
@@ -305,22 +305,22 @@ pub fn open(
     };
     if path.is_some() || created {
         // Makes the new incarnation durable before its first log record, and saves another replay.
-        inner.log_free_checkpoint(end)?;
-        inner.pool.set_reserve_aside()?;
+        engine.log_free_checkpoint(end)?;
+        engine.pool.set_reserve_aside()?;
     }
-    Ok(inner)
+    Ok(engine)
 }
 
 impl Engine {
     /// Writes the checkpoint that ends opening. Its log position is the end of the log.
     fn log_free_checkpoint(&self, end: u64) -> Result<()> {
-        let fix = || FlipState {
-            timestamp: self.registry.newest_commit.load(Ordering::SeqCst),
+        let fix = || EpochStart {
+            timestamp: self.transactions.newest_commit.load(Ordering::SeqCst),
             log_position: self.log.as_ref().map_or(end, |log| log.lock().end),
             log_start: self.log.as_ref().map_or(end, |log| log.lock().end),
             trees: self.trees.read().values().copied().collect(),
             dead_chains: Vec::new(),
-            flip: Default::default(),
+            active: Default::default(),
         };
         self.checkpointer.run(&self.pool, self.log.as_ref(), self.incarnation, false, false, fix)
     }
@@ -376,7 +376,7 @@ mod tests {
             }
             let data = path.join(DATA_FILE);
             let file = vfs.open(&data, OpenMode::Write).unwrap();
-            let FoundRoot { identity, root, .. } = MetaPages.read(&*file, &data).unwrap();
+            let FoundMetaPage { identity, root, .. } = MetaPages.read(&*file, &data).unwrap();
             let wrong = Identity { log_segment_size: 640 << 20, ..identity };
             for sequence in [root.sequence, root.sequence + 1] {
                 let root = Root { sequence, clean, ..root.clone() };

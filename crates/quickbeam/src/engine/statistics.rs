@@ -106,7 +106,7 @@ pub struct Statistics {
 /// Returns the statistics that environments and data stores share.
 pub fn pool_statistics(pool: &Pool, cache_size: usize) -> Statistics {
     let counters = &pool.counters;
-    let accesses: u64 = counters.accesses.iter().map(|lane| lane.load(Ordering::Relaxed)).sum();
+    let accesses: u64 = counters.accesses.iter().map(|stripe| stripe.load(Ordering::Relaxed)).sum();
     let misses = counters.loads.load(Ordering::Relaxed);
     Statistics {
         page_size: pool.page_size,
@@ -172,23 +172,23 @@ impl Engine {
         let mut numbers = pool_statistics(&self.pool, self.options.cache_size);
         let trees: Vec<Tree> = self.trees.read().values().copied().collect();
         sample_trees(&self.pool, &trees, &mut numbers);
-        numbers.commits = self.registry.snapshots.commits();
+        numbers.commits = self.transactions.snapshots.commits();
         self.counters.fill(&mut numbers);
-        let (open, since) = self.registry.snapshots.census();
+        let (open, since) = self.transactions.snapshots.census();
         numbers.open_transactions = open;
         let now = self.vfs.now();
         numbers.oldest_transaction =
             since.map(|since| now.saturating_sub(Duration::from_millis(since)));
-        let taken = self.registry.snapshots.oldest_taken_ms();
+        let taken = self.transactions.snapshots.oldest_taken_ms();
         numbers.oldest_snapshot =
             taken.map(|taken| now.saturating_sub(Duration::from_millis(taken)));
         numbers.expired_snapshots = self.old_snapshots.expired.load(Ordering::Relaxed);
         numbers.delayed_writers = self.old_snapshots.delayed.load(Ordering::Relaxed);
-        let newest = self.registry.newest_commit.load(Ordering::Relaxed);
-        let oldest = self.registry.snapshots.oldest().unwrap_or(newest);
+        let newest = self.transactions.newest_commit.load(Ordering::Relaxed);
+        let oldest = self.transactions.snapshots.oldest().unwrap_or(newest);
         numbers.oldest_snapshot_lag = newest.saturating_sub(oldest);
-        (numbers.writers_held, numbers.undo_bytes) = self.registry.held();
-        numbers.deferred_work = self.registry.ready_count();
+        (numbers.writers_held, numbers.undo_bytes) = self.transactions.held();
+        numbers.deferred_work = self.transactions.ready_count();
         numbers.checkpoints = checkpoint.completed.load(Ordering::Relaxed);
         numbers.checkpoint_running = checkpoint.running.load(Ordering::Relaxed);
         numbers.checkpoint_pages = checkpoint.pages.load(Ordering::Relaxed);

@@ -145,7 +145,7 @@ impl Engine {
             // Before the gate closes: the holder of this lock may wait at the gate.
             let freeing = self.freeing_trees.read().clone();
             let mut report = self.pool.close_for(|| {
-                let mut dead = self.registry.dead_chains(true);
+                let mut dead = self.transactions.dead_chains(true);
                 dead.sort_unstable();
                 dead.dedup();
                 let all = self.trees.read();

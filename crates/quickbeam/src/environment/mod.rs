@@ -106,15 +106,15 @@ impl Environment {
         path: Option<&Path>,
         options: Options,
     ) -> Result<Environment> {
-        let inner = Arc::new(open(vfs, path, options, access)?);
-        let shared = Arc::new(EngineLifetime::start(inner.clone())?);
-        let hold = || EngineRef { inner: inner.clone(), shared: shared.clone() };
+        let engine = Arc::new(open(vfs, path, options, access)?);
+        let shared = Arc::new(EngineLifetime::start(engine.clone())?);
+        let hold = || EngineRef { engine: engine.clone(), shared: shared.clone() };
         let holds = (0..HOLDS).map(|_| Arc::new(CachePadded::new(hold()))).collect();
         Ok(Environment { holds })
     }
 
-    pub(crate) fn inner(&self) -> &Engine {
-        &self.holds[0].inner
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.holds[0].engine
     }
 
     /// Begins a transaction with the environment's isolation and durability.
@@ -134,13 +134,13 @@ impl Environment {
     /// Returns whether the environment is open for reading only.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.inner().is_read_only
+        self.engine().is_read_only
     }
 
     /// Returns the durability of transactions that do not set their own.
     #[must_use]
     pub fn durability(&self) -> Durability {
-        self.inner().options.durability
+        self.engine().options.durability
     }
 
     /// Begins a transaction with its own settings.
@@ -298,20 +298,20 @@ impl Environment {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn checkpoint(&self) -> Result<()> {
-        let inner = self.inner();
-        inner.check_open()?;
-        inner.check_failed()?;
-        if inner.is_read_only {
+        let engine = self.engine();
+        engine.check_open()?;
+        engine.check_failed()?;
+        if engine.is_read_only {
             return Err(Error::ReadOnlyEnvironment);
         }
         // Run deferred work first, so that the checkpoint does not keep pages that no snapshot
         // needs.
-        inner.registry.look_after();
-        inner.run_deferred(usize::MAX)?;
-        inner.checkpoint(false, false)?;
+        engine.transactions.look_after();
+        engine.run_deferred(usize::MAX)?;
+        engine.checkpoint(false, false)?;
         // Blocks that only the previous checkpoint used are free now; truncate those at the file's
         // end.
-        inner.pool.shrink_file()
+        engine.pool.shrink_file()
     }
 
     /// Returns counters and sizes since opening.
@@ -325,20 +325,20 @@ impl Environment {
     /// ```
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        self.inner().statistics()
+        self.engine().statistics()
     }
 
     /// Returns whether the environment can have temporary files: it has a directory, and is open
     /// for writing.
     #[must_use]
     pub fn has_temporary_files(&self) -> bool {
-        self.inner().has_temporary_files()
+        self.engine().has_temporary_files()
     }
 
     /// Creates a temporary file in the environment's directory. Returns `None` if the environment
     /// is in memory or open for reading only.
     pub fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
-        self.inner().create_temporary_file()
+        self.engine().create_temporary_file()
     }
 
     /// Checks every page: order, structure, reachability and space. Changes wait while it runs.
@@ -350,7 +350,7 @@ impl Environment {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn verify(&self) -> Result<VerifyReport> {
-        self.inner().verify()
+        self.engine().verify()
     }
 
     /// Closes the environment with a checkpoint, for all its handles. It stays open, for the other

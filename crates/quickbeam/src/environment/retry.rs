@@ -92,7 +92,7 @@ impl Environment {
         mut work: impl FnMut(&Transaction) -> std::result::Result<T, E>,
         is_conflict: impl Fn(&Transaction, &E) -> bool,
     ) -> std::result::Result<T, E> {
-        let inner = self.inner();
+        let engine = self.engine();
         let mut first_conflict = None;
         let mut retries = 0;
         loop {
@@ -114,12 +114,12 @@ impl Environment {
             if !may_succeed {
                 return Err(error);
             }
-            let now = inner.vfs.now();
+            let now = engine.vfs.now();
             let waited = now.saturating_sub(*first_conflict.get_or_insert(now));
-            if waited >= inner.options.retry_timeout {
+            if waited >= engine.options.retry_timeout {
                 return Err(error);
             }
-            inner.counters.retries.fetch_add(1, Ordering::Relaxed);
+            engine.counters.retries.fetch_add(1, Ordering::Relaxed);
             self.pause(retries);
             retries += 1;
         }
@@ -127,7 +127,7 @@ impl Environment {
 
     /// Pauses before a retry.
     fn pause(&self, retry: u32) {
-        let vfs = &self.inner().vfs;
+        let vfs = &self.engine().vfs;
         let Some(doublings) = retry.checked_sub(QUICK_RETRIES) else { return vfs.yield_now() };
         let longest = FIRST_PAUSE.saturating_mul(1 << doublings.min(10)).min(LONGEST_PAUSE);
         let pause = vfs.random() % longest.as_nanos() as u64;

@@ -580,19 +580,19 @@ mod tests {
     /// checkpoint, which would otherwise keep its pages forever.
     #[test]
     fn freed_chain_does_not_hide_another_of_the_same_number() {
-        let registry = TransactionTable::new(&MemoryVfs::new());
-        let defer = || registry.ready.lock().push_back(DeferredTask::FreeChain(7));
+        let transactions = TransactionTable::new(&MemoryVfs::new());
+        let defer = || transactions.ready.lock().push_back(DeferredTask::FreeChain(7));
         let take =
-            || assert!(matches!(registry.take_ready(true), Some(DeferredTask::FreeChain(7))));
+            || assert!(matches!(transactions.take_ready(true), Some(DeferredTask::FreeChain(7))));
         defer();
         take();
         // The first thread has freed the pages; meanwhile another thread has used, replaced and
         // taken page 7.
         defer();
         take();
-        registry.freed(7, 0);
-        assert_eq!(registry.dead_chains(false), [7]);
-        registry.freed(7, 0);
-        assert_eq!(registry.dead_chains(false), [] as [u64; 0]);
+        transactions.freed(7, 0);
+        assert_eq!(transactions.dead_chains(false), [7]);
+        transactions.freed(7, 0);
+        assert_eq!(transactions.dead_chains(false), [] as [u64; 0]);
     }
 }

@@ -129,7 +129,7 @@ pub struct TransactionRecord {
     /// Overflow chains that this transaction wrote, which are freed if it aborts.
     pub new_chains: Mutex<Vec<PageId>>,
     /// Log position of the first fragment of a large transaction, or `u64::MAX`.
-    first_piece: AtomicU64,
+    first_fragment: AtomicU64,
     /// Another transaction waits for the end of this one.
     pub waited_for: AtomicBool,
 }
@@ -148,7 +148,7 @@ impl TransactionRecord {
     pub(super) fn begin(&mut self, id: TransactionId) {
         self.id = id;
         self.state = AtomicU64::new(0);
-        self.first_piece = AtomicU64::new(u64::MAX);
+        self.first_fragment = AtomicU64::new(u64::MAX);
         self.waited_for = AtomicBool::new(false);
     }
 
@@ -173,13 +173,13 @@ impl TransactionRecord {
     }
 
     /// Records that a fragment of the transaction is written to the log at `lsn`.
-    pub fn note_piece(&self, lsn: u64) {
-        self.first_piece.fetch_min(lsn, Ordering::Relaxed);
+    pub fn note_fragment(&self, lsn: u64) {
+        self.first_fragment.fetch_min(lsn, Ordering::Relaxed);
     }
 
     /// Returns the log position of the first fragment, or `u64::MAX` if there is none.
-    pub fn first_piece(&self) -> u64 {
-        self.first_piece.load(Ordering::Relaxed)
+    pub fn first_fragment(&self) -> u64 {
+        self.first_fragment.load(Ordering::Relaxed)
     }
 
     pub(super) fn set_aborted(&self) {

@@ -258,14 +258,14 @@ mod tests {
 
     /// Records of eight bytes, each with the version word that its page would have.
     struct Scene {
-        registry: TransactionTable,
+        transactions: TransactionTable,
         records: Vec<(u64, u64)>,
     }
 
     impl Scene {
         fn new(records: usize) -> Scene {
             Scene {
-                registry: TransactionTable::new(&MemoryVfs::new()),
+                transactions: TransactionTable::new(&MemoryVfs::new()),
                 records: vec![(0, 0); records],
             }
         }
@@ -279,42 +279,42 @@ mod tests {
                 writer.push(1, &key, before, fill)
             };
             let version = push().unwrap_or_else(|| {
-                self.registry.extend_writer(writer);
+                self.transactions.extend_writer(writer);
                 push().unwrap()
             });
             self.records[record] = (version, value);
         }
 
         fn end(&self, writer: Arc<TransactionRecord>) -> Timestamp {
-            let timestamp = self.registry.newest_commit.load(Ordering::SeqCst) + 1;
+            let timestamp = self.transactions.newest_commit.load(Ordering::SeqCst) + 1;
             writer.set_committed(timestamp);
-            self.registry.newest_commit.store(timestamp, Ordering::SeqCst);
-            self.registry.finish(writer, true);
+            self.transactions.newest_commit.store(timestamp, Ordering::SeqCst);
+            self.transactions.finish(writer, true);
             timestamp
         }
 
         /// Commits a change of each of those records, to the commit's timestamp.
         fn commit(&mut self, records: impl IntoIterator<Item = usize>) -> Timestamp {
-            let writer = self.registry.begin_writer();
-            let timestamp = self.registry.newest_commit.load(Ordering::SeqCst) + 1;
+            let writer = self.transactions.begin_writer();
+            let timestamp = self.transactions.newest_commit.load(Ordering::SeqCst) + 1;
             records.into_iter().for_each(|record| self.push(&writer, record, timestamp));
             self.end(writer)
         }
 
         fn begin(&self) -> (usize, Timestamp) {
-            let registry = &self.registry;
-            registry.snapshots.acquire(&registry.newest_commit, Duration::ZERO).unwrap()
+            let transactions = &self.transactions;
+            transactions.snapshots.acquire(&transactions.newest_commit, Duration::ZERO).unwrap()
         }
 
         fn seen(&self, record: usize, snapshot: Timestamp) -> u64 {
             let (version, newest) = self.records[record];
             let mut value = Vec::new();
-            if self.registry.is_visible_to_all(version) {
+            if self.transactions.is_visible_to_all(version) {
                 return newest;
             }
-            let mut resolved = self.registry.resolve(version, snapshot, None, &mut value);
+            let mut resolved = self.transactions.resolve(version, snapshot, None, &mut value);
             if let Resolved::Hidden { version } = resolved {
-                let hidden = self.registry.resolve_hidden(version, snapshot, &mut value);
+                let hidden = self.transactions.resolve_hidden(version, snapshot, &mut value);
                 resolved = hidden.unwrap_or(Resolved::Again);
             }
             match resolved {
@@ -326,7 +326,7 @@ mod tests {
         }
 
         fn horizon(&self) -> TransactionId {
-            self.registry.horizon()
+            self.transactions.horizon()
         }
     }
 
@@ -340,18 +340,18 @@ mod tests {
             for &(_, snapshot) in &readers {
                 assert_eq!(scene.seen(0, snapshot), snapshot);
             }
-            let (ids, _) = scene.registry.held();
+            let (ids, _) = scene.transactions.held();
             assert!(ids <= RECENT + readers.len(), "round {round}: {ids} ids");
             readers.push(scene.begin());
         }
-        scene.registry.look_after();
+        scene.transactions.look_after();
         // When the snapshots between the first and the last end, the versions that only they saw
         // are merged.
         for (slot, _) in readers.drain(1..5) {
-            scene.registry.snapshots.release(slot);
+            scene.transactions.snapshots.release(slot);
         }
-        scene.registry.look_after();
-        assert!(scene.registry.held().0 <= RECENT + 2);
+        scene.transactions.look_after();
+        assert!(scene.transactions.held().0 <= RECENT + 2);
         for &(_, snapshot) in &readers {
             assert_eq!(scene.seen(0, snapshot), snapshot);
         }
@@ -366,7 +366,7 @@ mod tests {
             for record in start..start + count {
                 scene.commit([record]);
             }
-            let (ids, bytes) = scene.registry.held();
+            let (ids, bytes) = scene.transactions.held();
             assert_eq!(ids, start + count);
             assert!(bytes / ids <= 120, "{} bytes for each of {ids}", bytes / ids);
         }
@@ -380,15 +380,15 @@ mod tests {
         for record in 0..10_000 {
             scene.commit([record]);
         }
-        assert_eq!((scene.horizon(), scene.registry.held().0), (1, 10_000));
-        scene.registry.snapshots.release(slot);
+        assert_eq!((scene.horizon(), scene.transactions.held().0), (1, 10_000));
+        scene.transactions.snapshots.release(slot);
         for end in 1..=10 {
             scene.commit([0]);
             let passed = scene.horizon() - 1;
             assert!(passed > 0 && passed <= end * 64, "{passed} ids after {end} commits");
         }
-        scene.registry.look_after();
-        assert_eq!(scene.registry.held(), (0, 0));
+        scene.transactions.look_after();
+        assert_eq!(scene.transactions.held(), (0, 0));
         assert_eq!(scene.horizon(), 10_011);
     }
 
@@ -399,13 +399,13 @@ mod tests {
         for n in 0..20_000 {
             scene.commit([n % 100]);
         }
-        let visited = scene.registry.collector.lock().visited;
+        let visited = scene.transactions.collector.lock().visited;
         assert!(visited <= 3 * 20_000, "{visited} entries");
         // No snapshot has ended and no entry was added: a round has nothing to do.
-        scene.registry.look_after();
-        let after_one = scene.registry.collector.lock().visited;
-        scene.registry.look_after();
-        assert_eq!(scene.registry.collector.lock().visited, after_one);
+        scene.transactions.look_after();
+        let after_one = scene.transactions.collector.lock().visited;
+        scene.transactions.look_after();
+        assert_eq!(scene.transactions.collector.lock().visited, after_one);
     }
 
     #[test]
@@ -416,10 +416,10 @@ mod tests {
         for record in 0..count {
             scene.commit([record]);
         }
-        let mut visited = scene.registry.collector.lock().visited;
+        let mut visited = scene.transactions.collector.lock().visited;
         for round in 0..4 {
-            scene.registry.look_after();
-            let now = scene.registry.collector.lock().visited;
+            scene.transactions.look_after();
+            let now = scene.transactions.collector.lock().visited;
             assert!(now - visited <= ENTRIES_PER_ROUND, "round {round}: {}", now - visited);
             assert_eq!(now > visited, round < 3, "round {round}");
             visited = now;
@@ -437,46 +437,46 @@ mod tests {
         for _ in 0..RECENT {
             scene.commit([0]);
         }
-        scene.registry.look_after();
+        scene.transactions.look_after();
         let seen = |scene: &Scene, snapshot, expected| {
             (0..count).step_by(97).all(|record| scene.seen(record, snapshot) == expected)
         };
         assert!(seen(&scene, old, 0) && seen(&scene, middle, large));
         assert_eq!(scene.seen(1, second), second);
-        let (_, before) = scene.registry.held();
-        scene.registry.snapshots.release(slot);
+        let (_, before) = scene.transactions.held();
+        scene.transactions.snapshots.release(slot);
         // Each id of the large transactions is more than one round's work.
-        (0..20).for_each(|_| scene.registry.look_after());
-        let (_, after) = scene.registry.held();
+        (0..20).for_each(|_| scene.transactions.look_after());
+        let (_, after) = scene.transactions.held();
         assert!(after <= before * 6 / 10, "{before} bytes, then {after}");
         assert!(seen(&scene, middle, large));
         // Single changes of the records then merge the large transaction's entries one at a time.
         for record in (0..count).step_by(2) {
             scene.commit([record]);
         }
-        scene.registry.look_after();
+        scene.transactions.look_after();
         assert!((0..count).step_by(89).all(|record| scene.seen(record, middle) == large));
     }
 
     #[test]
     fn open_transaction_does_not_keep_versions_of_others() {
         let mut scene = Scene::new(2);
-        let open = scene.registry.begin_writer();
+        let open = scene.transactions.begin_writer();
         scene.push(&open, 1, 7);
         let (_, snapshot) = scene.begin();
         for _ in 0..5000 {
             scene.commit([0]);
         }
-        assert!(scene.registry.held().0 <= RECENT + 2);
-        assert_eq!(scene.registry.active().len(), 1);
+        assert!(scene.transactions.held().0 <= RECENT + 2);
+        assert_eq!(scene.transactions.active().len(), 1);
         assert_eq!((scene.seen(0, snapshot), scene.seen(1, snapshot)), (0, 0));
-        assert_eq!(scene.registry.active()[&1].1, 0);
+        assert_eq!(scene.transactions.active()[&1].1, 0);
         let timestamp = scene.end(open);
         assert_eq!(scene.seen(1, snapshot), 0);
         assert_eq!(scene.seen(1, timestamp), 7);
-        scene.registry.look_after();
+        scene.transactions.look_after();
         assert_eq!(scene.seen(1, snapshot), 0);
-        assert!(scene.registry.active().is_empty());
+        assert!(scene.transactions.active().is_empty());
         assert_eq!(writer_of(version_word(1, 0)), 1);
     }
 
@@ -484,9 +484,9 @@ mod tests {
     fn movable_snapshot_keeps_later_versions() {
         let mut scene = Scene::new(1);
         let (slot, first) = scene.begin();
-        scene.registry.snapshots.keep_newer(slot);
+        scene.transactions.snapshots.keep_newer(slot);
         let timestamps: Vec<Timestamp> = (0..300).map(|_| scene.commit([0])).collect();
-        scene.registry.look_after();
+        scene.transactions.look_after();
         for &timestamp in timestamps.iter().chain([&first]) {
             assert_eq!(scene.seen(0, timestamp), timestamp);
         }
@@ -527,12 +527,12 @@ mod tests {
             let (between, _) = scene.begin();
             scene.commit([0]);
             (0..=RECENT).for_each(|_| assert!(scene.commit([1]) > 0));
-            scene.registry.look_after();
+            scene.transactions.look_after();
             let scene = std::rc::Rc::new(scene);
             let other = scene.clone();
             let seen = seen_while(&scene, old, nth, move || {
-                other.registry.snapshots.release(between);
-                (0..3).for_each(|_| other.registry.look_after());
+                other.transactions.snapshots.release(between);
+                (0..3).for_each(|_| other.transactions.look_after());
             });
             assert_eq!(seen, base, "interrupted at lock {nth}");
         }
@@ -547,12 +547,12 @@ mod tests {
             let (_, old) = scene.begin();
             scene.commit([0]);
             (0..=RECENT).for_each(|_| assert!(scene.commit([1]) > 0));
-            scene.registry.look_after();
-            let writer = scene.registry.begin_writer();
+            scene.transactions.look_after();
+            let writer = scene.transactions.begin_writer();
             scene.push(&writer, 0, u64::MAX);
             let later: Vec<_> = (0..=RECENT)
                 .map(|record| {
-                    let writer = scene.registry.begin_writer();
+                    let writer = scene.transactions.begin_writer();
                     scene.push(&writer, 1 + record, 1);
                     writer
                 })
@@ -564,7 +564,7 @@ mod tests {
                 if let Some((writer, later)) = writers.take() {
                     other.end(writer);
                     later.into_iter().for_each(|writer| assert!(other.end(writer) > 0));
-                    (0..3).for_each(|_| other.registry.look_after());
+                    (0..3).for_each(|_| other.transactions.look_after());
                 }
             });
             assert_eq!(seen, base, "interrupted at lock {nth}");

@@ -80,8 +80,8 @@ impl<'p> TreeMap<'p> {
         if id >= TREE_LIMIT {
             return Err(Error::page(0, format!("{id} is not the number of a tree")));
         }
-        let pass = self.pool.enter(0);
-        let tree = Tree::create(self.pool, &pass, id, method, true)?;
+        let change_guard = self.pool.enter(0);
+        let tree = Tree::create(self.pool, &change_guard, id, method, true)?;
         self.next = self.next.max(id + 1);
         self.trees.insert(id, tree);
         Ok(tree)
@@ -124,7 +124,7 @@ pub fn replay(
     if root.segment_exists {
         reader.expect_first();
     }
-    let mut pieces: HashMap<u64, Vec<u8>> = HashMap::new();
+    let mut fragments: HashMap<u64, Vec<u8>> = HashMap::new();
     let mut incarnation = root.incarnation;
     let mut timestamp = root.timestamp;
     let mut leaf_hints: HashMap<u32, LeafHint> = HashMap::new();
@@ -135,14 +135,14 @@ pub fn replay(
             // incarnation have no commit.
             incarnation = record.incarnation;
             if !planted(Canary::PiecesMixed) {
-                pieces.clear();
+                fragments.clear();
             }
         }
-        if kind == RecordKind::Piece {
-            pieces.entry(transaction).or_default().extend_from_slice(&payload);
+        if kind == RecordKind::Fragment {
+            fragments.entry(transaction).or_default().extend_from_slice(&payload);
             continue;
         }
-        let mut operations = pieces.remove(&transaction).unwrap_or_default();
+        let mut operations = fragments.remove(&transaction).unwrap_or_default();
         if lsn < root.log_position {
             continue;
         }
@@ -220,7 +220,7 @@ fn store(
 ) -> Result<()> {
     let mut replaced = None;
     loop {
-        let pass = pool.enter(0);
+        let change_guard = pool.enter(0);
         let (guard, found) = tree.locate(pool, key, leaf_hint)?;
         let chain = found.ok().and_then(|position| chain_at(guard.page, position));
         if let Some(chain) = chain.filter(|_| replaced.is_none()) {
@@ -230,16 +230,16 @@ fn store(
             continue;
         }
         let Some(latched) = guard.upgrade() else { continue };
-        let page = latched.write(&pass)?;
+        let page = latched.write(&change_guard)?;
         let done = match found {
             Ok(position) => page.replace_record(position, 0, flags, stored),
             Err(position) => page.insert_record(position, key, 0, flags, stored),
         };
         drop(latched);
         if done {
-            return free_pages(pool, &pass, &replaced.unwrap_or_default());
+            return free_pages(pool, &change_guard, &replaced.unwrap_or_default());
         }
-        tree.split(pool, &pass, key, leaf_hint)?;
+        tree.split(pool, &change_guard, key, leaf_hint)?;
     }
 }
 
@@ -248,7 +248,7 @@ fn store(
 pub fn delete(pool: &Pool, tree: Tree, key: &[u8], leaf_hint: &mut LeafHint) -> Result<bool> {
     let mut removed = None;
     loop {
-        let pass = pool.enter(0);
+        let change_guard = pool.enter(0);
         let (guard, found) = tree.locate(pool, key, leaf_hint)?;
         let Ok(position) = found else {
             if guard.validate() {
@@ -261,16 +261,16 @@ pub fn delete(pool: &Pool, tree: Tree, key: &[u8], leaf_hint: &mut LeafHint) -> 
             continue;
         }
         let Some(latched) = guard.upgrade() else { continue };
-        let page = latched.write(&pass)?;
+        let page = latched.write(&change_guard)?;
         page.remove(position);
         leaf_hint.hint = position;
         let sparse = crate::access::btree::is_sparse(page);
         drop(latched);
-        free_pages(pool, &pass, &removed.unwrap_or_default())?;
+        free_pages(pool, &change_guard, &removed.unwrap_or_default())?;
         if sparse {
             // The record is removed. An error that prevents the merge will appear again at the next
             // access.
-            let _joined = tree.merge(pool, &pass, key);
+            let _joined = tree.merge(pool, &change_guard, key);
         }
         return Ok(true);
     }
@@ -304,7 +304,7 @@ pub fn free_nameless(pool: &Pool, trees: &mut TreeMap<'_>) -> Result<()> {
             named.extend(decode_catalog_record(&value));
         }
         match guard.page.upper_fence_bytes() {
-            Some(fence) => low = catalog.onward(guard.id, &low, fence)?,
+            Some(fence) => low = catalog.advance_to_fence(guard.id, &low, fence)?,
             None => break,
         }
     }

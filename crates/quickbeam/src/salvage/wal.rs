@@ -108,7 +108,7 @@ impl SalvagedLog {
                 };
                 incarnation = header.incarnation;
                 end = offset + (HEADER + payload.len()).next_multiple_of(8);
-                let full = header.kind == RecordKind::Skip
+                let full = header.kind == RecordKind::Padding
                     || self.segment_size.saturating_sub(end as u64) < HEADER as u64;
                 let next = base + if full { self.segment_size } else { end as u64 };
                 places.push(RecordPosition {
@@ -164,7 +164,7 @@ impl SalvagedLog {
             0 => place.lsn,
             start => start,
         });
-        let mut pieces: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
+        let mut fragments: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
         let mut loaded = (u64::MAX, Vec::new());
         let mut gap = false;
         for (place, durable) in places.iter().zip(durable) {
@@ -180,16 +180,18 @@ impl SalvagedLog {
                     detail: "no whole record, though this part of the log was durable".into(),
                 });
                 // Transactions whose fragments began before the gap may have lost fragments in it.
-                pieces.clear();
+                fragments.clear();
             }
             expected = place.next;
             let payload = self.payload(place, &mut loaded);
             let key = (place.incarnation, place.transaction);
             match place.kind {
-                RecordKind::Skip => {}
-                RecordKind::Piece => pieces.entry(key).or_default().extend_from_slice(&payload),
+                RecordKind::Padding => {}
+                RecordKind::Fragment => {
+                    fragments.entry(key).or_default().extend_from_slice(&payload)
+                }
                 RecordKind::Commit => {
-                    let mut operations = pieces.remove(&key).unwrap_or_default();
+                    let mut operations = fragments.remove(&key).unwrap_or_default();
                     operations.extend_from_slice(&payload);
                     if place.lsn < position {
                         continue;

@@ -15,7 +15,7 @@ use crate::page::{OVERFLOW, PageId, RecordBatch};
 const FIRST_RECORDS: usize = 8;
 
 /// Bytes of long values that end the records read at once.
-const LONG_BYTES: usize = 64 << 10;
+const MAX_OVERFLOW_BYTES: usize = 64 << 10;
 
 /// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
 ///
@@ -220,7 +220,7 @@ impl<'s> StoreCursor<'s> {
                 (self.at, self.backward) = (0, false);
                 if beyond {
                     let first = self.batch.key(0);
-                    self.tree.advanced(guard.id, first, Ordering::Greater, &self.bound)?;
+                    self.tree.check_progress(guard.id, first, Ordering::Greater, &self.bound)?;
                 }
                 self.place = Some((guard.id, guard.version(), last));
                 self.is_placed = true;
@@ -230,7 +230,7 @@ impl<'s> StoreCursor<'s> {
             if !guard.page.append_upper_fence(&mut self.fence) {
                 return Ok(false);
             }
-            self.tree.check_onward(guard.id, &self.bound, &self.fence)?;
+            self.tree.check_forward(guard.id, &self.bound, &self.fence)?;
             std::mem::swap(&mut self.bound, &mut self.fence);
             beyond = false;
         }
@@ -268,7 +268,7 @@ impl<'s> StoreCursor<'s> {
                 (self.at, self.backward) = (0, true);
                 if is_bounded && !at {
                     let first = self.batch.key(0);
-                    self.tree.advanced(guard.id, first, Ordering::Less, &self.bound)?;
+                    self.tree.check_progress(guard.id, first, Ordering::Less, &self.bound)?;
                 }
                 self.place = Some((guard.id, guard.version(), last));
                 self.is_placed = true;
@@ -325,7 +325,7 @@ fn take(
             let record = batch.len() - 1;
             long.push(record);
             long_bytes += decode_pointer(batch.value(record)).map_or(0, |(_, length)| length);
-            if long_bytes >= LONG_BYTES {
+            if long_bytes >= MAX_OVERFLOW_BYTES {
                 break;
             }
         }

@@ -15,7 +15,7 @@ use crate::access::limits::check_limits;
 use crate::access::overflow::{free_chain, free_pages, pointer_of, read_chain};
 use crate::buffer::{ChangeGuard, Pool};
 use crate::catalog::{CATALOG_TREE, check_name, decode_catalog_record, encode_catalog_record};
-use crate::checkpoint::{Checkpointer, FlipState, MetaPages, StoreKind};
+use crate::checkpoint::{Checkpointer, EpochStart, MetaPages, StoreKind};
 use crate::engine::{
     Access, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
     verify_pages,
@@ -130,16 +130,17 @@ impl DataStore {
         path: Option<&Path>,
         options: Options,
     ) -> Result<DataStore> {
-        let registry = Arc::new(TransactionTable::new(&*vfs));
-        let opened = open_data_file(&vfs, path, &options, (StoreKind::Plain, access), registry)?;
+        let transactions = Arc::new(TransactionTable::new(&*vfs));
+        let opened =
+            open_data_file(&vfs, path, &options, (StoreKind::Plain, access), transactions)?;
         let Opened { pool, identity, root, directory, lock, created, .. } = opened;
         let incarnation = root.incarnation + 1;
         let mut trees = directory.trees.clone();
         let catalog = match trees.iter().find(|tree| tree.id == CATALOG_TREE) {
             Some(catalog) => *catalog,
             None => {
-                let (pass, method) = (ChangeGuard::unshared(), AccessMethod::BTree);
-                let catalog = Tree::create(&pool, &pass, CATALOG_TREE, method, false)?;
+                let (change_guard, method) = (ChangeGuard::unshared(), AccessMethod::BTree);
+                let catalog = Tree::create(&pool, &change_guard, CATALOG_TREE, method, false)?;
                 trees.push(catalog);
                 catalog
             }
@@ -202,8 +203,8 @@ impl DataStore {
     }
 
     fn new_tree(&mut self, method: AccessMethod) -> Result<Tree> {
-        let pass = ChangeGuard::unshared();
-        let tree = Tree::create(&self.pool, &pass, self.next_tree, method, false)?;
+        let change_guard = ChangeGuard::unshared();
+        let tree = Tree::create(&self.pool, &change_guard, self.next_tree, method, false)?;
         self.next_tree += 1;
         self.trees.push(tree);
         Ok(tree)
@@ -445,7 +446,7 @@ impl DataStore {
             self.leaf_hint = LeafHint::at(tree, guess);
             let done = work(self, stored);
             if self.leaf_hint.leaf() != guess {
-                directory.learn(hash, self.leaf_hint.leaf(), self.pool.page_count());
+                directory.record(hash, self.leaf_hint.leaf(), self.pool.page_count());
             }
             done
         })
@@ -487,13 +488,13 @@ impl DataStore {
         }
         self.free_nameless();
         let trees = self.trees.iter().chain(&self.nameless).copied().collect();
-        let fix = || FlipState {
+        let fix = || EpochStart {
             timestamp: 0,
             log_position: 0,
             log_start: 0,
             trees,
             dead_chains: self.dead_chains.clone(),
-            flip: Default::default(),
+            active: Default::default(),
         };
         let made = self.checkpointer.run(&self.pool, None, self.incarnation, true, false, fix);
         if let Err(error) = &made

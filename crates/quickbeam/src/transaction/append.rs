@@ -32,13 +32,13 @@ impl Database {
         let tree = self.tree(transaction, true)?;
         let mut done = 0;
         while let Some((key, value)) = records.get(done) {
-            if !self.change_in(transaction, tree, key, WriteOp::PutIfAbsent(value))? {
+            if !self.write_key(transaction, tree, key, WriteOp::PutIfAbsent(value))? {
                 break;
             }
             done += 1;
             if tree.method == AccessMethod::BTree && done < records.len() {
-                transaction.seal(tree, &records[done - 1..])?;
-                done += transaction.fill(tree, &records[done - 1..])?;
+                transaction.split_for_append(tree, &records[done - 1..])?;
+                done += transaction.append_to_leaf(tree, &records[done - 1..])?;
             }
         }
         Ok(done)
@@ -60,8 +60,8 @@ impl Transaction {
     /// Splits the tree's last leaf, whose last record is the first of `records`, where the other
     /// records will have filled it. Does nothing if they all fit, or if an ordinary split is
     /// better.
-    fn seal(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<()> {
-        let pool = &self.inner().pool;
+    fn split_for_append(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<()> {
+        let pool = &self.engine().pool;
         let state = &mut *self.state.borrow_mut();
         let Some((first, _)) = records.first() else { return Ok(()) };
         let (guard, found) = tree.locate(pool, first, state.leaf_hints.of(tree))?;
@@ -80,28 +80,28 @@ impl Transaction {
         };
         if before < after {
             let separator = shortest_separator(before, after);
-            tree.split_behind(pool, &pool.enter(self.slot), &separator)?;
+            tree.split_after_last(pool, &pool.enter(self.slot), &separator)?;
         }
         Ok(())
     }
 
     /// Inserts records after the first, which is the last one of its leaf, into the same leaf.
     /// Returns how many.
-    fn fill(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<usize> {
-        let inner = self.inner();
-        let pool = &inner.pool;
+    fn append_to_leaf(&self, tree: Tree, records: &[(&[u8], &[u8])]) -> Result<usize> {
+        let engine = self.engine();
+        let pool = &engine.pool;
         let state = &mut *self.state.borrow_mut();
         let (Some(writer), Some((first, _))) = (state.writer.clone(), records.first()) else {
             return Ok(0);
         };
-        let pass = pool.enter(self.slot);
+        let change_guard = pool.enter(self.slot);
         let (guard, found) = tree.locate(pool, first, state.leaf_hints.of(tree))?;
         let is_last = found.is_ok_and(|at| at + 1 == guard.page.count());
         if !is_last {
             return Ok(0);
         }
         let Some(latched) = guard.upgrade() else { return Ok(0) };
-        let page = latched.write(&pass)?;
+        let page = latched.write(&change_guard)?;
         let fence = page.upper_fence_bytes();
         let mut before = *first;
         let mut count = 0;
@@ -118,11 +118,11 @@ impl Transaction {
             let version = loop {
                 match writer.push(tree.id, key, nothing, |_| {}) {
                     Some(version) => break version,
-                    None => inner.registry.extend_writer(&writer),
+                    None => engine.transactions.extend_writer(&writer),
                 }
             };
             page.insert_record(page.count(), key, version, 0, value);
-            if inner.log.is_some() {
+            if engine.log.is_some() {
                 state.redo.put(tree.id, key, value);
             }
             before = key;

@@ -117,7 +117,7 @@ impl Used {
 
 impl Transaction {
     fn catalog(&self) -> Tree {
-        self.inner().catalog
+        self.engine().catalog
     }
 
     /// Whether what was known at that catalog version, that `name` is `tree`, holds for this
@@ -159,7 +159,7 @@ impl Transaction {
             return Ok(None);
         }
         let tree = decode_catalog_record(&record).and_then(|(number, method)| {
-            self.inner().tree(number).filter(|tree| tree.method == method)
+            self.engine().tree(number).filter(|tree| tree.method == method)
         });
         match tree {
             Some(tree) => Ok(Some(tree)),
@@ -199,8 +199,8 @@ impl Transaction {
     /// Makes sure that the databases used are still the ones of those names; the catalog version
     /// that this holds for.
     pub(super) fn validate_names(&self, state: &State) -> Result<u64> {
-        let inner = self.inner();
-        let version = inner.catalog_version.load(Ordering::SeqCst);
+        let engine = self.engine();
+        let version = engine.catalog_version.load(Ordering::SeqCst);
         if state.catalog_version == Some(version) && !state.names_moved {
             return Ok(version);
         }
@@ -263,7 +263,7 @@ impl Transaction {
         if self.look_up(name)?.is_some() {
             return Err(Error::DatabaseExists { name: name.to_owned() });
         }
-        let tree = self.as_one(|| {
+        let tree = self.atomically(|| {
             let tree = self.new_tree(method)?;
             self.name_tree(name, tree)?;
             Ok(tree)
@@ -273,14 +273,14 @@ impl Transaction {
     }
 
     fn handle(&self, name: &str, tree: Tree, known_at: u64) -> Database {
-        let directory = self.inner().directory(tree);
+        let directory = self.engine().directory(tree);
         Database::new(name, self.environment_id(), tree, directory, known_at)
     }
 
     /// Gives the tree a name that no other has.
     fn name_tree(&self, name: &str, tree: Tree) -> Result<()> {
         let record = encode_catalog_record(tree.id, tree.method);
-        if self.change(self.catalog(), name.as_bytes(), WriteOp::PutIfAbsent(&record))? {
+        if self.write(self.catalog(), name.as_bytes(), WriteOp::PutIfAbsent(&record))? {
             Ok(())
         } else {
             Err(Error::DatabaseExists { name: name.to_owned() })
@@ -288,7 +288,7 @@ impl Transaction {
     }
 
     /// Makes several changes, or none of them (TXN-5).
-    fn as_one<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    fn atomically<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.savepoint()?;
         let done = work();
         if done.is_err() {
@@ -299,8 +299,8 @@ impl Transaction {
     }
 
     fn new_tree(&self, method: AccessMethod) -> Result<Tree> {
-        self.check_writes()?;
-        let tree = self.inner().make_tree(self.slot, method)?;
+        self.check_writable()?;
+        let tree = self.engine().make_tree(self.slot, method)?;
         self.state.borrow_mut().created.push(tree);
         Ok(tree)
     }
@@ -327,8 +327,8 @@ impl Transaction {
     /// ```
     pub fn drop_database(&self, name: &str) -> Result<()> {
         self.begin_call();
-        let tree = self.claim(name)?;
-        self.change(self.catalog(), name.as_bytes(), WriteOp::Delete)?;
+        let tree = self.lock_name(name)?;
+        self.write(self.catalog(), name.as_bytes(), WriteOp::Delete)?;
         self.catalog_was_changed(Some(tree));
         Ok(())
     }
@@ -337,10 +337,10 @@ impl Transaction {
     pub fn rename_database(&self, from: &str, to: &str) -> Result<()> {
         self.begin_call();
         check_name(to)?;
-        let tree = self.claim(from)?;
-        self.as_one(|| {
+        let tree = self.lock_name(from)?;
+        self.atomically(|| {
             self.name_tree(to, tree)?;
-            self.change(self.catalog(), from.as_bytes(), WriteOp::Delete)
+            self.write(self.catalog(), from.as_bytes(), WriteOp::Delete)
         })?;
         self.state.borrow_mut().renamed.insert((to.into(), tree.id));
         self.catalog_was_changed(None);
@@ -350,10 +350,10 @@ impl Transaction {
     /// Removes every record of a database at once.
     pub fn empty_database(&self, name: &str) -> Result<()> {
         self.begin_call();
-        let old = self.claim(name)?;
-        self.as_one(|| {
+        let old = self.lock_name(name)?;
+        self.atomically(|| {
             let record = encode_catalog_record(self.new_tree(old.method)?.id, old.method);
-            self.change(self.catalog(), name.as_bytes(), WriteOp::Put(&record))
+            self.write(self.catalog(), name.as_bytes(), WriteOp::Put(&record))
         })?;
         self.catalog_was_changed(Some(old));
         Ok(())
@@ -362,9 +362,9 @@ impl Transaction {
     /// The tree of a database whose name is from now on this transaction's to change. Under read
     /// committed another one may just have changed it: what it means counts from here on, not what
     /// a snapshot says.
-    fn claim(&self, name: &str) -> Result<Tree> {
-        let claimed = self.change(self.catalog(), name.as_bytes(), WriteOp::Claim)?;
-        let tree = if claimed { self.look_up(name)? } else { None };
+    fn lock_name(&self, name: &str) -> Result<Tree> {
+        let locked = self.write(self.catalog(), name.as_bytes(), WriteOp::Lock)?;
+        let tree = if locked { self.look_up(name)? } else { None };
         tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
     }
 

@@ -12,7 +12,7 @@ use crate::wal::{Appended, Log, Lsn, RecordKind};
 
 /// Deferred tasks that a commit runs in addition to as many as it defers itself. So a transaction
 /// that defers many tasks does not leave them to later small transactions.
-const WORK_PER_COMMIT: usize = 4;
+const TASKS_PER_COMMIT: usize = 4;
 
 impl Transaction {
     /// Makes every change visible at once, and durable as the transaction's durability requires.
@@ -33,31 +33,31 @@ impl Transaction {
     pub fn commit(self) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
         Self::check_consistent(state)?;
-        let inner = self.inner();
+        let engine = self.engine();
         let Some(writer) = state.writer.clone().filter(|writer| writer.entries() > 0) else {
-            inner.registry.snapshots.count_commit(self.slot);
+            engine.transactions.snapshots.count_commit(self.slot);
             return Ok(());
         };
         // On an error, dropping the transaction rolls it back.
         let end = self.publish(state, &writer).inspect_err(|error| self.note_failure(error))?;
         state.finished = true;
         state.writer = None;
-        inner.registry.snapshots.count_commit(self.slot);
-        inner.registry.snapshots.release(self.slot);
-        let left_behind = writer.deferred.count();
-        inner.registry.finish(writer, true);
-        if let (Some(log), Some(end)) = (&inner.log, end) {
-            self.wait_for_log(log, end)?;
+        engine.transactions.snapshots.count_commit(self.slot);
+        engine.transactions.snapshots.release(self.slot);
+        let own_tasks = writer.deferred.count();
+        engine.transactions.finish(writer, true);
+        if let (Some(log), Some(end)) = (&engine.log, end) {
+            self.wait_for_durability(log, end)?;
         }
         // The commit is final. A task that fails is queued again, and its next run reports the
         // error.
-        let _ = inner.run_deferred(WORK_PER_COMMIT + left_behind);
+        let _ = engine.run_deferred(TASKS_PER_COMMIT + own_tasks);
         Ok(())
     }
 
     /// Waits until the log up to `end` is as durable as the transaction requires.
-    fn wait_for_log(&self, log: &Log, end: Lsn) -> Result<()> {
-        let inner = self.inner();
+    fn wait_for_durability(&self, log: &Log, end: Lsn) -> Result<()> {
+        let engine = self.engine();
         let flush = match self.durability {
             Durability::Sync => true,
             Durability::WriteNoSync => false,
@@ -67,40 +67,40 @@ impl Transaction {
             // The append itself, or another commit's flush, reached it.
             return Ok(());
         }
-        let started = inner.vfs.now();
+        let started = engine.vfs.now();
         if flush {
             log.flush_to(end)?;
         } else {
             log.write_to(end)?;
         }
-        inner.counters.commit_wait.add(inner.vfs.now().saturating_sub(started));
+        engine.counters.commit_wait.add(engine.vfs.now().saturating_sub(started));
         Ok(())
     }
 
     /// Assigns the commit timestamp, appends the log record and makes the commit visible. Returns
     /// the end of the log record.
     fn publish(&self, state: &mut State, writer: &Arc<TransactionRecord>) -> Result<Option<Lsn>> {
-        let inner = self.inner();
-        let registry = &inner.registry;
-        inner.check_failed()?;
+        let engine = self.engine();
+        let transactions = &engine.transactions;
+        engine.check_failed()?;
         invariant!(
             LIMIT_1,
             self.expiry.get() != Expiry::Possible,
             "the snapshot of a transaction with changes may expire"
         );
-        let payload = match &inner.log {
+        let payload = match &engine.log {
             Some(log) => {
-                self.spill_all(state, writer, log)?;
+                self.spill_fragments(state, writer, log)?;
                 crc32c::crc32c(state.redo.bytes())
             }
             None => 0,
         };
-        let mut looks = state.reads.len();
+        let mut leaves = state.reads.len();
         loop {
             self.validate(state)?;
             let catalog_version = self.validate_names(state)?;
-            let mut buffer = inner.log.as_ref().map(|log| (log, log.lock()));
-            let _alone = inner.log.is_none().then(|| inner.commit_lock.lock());
+            let mut buffer = engine.log.as_ref().map(|log| (log, log.lock()));
+            let _commit_lock = engine.log.is_none().then(|| engine.commit_lock.lock());
             if let Some((log, locked)) = &buffer
                 && !log.has_room_for(locked, state.redo.len())
             {
@@ -109,19 +109,19 @@ impl Transaction {
                 log.make_room_for(state.redo.len())?;
                 continue;
             }
-            if inner.catalog_version.load(Ordering::SeqCst) != catalog_version {
+            if engine.catalog_version.load(Ordering::SeqCst) != catalog_version {
                 continue;
             }
             let stale = self.count_stale(state);
-            if !Self::is_last_round(stale, looks) {
-                looks = stale;
+            if !Self::is_last_round(stale, leaves) {
+                leaves = stale;
                 continue;
             }
             if stale > 0 {
                 // No other transaction can commit now, so validation holds at the commit.
                 self.validate(state)?;
             }
-            let timestamp = registry.newest_commit.load(Ordering::SeqCst) + 1;
+            let timestamp = transactions.newest_commit.load(Ordering::SeqCst) + 1;
             let end = buffer.as_mut().map(|(log, buffer)| {
                 let dropped = planted(Canary::RecordDropped) && timestamp.is_multiple_of(16);
                 let (redo, payload) =
@@ -138,15 +138,15 @@ impl Transaction {
             if state.changed_catalog {
                 // Stored before the commit is visible, so that a snapshot with the change has its
                 // version.
-                inner.catalog_version.store(timestamp, Ordering::SeqCst);
+                engine.catalog_version.store(timestamp, Ordering::SeqCst);
             }
             invariant!(
                 VALIDATE_1,
-                registry.newest_commit.load(Ordering::SeqCst) + 1 == timestamp,
+                transactions.newest_commit.load(Ordering::SeqCst) + 1 == timestamp,
                 "another transaction committed within the critical section of {timestamp}"
             );
             writer.set_committed(timestamp);
-            registry.newest_commit.store(timestamp, Ordering::SeqCst);
+            transactions.newest_commit.store(timestamp, Ordering::SeqCst);
             probe(Probe::Committed(timestamp));
             return Ok(end);
         }
@@ -154,24 +154,30 @@ impl Transaction {
 
     /// Appends redo to the log in fragments if the redo buffer is over the limit.
     #[inline]
-    pub(super) fn spill(&self, state: &mut State, writer: &Arc<TransactionRecord>) -> Result<()> {
-        match &self.inner().log {
-            Some(log) if state.redo.len() > log.piece_limit() => self.spill_all(state, writer, log),
+    pub(super) fn spill_redo(
+        &self,
+        state: &mut State,
+        writer: &Arc<TransactionRecord>,
+    ) -> Result<()> {
+        match &self.engine().log {
+            Some(log) if state.redo.len() > log.fragment_limit() => {
+                self.spill_fragments(state, writer, log)
+            }
             _ => Ok(()),
         }
     }
 
-    fn spill_all(
+    fn spill_fragments(
         &self,
         state: &mut State,
         writer: &Arc<TransactionRecord>,
         log: &Log,
     ) -> Result<()> {
-        let limit = log.piece_limit();
+        let limit = log.fragment_limit();
         let mut spilled = 0;
         let mut result = Ok(());
         while result.is_ok() && state.redo.len() - spilled > limit {
-            result = spill_piece(writer, log, &state.redo.bytes()[spilled..spilled + limit]);
+            result = append_fragment(writer, log, &state.redo.bytes()[spilled..spilled + limit]);
             if result.is_ok() {
                 spilled += limit;
             }
@@ -183,23 +189,23 @@ impl Transaction {
 
 /// Appends one fragment of a large transaction to the log.
 #[cold]
-fn spill_piece(writer: &TransactionRecord, log: &Log, piece: &[u8]) -> Result<()> {
+fn append_fragment(writer: &TransactionRecord, log: &Log, fragment: &[u8]) -> Result<()> {
     let record = Appended {
-        kind: RecordKind::Piece,
+        kind: RecordKind::Fragment,
         timestamp: 0,
         transaction: writer.id(),
-        payload_checksum: crc32c::crc32c(piece),
+        payload_checksum: crc32c::crc32c(fragment),
         durable: log.durable(),
     };
     let mut buffer = loop {
         let buffer = log.lock();
-        if log.has_room_for(&buffer, piece.len()) {
+        if log.has_room_for(&buffer, fragment.len()) {
             break buffer;
         }
         drop(buffer);
-        log.make_room_for(piece.len())?;
+        log.make_room_for(fragment.len())?;
     };
-    writer.note_piece(buffer.end);
-    log.append(&mut buffer, &record, piece);
+    writer.note_fragment(buffer.end);
+    log.append(&mut buffer, &record, fragment);
     Ok(())
 }

@@ -44,7 +44,7 @@ use crate::sync::shard;
 pub use database::{
     Cursor, Database, IntField, IntRange, Range, ReadTransaction, Record, Scan, ScanBatch, Snapshot,
 };
-use state::{Held, State};
+use state::{PooledState, State};
 pub use update::Updated;
 
 /// A point that a transaction can roll back to. Savepoints nest.
@@ -87,7 +87,7 @@ enum Expiry {
 /// # Ok::<(), quickbeam::Error>(())
 /// ```
 pub struct Transaction {
-    hold: ShardedEngineRef,
+    engine_ref: ShardedEngineRef,
     /// The snapshot slot; also the lane in the checkpoint gate.
     slot: usize,
     read_only: bool,
@@ -100,53 +100,54 @@ pub struct Transaction {
     expiry: Cell<Expiry>,
     /// A call failed with a retryable error.
     met_conflict: Cell<bool>,
-    state: Held,
+    state: PooledState,
 }
 
 impl Transaction {
     pub(crate) fn begin(
-        hold: ShardedEngineRef,
+        engine_ref: ShardedEngineRef,
         options: &TransactionOptions,
     ) -> Result<Transaction> {
-        let inner = &*hold.inner;
-        inner.check_open()?;
-        let durability = options.durability.unwrap_or(inner.options.durability);
-        if (durability == Durability::InMemory) != inner.log.is_none() {
+        let engine = &*engine_ref.engine;
+        engine.check_open()?;
+        let durability = options.durability.unwrap_or(engine.options.durability);
+        if (durability == Durability::InMemory) != engine.log.is_none() {
             return Err(Error::misuse(format!(
                 "durability {durability} in an environment of durability {}: one without a log stays without, one \
                  with a log logs every transaction",
-                inner.options.durability
+                engine.options.durability
             )));
         }
-        let now = inner.snapshot_time();
-        let registry = &inner.registry;
-        let (slot, mut snapshot) = registry.snapshots.acquire(&registry.newest_commit, now)?;
-        let expiry = match inner.old_snapshots.may_expire {
+        let now = engine.snapshot_time();
+        let transactions = &engine.transactions;
+        let (slot, mut snapshot) =
+            transactions.snapshots.acquire(&transactions.newest_commit, now)?;
+        let expiry = match engine.old_snapshots.may_expire {
             false => Expiry::Never,
             true if options.never_expires => {
-                snapshot = registry.snapshots.refresh_pinned(slot, &registry.newest_commit);
+                snapshot = transactions.snapshots.refresh_pinned(slot, &transactions.newest_commit);
                 Expiry::Pinned
             }
             true => Expiry::Possible,
         };
         // The closing thread sets `closed` before it counts open transactions: one of the two
         // threads sees the other.
-        if let Err(closed) = inner.check_open() {
-            registry.snapshots.release(slot);
+        if let Err(closed) = engine.check_open() {
+            transactions.snapshots.release(slot);
             return Err(closed);
         }
-        let catalog_version = inner.catalog_version_for(snapshot);
+        let catalog_version = engine.catalog_version_for(snapshot);
         Ok(Transaction {
             slot,
-            read_only: options.read_only || inner.is_read_only,
-            isolation: options.isolation.unwrap_or(inner.options.isolation),
+            read_only: options.read_only || engine.is_read_only,
+            isolation: options.isolation.unwrap_or(engine.options.isolation),
             durability,
-            lock_timeout: Cell::new(options.lock_timeout.unwrap_or(inner.options.lock_timeout)),
+            lock_timeout: Cell::new(options.lock_timeout.unwrap_or(engine.options.lock_timeout)),
             tracking: Cell::new(false),
             expiry: Cell::new(expiry),
             met_conflict: Cell::new(false),
-            state: Held::begin(snapshot, catalog_version, inner.id),
-            hold,
+            state: PooledState::begin(snapshot, catalog_version, engine.id),
+            engine_ref,
         })
     }
 
@@ -208,7 +209,7 @@ impl Transaction {
             // The undone call returned whether the record existed, which is a read.
             for number in savepoint.entries..writer.entries() {
                 let Some((entry, key, _)) = writer.entry(number) else { break };
-                if let Some(tree) = self.inner().tree(entry.tree) {
+                if let Some(tree) = self.engine().tree(entry.tree) {
                     state.reads.undone(tree, &key);
                 }
             }
@@ -216,7 +217,7 @@ impl Transaction {
         state.inconsistent = true;
         self.undo_to(state, &writer, savepoint.entries)?;
         state.inconsistent = false;
-        if self.inner().log.is_some() {
+        if self.engine().log.is_some() {
             state.redo.roll_back_to(savepoint.redo);
         }
         // Drop the tasks deferred since; free the chains and trees created since when the
@@ -281,16 +282,16 @@ impl Transaction {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn abort(self) -> Result<()> {
-        self.end_aborted().inspect_err(|error| self.inner().fail(error))
+        self.end_aborted().inspect_err(|error| self.engine().fail(error))
     }
 
-    fn inner(&self) -> &Engine {
-        &self.hold.inner
+    fn engine(&self) -> &Engine {
+        &self.engine_ref.engine
     }
 
     /// Returns the id of the transaction's environment.
     pub(crate) fn environment_id(&self) -> u64 {
-        self.hold.inner.id
+        self.engine_ref.engine.id
     }
 
     /// Records an error of a call, for statistics and for
@@ -299,7 +300,7 @@ impl Transaction {
     fn note_failure(&self, error: &Error) {
         if error.is_retryable() {
             self.met_conflict.set(true);
-            self.inner().counters.count_failure(error);
+            self.engine().counters.count_failure(error);
         }
     }
 
@@ -333,7 +334,7 @@ impl Transaction {
     /// Ends a statement, and the effect of [`interrupt_on`](Self::interrupt_on).
     #[inline]
     pub fn end_statement(&self) {
-        self.state.interrupt_on_nothing();
+        self.state.clear_interrupt();
         if self.is_read_committed() {
             let state = &mut *self.state.borrow_mut();
             state.statement_depth = state.statement_depth.saturating_sub(1);
@@ -349,13 +350,13 @@ impl Transaction {
             if state.statement_depth > 0 {
                 return;
             }
-            let registry = &self.inner().registry;
+            let transactions = &self.engine().transactions;
             state.snapshot = match state.tracked_since {
                 None => self.refresh_snapshot(),
                 // The slot keeps the first snapshot, so that versions needed by validation stay.
-                Some(_) => registry.newest_commit.load(Ordering::SeqCst),
+                Some(_) => transactions.newest_commit.load(Ordering::SeqCst),
             };
-            let version = self.inner().catalog_version_for(state.snapshot);
+            let version = self.engine().catalog_version_for(state.snapshot);
             if version.is_none() || version != state.catalog_version {
                 state.catalog_version = version;
                 state.names_moved |= !state.used.databases().is_empty();
@@ -367,13 +368,14 @@ impl Transaction {
     /// Moves the snapshot to the newest commit.
     #[inline]
     fn refresh_snapshot(&self) -> Timestamp {
-        let inner = self.inner();
-        let (snapshots, newest) = (&inner.registry.snapshots, &inner.registry.newest_commit);
+        let engine = self.engine();
+        let (snapshots, newest) =
+            (&engine.transactions.snapshots, &engine.transactions.newest_commit);
         match self.expiry.get() {
             Expiry::Never => snapshots.refresh(self.slot, newest),
             Expiry::Pinned => snapshots.refresh_pinned(self.slot, newest),
             Expiry::Possible => {
-                snapshots.set_time(self.slot, inner.snapshot_time());
+                snapshots.set_time(self.slot, engine.snapshot_time());
                 snapshots.refresh(self.slot, newest)
             }
         }
@@ -384,7 +386,7 @@ impl Transaction {
     #[inline]
     fn unless_expired<T>(&self, result: Result<T>) -> Result<T> {
         if self.expiry.get() == Expiry::Possible
-            && self.inner().registry.snapshots.is_expired(self.slot)
+            && self.engine().transactions.snapshots.is_expired(self.slot)
         {
             self.note_failure(&Error::SnapshotTooOld);
             return Err(Error::SnapshotTooOld);
@@ -395,15 +397,15 @@ impl Transaction {
     /// Waits for the undo limit and pins the snapshot, as the environment's options require, before
     /// the first change (LIMIT-2, SNAP-3).
     #[cold]
-    fn prepare_first_change(&self, state: &State) -> Result<()> {
-        let inner = self.inner();
-        if inner.old_snapshots.limits_undo {
+    fn prepare_first_write(&self, state: &State) -> Result<()> {
+        let engine = self.engine();
+        if engine.old_snapshots.limits_undo {
             let interrupt = self.state.interrupt();
             let timeout = self.lock_timeout.get();
-            inner.wait_for_undo(state.snapshot, timeout, interrupt.as_deref())?;
+            engine.wait_for_undo(state.snapshot, timeout, interrupt.as_deref())?;
         }
         if self.expiry.get() == Expiry::Possible {
-            if !inner.registry.snapshots.pin(self.slot) {
+            if !engine.transactions.snapshots.pin(self.slot) {
                 return Err(Error::SnapshotTooOld);
             }
             self.expiry.set(Expiry::Pinned);
@@ -427,7 +429,7 @@ impl Transaction {
             let state = &mut *self.state.borrow_mut();
             if state.tracked_since.is_none() {
                 // Later calls read newer snapshots, and the slot keeps this one (`begin_call`).
-                self.inner().registry.snapshots.keep_newer(self.slot);
+                self.engine().transactions.snapshots.keep_newer(self.slot);
                 state.tracked_since = Some(state.snapshot);
             }
         }
@@ -463,24 +465,24 @@ impl Transaction {
             return Ok(());
         }
         state.finished = true;
-        let inner = self.inner();
+        let engine = self.engine();
         let undone = match state.writer.take() {
             Some(writer) => {
-                inner.counters.aborts.fetch_add(1, Ordering::Relaxed);
+                engine.counters.aborts.fetch_add(1, Ordering::Relaxed);
                 let undone = self.undo_to(state, &writer, 0);
-                inner.registry.snapshots.release(self.slot);
+                engine.transactions.snapshots.release(self.slot);
                 if undone.is_ok() {
-                    inner.registry.finish(writer, false);
+                    engine.transactions.finish(writer, false);
                 }
                 undone
             }
             None => {
-                inner.registry.snapshots.release(self.slot);
+                engine.transactions.snapshots.release(self.slot);
                 Ok(())
             }
         };
         for tree in state.created.drain(..) {
-            inner.forget_tree(tree);
+            engine.forget_tree(tree);
         }
         undone
     }
@@ -490,7 +492,7 @@ impl Drop for Transaction {
     fn drop(&mut self) {
         if let Err(error) = self.end_aborted() {
             // Records that could not be restored must not be read by later writes: refuse writes.
-            self.inner().fail(&error);
+            self.engine().fail(&error);
         }
     }
 }

@@ -13,34 +13,34 @@ use crate::error::Result;
 use crate::mvcc::{Resolved, Timestamp};
 use crate::page::{OVERFLOW, Page, TOMBSTONE};
 
-/// What a transaction sees at a position of a leaf. Counts only once the leaf was validated.
-pub(super) enum Sight {
-    /// A record with these flags; its value was appended to the output.
+/// The version of a record that a transaction sees. Valid only once the leaf was validated.
+pub(super) enum Visibility {
+    /// A record with these flags. Its value was appended to the output.
     Record(u8),
     /// No record.
     Nothing,
-    /// What [`Transaction::see_hidden`] finds, once the leaf was validated, before the change with
-    /// this version word.
+    /// What [`Transaction::append_version_before`] finds, once the leaf was validated, before the
+    /// change with this version word.
     Hidden(u64),
     /// The leaf changed: look again.
     Again,
 }
 
 impl Transaction {
-    /// Looks a record up. Its value replaces what is in `value`; false when there is none to be
-    /// seen.
+    /// Reads the visible version of a record into `value`, replacing its content. Returns false if
+    /// there is none.
     pub(super) fn read(&self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         let state = &mut *self.state.borrow_mut();
-        let found = self.read_in(state, tree, key, value);
+        let found = self.read_with_state(state, tree, key, value);
         self.unless_expired(found)
     }
 
-    /// About how many records a tree has.
-    pub(super) fn estimate(&self, tree: Tree, way: f64) -> Result<f64> {
-        self.unless_expired(tree.estimate(&self.inner().pool, way))
+    /// Estimates the number of records of a tree.
+    pub(super) fn estimate(&self, tree: Tree, fraction: f64) -> Result<f64> {
+        self.unless_expired(tree.estimate(&self.engine().pool, fraction))
     }
 
-    pub(super) fn read_in(
+    pub(super) fn read_with_state(
         &self,
         state: &mut State,
         tree: Tree,
@@ -49,30 +49,31 @@ impl Transaction {
     ) -> Result<bool> {
         let mut tries = Tries::default();
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, state.leaf_hints.of(tree))?;
+            let (guard, found) =
+                tree.locate(&self.engine().pool, key, state.leaf_hints.of(tree))?;
             let Some(attempt) = tries.begin(guard) else { continue };
-            let mut sight = match found {
-                Err(_) => Sight::Nothing,
-                Ok(position) => self.see_only(state, guard.page, position, value),
+            let mut visibility = match found {
+                Err(_) => Visibility::Nothing,
+                Ok(position) => self.read_visible(state, guard.page, position, value),
             };
-            if matches!(sight, Sight::Again) || !attempt.validate() {
+            if matches!(visibility, Visibility::Again) || !attempt.validate() {
                 continue;
             }
-            if let Sight::Hidden(version) = sight {
-                sight = self.see_hidden(state, version, value);
-                if matches!(sight, Sight::Again) {
+            if let Visibility::Hidden(version) = visibility {
+                visibility = self.append_version_before(state, version, value);
+                if matches!(visibility, Visibility::Again) {
                     continue;
                 }
             }
             if self.tracks_reads() {
                 state.reads.point(tree, key, guard.id, guard.content_version());
             }
-            let Sight::Record(flags) = sight else {
+            let Visibility::Record(flags) = visibility else {
                 value.clear();
                 return Ok(false);
             };
             if flags & OVERFLOW != 0 {
-                self.fetch_long(value)?;
+                self.read_overflow_value(value)?;
             }
             return Ok(true);
         }
@@ -85,14 +86,14 @@ impl Transaction {
         let mut value = Vec::new();
         let mut tries = Tries::default();
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, &mut leaf_hint)?;
+            let (guard, found) = tree.locate(&self.engine().pool, key, &mut leaf_hint)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             value.clear();
             let mut flags = TOMBSTONE;
             let mut again = false;
             if let Ok(position) = found {
                 let record = guard.page.record(position);
-                match self.inner().registry.resolve(
+                match self.engine().transactions.resolve(
                     record.version,
                     Timestamp::MAX,
                     None,
@@ -113,89 +114,96 @@ impl Transaction {
         }
     }
 
-    /// As [`see`](Self::see), in place of what is in `value`.
+    /// Like [`append_visible`](Self::append_visible), but replaces the content of `value`.
     #[inline]
-    fn see_only(
+    fn read_visible(
         &self,
         state: &mut State,
         page: Page<'_>,
         position: usize,
         value: &mut Vec<u8>,
-    ) -> Sight {
+    ) -> Visibility {
         let record = page.record(position);
-        if !self.inner().registry.is_visible_to_all(record.version) && !state.is_own(record.version)
+        if !self.engine().transactions.is_visible_to_all(record.version)
+            && !state.is_own(record.version)
         {
             value.clear();
-            return self.see(state, page, position, value);
+            return self.append_visible(state, page, position, value);
         }
         page.assign_to(record.value_offset, record.value_length, value);
-        if record.is_tombstone() { Sight::Nothing } else { Sight::Record(record.flags) }
+        if record.is_tombstone() { Visibility::Nothing } else { Visibility::Record(record.flags) }
     }
 
-    /// The version of the record at `position` that this transaction sees (TXN-1).
+    /// Appends the value of the version at `position` that this transaction sees (TXN-1).
     #[inline]
-    pub(super) fn see(
+    pub(super) fn append_visible(
         &self,
         state: &mut State,
         page: Page<'_>,
         position: usize,
         value: &mut Vec<u8>,
-    ) -> Sight {
-        self.see_start(state, page, position, usize::MAX, value)
+    ) -> Visibility {
+        self.append_visible_prefix(state, page, position, usize::MAX, value)
     }
 
-    /// As [`see`](Self::see), but of a value no more than `limit` bytes are needed.
+    /// Like [`append_visible`](Self::append_visible), but may stop after `limit` bytes of the
+    /// value.
     #[inline]
-    pub(super) fn see_start(
+    pub(super) fn append_visible_prefix(
         &self,
         state: &mut State,
         page: Page<'_>,
         position: usize,
         limit: usize,
         value: &mut Vec<u8>,
-    ) -> Sight {
-        let registry = &self.inner().registry;
+    ) -> Visibility {
+        let transactions = &self.engine().transactions;
         let record = page.record(position);
-        let resolved = if registry.is_visible_to_all(record.version) || state.is_own(record.version)
-        {
-            Resolved::InPage
-        } else {
-            let own = state.own();
-            state.reads.contested = true;
-            registry.resolve(record.version, state.snapshot, own, value)
-        };
+        let resolved =
+            if transactions.is_visible_to_all(record.version) || state.is_own(record.version) {
+                Resolved::InPage
+            } else {
+                let own = state.own();
+                state.reads.contested = true;
+                transactions.resolve(record.version, state.snapshot, own, value)
+            };
         let flags = match resolved {
             Resolved::InPage => {
-                // A pointer to pages of its own is needed whole.
+                // The pointer to an overflow chain is needed whole.
                 let long = record.flags & OVERFLOW != 0;
                 let wanted = if long { usize::MAX } else { limit };
                 page.append_to(record.value_offset, record.value_length.min(wanted), value);
                 record.flags
             }
             Resolved::Older { flags } => flags,
-            Resolved::Absent => return Sight::Nothing,
-            Resolved::Hidden { version } => return Sight::Hidden(version),
-            Resolved::Again => return Sight::Again,
+            Resolved::Absent => return Visibility::Nothing,
+            Resolved::Hidden { version } => return Visibility::Hidden(version),
+            Resolved::Again => return Visibility::Again,
         };
-        if flags & TOMBSTONE == 0 { Sight::Record(flags) } else { Sight::Nothing }
+        if flags & TOMBSTONE == 0 { Visibility::Record(flags) } else { Visibility::Nothing }
     }
 
-    /// The version that this transaction sees before the committed change with that version word,
-    /// found in a leaf that has been validated since. Its value is appended to `value`.
-    /// [`Sight::Again`] if a newer change took over what was before this one.
+    /// Appends the value of the version that this transaction sees below a committed change. The
+    /// version word of that change was read from a leaf that has been validated since. Returns
+    /// [`Visibility::Again`] if a newer change took over what was before this one.
     #[cold]
-    pub(super) fn see_hidden(&self, state: &State, version: u64, value: &mut Vec<u8>) -> Sight {
-        match self.inner().registry.resolve_hidden(version, state.snapshot, value) {
-            Some(Resolved::Older { flags }) if flags & TOMBSTONE == 0 => Sight::Record(flags),
-            Some(_) => Sight::Nothing,
-            None => Sight::Again,
+    pub(super) fn append_version_before(
+        &self,
+        state: &State,
+        version: u64,
+        value: &mut Vec<u8>,
+    ) -> Visibility {
+        match self.engine().transactions.resolve_hidden(version, state.snapshot, value) {
+            Some(Resolved::Older { flags }) if flags & TOMBSTONE == 0 => Visibility::Record(flags),
+            Some(_) => Visibility::Nothing,
+            None => Visibility::Again,
         }
     }
 
-    /// Replaces a pointer to overflow pages by what they hold.
+    /// Replaces the pointer to an overflow chain by the chain's value.
     #[cold]
-    pub(super) fn fetch_long(&self, value: &mut Vec<u8>) -> Result<()> {
+    pub(super) fn read_overflow_value(&self, value: &mut Vec<u8>) -> Result<()> {
         let pointer = pointer_of(value);
-        read_chain(&self.inner().pool, &pointer, value)
+        read_chain(&self.engine().pool, &pointer, value)
     }
 }

@@ -20,7 +20,7 @@ use crate::page::{PageId, compare_keys};
 
 /// Number of recent leaf reads in which a change looks for its leaf; transactions change what they
 /// have just read. With more reads, the change is recorded separately.
-const RECENT_LOOKS: usize = 16;
+const RECENT_LEAVES: usize = 16;
 
 /// A content version that no page ever has: the keys and ranges have to be read again in any case.
 const STALE: u64 = u64::MAX;
@@ -77,24 +77,24 @@ enum End {
 }
 
 /// A leaf that only this transaction changed between these two versions.
-struct Own {
+struct OwnChange {
     leaf: PageId,
     before: u64,
     after: u64,
     /// Looks that there were then.
-    looks: usize,
+    leaves: usize,
 }
 
 /// What a transaction read.
 #[derive(Default)]
 pub struct ReadSet {
-    looks: Vec<LeafRead>,
+    leaves: Vec<LeafRead>,
     points: Vec<Point>,
     ranges: Vec<ReadRange>,
     keys: Vec<u8>,
     open: OpenRange,
     /// Changes by the transaction itself, of leaves that may have been read.
-    own: Vec<Own>,
+    own: Vec<OwnChange>,
     /// Transactions that had changed something in that leaf, below which nothing newer was found:
     /// none of them may commit first.
     unfinished: Vec<(Arc<TransactionRecord>, PageId)>,
@@ -108,17 +108,17 @@ pub struct ReadSet {
 impl ReadSet {
     /// Whether nothing was read.
     pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
+        self.leaves.is_empty()
     }
 
     /// Number of looks.
     pub fn len(&self) -> usize {
-        self.looks.len()
+        self.leaves.len()
     }
 
     /// Forgets everything and keeps the memory.
     pub fn clear(&mut self) {
-        self.looks.clear();
+        self.leaves.clear();
         self.points.clear();
         self.ranges.clear();
         self.keys.clear();
@@ -131,27 +131,27 @@ impl ReadSet {
 
     /// Bytes of memory kept.
     pub fn capacity(&self) -> usize {
-        self.looks.capacity() * size_of::<LeafRead>()
+        self.leaves.capacity() * size_of::<LeafRead>()
             + self.points.capacity() * size_of::<Point>()
             + self.ranges.capacity() * size_of::<ReadRange>()
             + self.keys.capacity()
             + self.open.low.capacity()
             + self.open.high.capacity()
-            + self.own.capacity() * size_of::<Own>()
+            + self.own.capacity() * size_of::<OwnChange>()
             + self.unfinished.capacity() * size_of::<(Arc<TransactionRecord>, PageId)>()
     }
 
     /// Notes that `key` was looked up in that leaf.
     #[inline]
     pub fn point(&mut self, tree: Tree, key: &[u8], leaf: PageId, version: u64) {
-        self.look(leaf, version);
+        self.leaf_read(leaf, version);
         let key = self.keep(key);
         self.add_point(Point { tree, key });
     }
 
     /// Records that a change, since rolled back, had revealed whether a record of `key` exists.
     pub fn undone(&mut self, tree: Tree, key: &[u8]) {
-        self.look(0, STALE);
+        self.leaf_read(0, STALE);
         let key = self.keep(key);
         self.add_point(Point { tree, key });
     }
@@ -160,7 +160,7 @@ impl ReadSet {
     #[inline]
     fn add_point(&mut self, point: Point) {
         self.points.push(point);
-        if let Some(last) = self.looks.last_mut() {
+        if let Some(last) = self.leaves.last_mut() {
             last.points.1 += 1;
         }
     }
@@ -189,9 +189,9 @@ impl ReadSet {
 
     /// Makes the last look one at that leaf with that version.
     #[inline]
-    fn look(&mut self, leaf: PageId, version: u64) {
+    fn leaf_read(&mut self, leaf: PageId, version: u64) {
         let version = if std::mem::take(&mut self.contested) { STALE } else { version };
-        if !self.looks.last().is_some_and(|last| last.leaf == leaf && last.version == version) {
+        if !self.leaves.last().is_some_and(|last| last.leaf == leaf && last.version == version) {
             self.begin_look(leaf, version);
         }
     }
@@ -200,8 +200,9 @@ impl ReadSet {
     fn begin_look(&mut self, leaf: PageId, version: u64) {
         self.close_range();
         let (points, ranges) = (self.points.len() as u32, self.ranges.len() as u32);
-        let look = LeafRead { leaf, version, points: (points, points), ranges: (ranges, ranges) };
-        self.looks.push(look);
+        let leaf_read =
+            LeafRead { leaf, version, points: (points, points), ranges: (ranges, ranges) };
+        self.leaves.push(leaf_read);
     }
 
     /// Notes that all keys from `low` to `high` were read, in that leaf, which covers them.
@@ -213,7 +214,7 @@ impl ReadSet {
         leaf: PageId,
         version: u64,
     ) {
-        self.look(leaf, version);
+        self.leaf_read(leaf, version);
         if self.open.tree == Some(tree) && self.open.extend(low, high) {
             return;
         }
@@ -250,7 +251,7 @@ impl ReadSet {
         let low = self.keep(low);
         let high = high.map(|key| self.keep(key));
         self.ranges.push(ReadRange { tree, low, high });
-        if let Some(last) = self.looks.last_mut() {
+        if let Some(last) = self.leaves.last_mut() {
             last.ranges.1 += 1;
         }
     }
@@ -260,21 +261,21 @@ impl ReadSet {
     /// change.
     #[inline]
     pub fn changed(&mut self, leaf: PageId, before: u64, after: u64) {
-        for seen in self.looks.iter_mut().rev().take(RECENT_LOOKS) {
+        for seen in self.leaves.iter_mut().rev().take(RECENT_LEAVES) {
             if seen.leaf == leaf && seen.version == before {
                 seen.version = after;
             }
         }
-        let looks = self.looks.len();
-        if looks <= RECENT_LOOKS {
+        let leaves = self.leaves.len();
+        if leaves <= RECENT_LEAVES {
             return;
         }
         match self.own.last_mut() {
             // No version between the two was noted.
-            Some(last) if last.leaf == leaf && last.after == before && last.looks == looks => {
+            Some(last) if last.leaf == leaf && last.after == before && last.leaves == leaves => {
                 last.after = after;
             }
-            _ => self.own.push(Own { leaf, before, after, looks }),
+            _ => self.own.push(OwnChange { leaf, before, after, leaves }),
         }
     }
 
@@ -287,14 +288,14 @@ impl ReadSet {
         }
         // In the order in which they were made, for each leaf.
         self.own.sort_by_key(|own| own.leaf);
-        for look in &mut self.looks {
-            if pool.has_content(look.leaf, look.version) {
+        for leaf_read in &mut self.leaves {
+            if pool.has_content(leaf_read.leaf, leaf_read.version) {
                 continue;
             }
-            let first = self.own.partition_point(|own| own.leaf < look.leaf);
-            for change in self.own.iter().skip(first).take_while(|own| own.leaf == look.leaf) {
-                if change.before == look.version {
-                    look.version = change.after;
+            let first = self.own.partition_point(|own| own.leaf < leaf_read.leaf);
+            for change in self.own.iter().skip(first).take_while(|own| own.leaf == leaf_read.leaf) {
+                if change.before == leaf_read.version {
+                    leaf_read.version = change.after;
                 }
             }
         }
@@ -304,11 +305,11 @@ impl ReadSet {
     /// How many looks have to be read again: their leaf has changed, or a transaction that had not
     /// finished has committed.
     pub fn count_stale(&self, pool: &Pool) -> usize {
-        let stale = |look: &&LeafRead| !pool.has_content(look.leaf, look.version);
+        let stale = |leaf_read: &&LeafRead| !pool.has_content(leaf_read.leaf, leaf_read.version);
         let committed = |(writer, _): &&(Arc<TransactionRecord>, PageId)| {
             matches!(writer.state(), TransactionState::Committed(_))
         };
-        self.looks.iter().filter(stale).count() + self.unfinished.iter().filter(committed).count()
+        self.leaves.iter().filter(stale).count() + self.unfinished.iter().filter(committed).count()
     }
 
     /// Takes the looks out that have to be read again.
@@ -322,15 +323,16 @@ impl ReadSet {
                 false
             }
         });
-        let is_stale = |look: &mut LeafRead| {
-            !pool.has_content(look.leaf, look.version) || committed.contains(&look.leaf)
+        let is_stale = |leaf_read: &mut LeafRead| {
+            !pool.has_content(leaf_read.leaf, leaf_read.version)
+                || committed.contains(&leaf_read.leaf)
         };
-        self.looks.extract_if(.., is_stale).collect()
+        self.leaves.extract_if(.., is_stale).collect()
     }
 
     /// Notes that a point was read again in that leaf.
-    pub fn point_again(&mut self, number: u32, leaf: PageId, version: u64) {
-        match self.looks.last_mut() {
+    pub fn update_point(&mut self, number: u32, leaf: PageId, version: u64) {
+        match self.leaves.last_mut() {
             Some(last)
                 if (last.leaf, last.version) == (leaf, version)
                     && last.points.1 == number
@@ -340,13 +342,13 @@ impl ReadSet {
             }
             _ => {
                 let points = (number, number + 1);
-                self.looks.push(LeafRead { leaf, version, points, ranges: (0, 0) });
+                self.leaves.push(LeafRead { leaf, version, points, ranges: (0, 0) });
             }
         }
     }
 
     /// Notes that a range, or a part of one, was read again in that leaf.
-    pub fn range_again(
+    pub fn update_range(
         &mut self,
         tree: Tree,
         low: &[u8],

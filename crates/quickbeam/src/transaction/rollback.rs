@@ -20,8 +20,8 @@ impl Transaction {
         let mark = if planted(Canary::UndoLost) && mark == 0 { 1 } else { mark };
         for number in (mark..writer.entries()).rev() {
             let Some((entry, key, value)) = writer.entry(number) else { break };
-            let Some(tree) = self.inner().tree(entry.tree) else { continue };
-            if let Err(error) = self.put_back(state, tree, &entry, &key, &value) {
+            let Some(tree) = self.engine().tree(entry.tree) else { continue };
+            if let Err(error) = self.restore_record(state, tree, &entry, &key, &value) {
                 writer.truncate(number + 1);
                 return Err(error);
             }
@@ -31,7 +31,7 @@ impl Transaction {
         Ok(())
     }
 
-    fn put_back(
+    fn restore_record(
         &self,
         state: &mut State,
         tree: Tree,
@@ -39,12 +39,12 @@ impl Transaction {
         key: &[u8],
         value: &[u8],
     ) -> Result<()> {
-        let pool = &self.inner().pool;
+        let pool = &self.engine().pool;
         loop {
-            let pass = pool.enter(self.slot);
+            let change_guard = pool.enter(self.slot);
             let (guard, found) = tree.locate(pool, key, state.leaf_hints.of(tree))?;
             let Some(latched) = guard.upgrade() else { continue };
-            let page = latched.write(&pass)?;
+            let page = latched.write(&change_guard)?;
             let Ok(position) = found else {
                 return Err(Error::page(latched.id, "a record to be put back is not there"));
             };

@@ -1,12 +1,11 @@
-//! What changes while a transaction runs, in memory that a thread's transactions use one after the
-//! other.
+//! The mutable state of a transaction, recycled between the transactions of a thread.
 //!
 //! Above: beginning and ending a transaction, and every call of one. Below: the read set, the
 //! changes and the names of a transaction. Each thread keeps a few states for reuse in any
 //! environment, so threads that begin and end transactions do not contend here.
 //!
-//! - STATE-1: a transaction begins with a state in which nothing is left of the one before but
-//!   memory, and what [`State::begin`] says.
+//! - STATE-1: a transaction begins with an empty state. Only buffers, and what [`State::begin`]
+//!   names, are left of the previous transaction.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -22,33 +21,33 @@ use crate::wal::Redo;
 
 /// A state with more memory than this is not recycled. The read set of some 10,000 random reads
 /// fits.
-const LARGEST_KEPT: usize = 2 << 20;
+const MAX_POOLED_BYTES: usize = 2 << 20;
 
 /// Number of states kept: a thread seldom has more transactions open at once.
-const KEPT: usize = 4;
+const MAX_POOLED: usize = 4;
 
 thread_local! {
     // Boxed: they are large, and transactions are handed on and kept with other things.
     #[allow(clippy::vec_box)]
-    static SPARE: RefCell<Vec<Box<Kept>>> = const { RefCell::new(Vec::new()) };
+    static SPARE: RefCell<Vec<Box<StateParts>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// What a thread keeps.
+/// The recycled parts of a transaction.
 #[derive(Default)]
-struct Kept {
+struct StateParts {
     state: RefCell<State>,
     interrupt: RefCell<Interrupt>,
 }
 
-/// A flag that ends the transaction's waiting. It is kept while it does not count: the next
-/// transaction is often given the same one, and need not count a reference.
+/// A flag that ends the transaction's waits. It is kept while inactive: the next transaction often
+/// gets the same flag, and then counts no reference.
 #[derive(Default)]
 struct Interrupt {
     flag: Option<Arc<AtomicBool>>,
-    counts: bool,
+    is_active: bool,
 }
 
-/// What changes while a transaction runs.
+/// The mutable state of a transaction.
 #[derive(Default)]
 pub struct State {
     pub(super) snapshot: Timestamp,
@@ -56,20 +55,19 @@ pub struct State {
     pub(super) catalog_version: Option<u64>,
     pub(super) writer: Option<Arc<TransactionRecord>>,
     pub(super) leaf_hints: LeafHints,
-    /// Where a record was appended after all others of its leaf: the next one often goes there,
-    /// too.
-    pub(super) behind: LeafHint,
-    /// The environment whose leaf that is.
+    /// The position of the last append to the end of a leaf, where the next one often goes.
+    pub(super) append_hint: LeafHint,
+    /// The environment of `append_hint`.
     environment: u64,
-    /// Operations not yet given to the log.
+    /// Operations that are not in the log yet.
     pub(super) redo: Redo,
     pub(super) reads: ReadSet,
-    /// Below serializable: the snapshot of the first call whose reads are remembered.
+    /// Below serializable: the snapshot of the first call with tracked reads.
     pub(super) tracked_since: Option<Timestamp>,
     /// Undo entries before this one belong to an older savepoint: a record changed before it needs
     /// a new entry.
     pub(super) newest_savepoint: usize,
-    /// Rolling back to a savepoint came to an end half-way: the transaction is between two states.
+    /// A rollback to a savepoint failed halfway and left the transaction inconsistent.
     pub(super) inconsistent: bool,
     /// Savepoints that can be rolled back to.
     pub(super) savepoints: Vec<u64>,
@@ -105,8 +103,8 @@ impl State {
         self.writer.as_ref().map(|writer| writer.id())
     }
 
-    /// Whether this transaction wrote the record with that version word, which is then what it
-    /// sees. One that took further ids for its many changes knows those of the first.
+    /// Returns whether this transaction wrote the version, and therefore sees it. A transaction
+    /// with several ids recognizes only versions of the first one here.
     #[inline]
     pub(super) fn is_own(&self, version: u64) -> bool {
         self.own() == Some(writer_of(version))
@@ -122,7 +120,7 @@ impl State {
             catalog_version: own_catalog_version,
             writer,
             leaf_hints,
-            behind,
+            append_hint,
             environment: own_environment,
             redo,
             reads,
@@ -146,7 +144,7 @@ impl State {
         *writer = None;
         *leaf_hints = LeafHints::default();
         if *own_environment != environment {
-            (*own_environment, *behind) = (environment, LeafHint::default());
+            (*own_environment, *append_hint) = (environment, LeafHint::default());
         }
         redo.clear();
         reads.clear();
@@ -171,21 +169,21 @@ impl State {
     }
 }
 
-/// The state of one transaction. With the transaction it goes back to the thread.
-pub struct Held(Option<Box<Kept>>);
+/// The state of one transaction, from the pool of the thread. Dropping it returns it to the pool.
+pub struct PooledState(Option<Box<StateParts>>);
 
-impl Held {
-    /// The state of a transaction that begins.
+impl PooledState {
+    /// Takes a state out of the pool for a transaction that begins.
     #[inline]
     pub(super) fn begin(
         snapshot: Timestamp,
         catalog_version: Option<u64>,
         environment: u64,
-    ) -> Held {
-        // A thread that ends has none any more.
+    ) -> PooledState {
+        // The pool of a thread that ends is gone.
         let spare = SPARE.try_with(|spare| spare.borrow_mut().pop()).ok().flatten();
-        let mut kept = spare.unwrap_or_default();
-        let state = kept.state.get_mut();
+        let mut parts = spare.unwrap_or_default();
+        let state = parts.state.get_mut();
         state.begin(snapshot, catalog_version, environment);
         invariant!(
             STATE_1,
@@ -196,63 +194,62 @@ impl Held {
                 && state.created.is_empty(),
             "a transaction begins with the state of another one"
         );
-        kept.interrupt.get_mut().counts = false;
-        Held(Some(kept))
+        parts.interrupt.get_mut().is_active = false;
+        PooledState(Some(parts))
     }
 
     #[inline(always)]
-    fn kept(&self) -> &Kept {
+    fn parts(&self) -> &StateParts {
         match &self.0 {
-            Some(kept) => kept,
+            Some(parts) => parts,
             None => unreachable!("a transaction has its state until it is dropped"),
         }
     }
 
-    /// From now on waiting ends when that flag is raised.
+    /// Makes waits end when that flag is set.
     #[inline]
     pub(super) fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
-        let interrupt = &mut *self.kept().interrupt.borrow_mut();
+        let interrupt = &mut *self.parts().interrupt.borrow_mut();
         if !interrupt.flag.as_ref().is_some_and(|known| Arc::ptr_eq(known, flag)) {
             interrupt.flag = Some(flag.clone());
         }
-        interrupt.counts = true;
+        interrupt.is_active = true;
     }
 
-    /// From now on no flag ends waiting. The flag is kept: the next statement probably comes with
-    /// the same.
+    /// Makes waits ignore the flag, which is kept for the next statement.
     #[inline]
-    pub(super) fn interrupt_on_nothing(&self) {
-        self.kept().interrupt.borrow_mut().counts = false;
+    pub(super) fn clear_interrupt(&self) {
+        self.parts().interrupt.borrow_mut().is_active = false;
     }
 
-    /// The flag that ends waiting, if the transaction was given one.
+    /// Returns the flag that ends waits, if one is active.
     pub(super) fn interrupt(&self) -> Option<Arc<AtomicBool>> {
-        let interrupt = self.kept().interrupt.borrow();
-        interrupt.flag.clone().filter(|_| interrupt.counts)
+        let interrupt = self.parts().interrupt.borrow();
+        interrupt.flag.clone().filter(|_| interrupt.is_active)
     }
 }
 
-impl Deref for Held {
+impl Deref for PooledState {
     type Target = RefCell<State>;
 
     #[inline(always)]
     fn deref(&self) -> &RefCell<State> {
-        &self.kept().state
+        &self.parts().state
     }
 }
 
-impl Drop for Held {
+impl Drop for PooledState {
     #[inline]
     fn drop(&mut self) {
-        let Some(mut kept) = self.0.take() else { return };
-        if kept.state.get_mut().capacity() > LARGEST_KEPT {
+        let Some(mut parts) = self.0.take() else { return };
+        if parts.state.get_mut().capacity() > MAX_POOLED_BYTES {
             return;
         }
-        // A thread that ends needs none any more.
+        // The pool of a thread that ends is gone.
         let _ended = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
-            if spare.len() < KEPT {
-                spare.push(kept);
+            if spare.len() < MAX_POOLED {
+                spare.push(parts);
             }
         });
     }

@@ -1,10 +1,10 @@
 //! Updates a record in one descent: the new value is computed from the current one.
 //!
 //! Above: [`Database::update`](super::Database::update). Below: what every change uses
-//! (`write.rs`). As `get` and `put`, but the record is looked up once, and there is nothing that
-//! the commit has to look up again: who may change the record now saw its newest version.
+//! (`write.rs`). Unlike `get` and `put`, finds the record once, and adds nothing to the read set: a
+//! transaction that may write the record has seen its newest version.
 //!
-//! - UPDATE-1: while the caller makes the value nothing is held. The change is made only if the
+//! - UPDATE-1: no latch is held while the caller computes the value. The write happens only if the
 //!   leaf has not changed since the old value was read.
 
 use std::sync::Arc;
@@ -18,24 +18,24 @@ use crate::error::Result;
 use crate::mvcc::TransactionRecord;
 use crate::page::OVERFLOW;
 
-/// What came of modifying a record.
+/// The result of an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Updated {
-    /// It has the new value.
+    /// The record has the new value.
     Changed,
-    /// The caller left it as it is.
+    /// The caller left the record unchanged.
     Unchanged,
     /// There is no record.
     Absent,
-    /// The value is too long to be kept in the leaf, or would be, or the leaf changed again and
-    /// again: nothing was changed, `get_for_update` and `put` do it.
+    /// The old or the new value is too long for the leaf, or the leaf kept changing. Nothing was
+    /// changed; `get_for_update` and `put` work in this case.
     NotInPlace,
 }
 
 /// Number of times a value is computed again because the leaf has changed meanwhile.
 const ATTEMPTS: usize = 4;
 
-/// A record that may be changed now.
+/// A record that this transaction may write now.
 struct LockedRecord<'p> {
     guard: ReadGuard<'p>,
     position: usize,
@@ -43,15 +43,15 @@ struct LockedRecord<'p> {
 }
 
 impl Transaction {
-    /// See [`Database::update`](super::Database::update). `make` is given the value and empty
-    /// memory for the new one.
+    /// Implements [`Database::update`](super::Database::update). `make` receives the value and an
+    /// empty buffer for the new one.
     pub(super) fn update(
         &self,
         tree: Tree,
         key: &[u8],
         make: &mut dyn FnMut(&[u8], &mut Vec<u8>) -> bool,
     ) -> Result<Updated> {
-        self.check_change(key, None)?;
+        self.check_write(key, None)?;
         let (mut old, mut new) = std::mem::take(&mut self.state.borrow_mut().values);
         let done = self.update_with(tree, key, make, &mut old, &mut new);
         self.state.borrow_mut().values = (old, new);
@@ -68,7 +68,7 @@ impl Transaction {
     ) -> Result<Updated> {
         for _ in 0..ATTEMPTS {
             let found = self
-                .as_writer(|state, writer| self.find_for_change(state, writer, tree, key, old))?;
+                .with_writer(|state, writer| self.find_for_update(state, writer, tree, key, old))?;
             let Some(found) = found else { return Ok(Updated::Absent) };
             if found.flags & OVERFLOW != 0 {
                 return Ok(Updated::NotInPlace);
@@ -81,11 +81,11 @@ impl Transaction {
                 }
                 return Ok(Updated::Unchanged);
             }
-            if !fits_inline(self.inner().pool.page_size, key, new) {
+            if !fits_inline(self.engine().pool.page_size, key, new) {
                 return Ok(Updated::NotInPlace);
             }
-            if self.as_writer(|state, writer| {
-                self.store_found(state, writer, tree, key, &found, old, new)
+            if self.with_writer(|state, writer| {
+                self.write_found(state, writer, tree, key, &found, old, new)
             })? {
                 return Ok(Updated::Changed);
             }
@@ -93,8 +93,9 @@ impl Transaction {
         Ok(Updated::NotInPlace)
     }
 
-    /// Finds the record and reads its value, once it may be changed; `None` if there is none.
-    fn find_for_change(
+    /// Finds the record and reads its value once it may be written. Returns `None` if there is
+    /// none.
+    fn find_for_update(
         &self,
         state: &mut State,
         writer: &Arc<TransactionRecord>,
@@ -103,7 +104,8 @@ impl Transaction {
         value: &mut Vec<u8>,
     ) -> Result<Option<LockedRecord<'_>>> {
         loop {
-            let (guard, found) = tree.locate(&self.inner().pool, key, state.leaf_hints.of(tree))?;
+            let (guard, found) =
+                tree.locate(&self.engine().pool, key, state.leaf_hints.of(tree))?;
             let record = found.ok().map(|position| (position, guard.page.record(position)));
             if let Some((_, record)) = record {
                 guard.page.assign_to(record.value_offset, record.value_length, value);
@@ -111,13 +113,13 @@ impl Transaction {
             if !guard.validate() {
                 continue;
             }
-            let verdict =
+            let check =
                 self.check_conflict(state, writer, record.map_or(0, |(_, record)| record.version));
-            if !self.wait_or_fail(writer, verdict)? {
+            if !self.wait_or_fail(writer, check)? {
                 continue;
             }
-            // Who changed it may have undone that before the verdict, which then is of what is
-            // there no more.
+            // The conflicting transaction may have rolled back in between: validate before trusting
+            // the check.
             if !guard.validate() {
                 continue;
             }
@@ -131,10 +133,10 @@ impl Transaction {
         }
     }
 
-    /// Gives the record the new value in place of the old one; false when the leaf has changed
-    /// since it was found, or has no room, which is made.
+    /// Writes the new value of a record that was found. Returns false if the leaf has changed
+    /// since, or had no space and was split.
     #[allow(clippy::too_many_arguments)]
-    fn store_found(
+    fn write_found(
         &self,
         state: &mut State,
         writer: &Arc<TransactionRecord>,
@@ -144,10 +146,10 @@ impl Transaction {
         old: &[u8],
         new: &[u8],
     ) -> Result<bool> {
-        // First what can be refused: afterwards the change would be made (TXN-5).
-        self.spill(state, writer)?;
-        let inner = self.inner();
-        let pass = inner.pool.enter(self.slot);
+        // Everything that can fail comes before the write (TXN-5).
+        self.spill_redo(state, writer)?;
+        let engine = self.engine();
+        let change_guard = engine.pool.enter(self.slot);
         let version = found.guard.content_version();
         let Some(latched) = found.guard.upgrade() else { return Ok(false) };
         let leaf = latched.id;
@@ -161,18 +163,18 @@ impl Transaction {
             },
             "a record in leaf {leaf} changed while its new value was made"
         );
-        let step = LeafWrite { found: Ok(found.position), old: Some(old), new: Some((new, 0)) };
-        if !self.store(state, writer, tree, key, &latched, &pass, step)? {
+        let write = LeafWrite { found: Ok(found.position), old: Some(old), new: Some((new, 0)) };
+        if !self.write_latched(state, writer, tree, key, &latched, &change_guard, write)? {
             drop(latched);
             *state.leaf_hints.of(tree) = LeafHint::at(tree, leaf);
-            tree.split(&inner.pool, &pass, key, state.leaf_hints.of(tree))?;
+            tree.split(&engine.pool, &change_guard, key, state.leaf_hints.of(tree))?;
             return Ok(false);
         }
         let changed = latched.release_changed();
         if self.tracks_reads() {
             state.reads.changed(leaf, version, changed);
         }
-        self.log_change(state, tree, key, WriteOp::Put(new));
+        self.append_redo(state, tree, key, WriteOp::Put(new));
         Ok(true)
     }
 }

@@ -23,7 +23,7 @@ use crate::mvcc::{Found, TransactionRecord, TransactionState, entry_of, writer_o
 use crate::page::Page;
 
 /// Leaves that are looked at again inside the critical section without another round outside it.
-const FEW_LOOKS: usize = 16;
+const MAX_FINAL_LEAVES: usize = 16;
 
 impl Transaction {
     /// One round of validation: looks again at what changed since it was read, or since the last
@@ -32,16 +32,16 @@ impl Transaction {
         if state.reads.is_empty() || planted(Canary::NotValidated) {
             return Ok(());
         }
-        let inner = self.inner();
-        let newest = inner.registry.newest_commit.load(Ordering::SeqCst);
+        let engine = self.engine();
+        let newest = engine.transactions.newest_commit.load(Ordering::SeqCst);
         state.reads.validated_at = Some(newest);
-        state.reads.finish(&inner.pool);
-        let stale = state.reads.take_stale(&inner.pool);
+        state.reads.finish(&engine.pool);
+        let stale = state.reads.take_stale(&engine.pool);
         if stale.is_empty() {
             return Ok(());
         }
         let mut reads = std::mem::take(&mut state.reads);
-        let valid = self.look_again(state, &mut reads, &stale);
+        let valid = self.revalidate(state, &mut reads, &stale);
         state.reads = reads;
         valid
     }
@@ -49,31 +49,31 @@ impl Transaction {
     /// Inside the commit's critical section: how much of what was read has to be looked at again
     /// because it changed since the last round.
     pub(super) fn count_stale(&self, state: &State) -> usize {
-        let inner = self.inner();
-        let newest = inner.registry.newest_commit.load(Ordering::SeqCst);
+        let engine = self.engine();
+        let newest = engine.transactions.newest_commit.load(Ordering::SeqCst);
         // While no transaction commits, everything read stays as it is.
         let is_current = state.reads.validated_at.is_none_or(|at| at == newest);
         if is_current || planted(Canary::NotValidatedAtCommit) {
             return 0;
         }
-        state.reads.count_stale(&inner.pool)
+        state.reads.count_stale(&engine.pool)
     }
 
     /// Whether the last round may run inside the critical section: if `stale` is small, or not much
     /// smaller than the number of leaves of the previous round.
     pub(super) fn is_last_round(stale: usize, before: usize) -> bool {
-        stale <= FEW_LOOKS || stale > before / 2
+        stale <= MAX_FINAL_LEAVES || stale > before / 2
     }
 
-    fn look_again(&self, state: &State, reads: &mut ReadSet, stale: &[LeafRead]) -> Result<()> {
+    fn revalidate(&self, state: &State, reads: &mut ReadSet, stale: &[LeafRead]) -> Result<()> {
         let mut leaf_hint = LeafHint::default();
-        for look in stale {
-            for number in look.points.0..look.points.1 {
+        for leaf_read in stale {
+            for number in leaf_read.points.0..leaf_read.points.1 {
                 if let Some(point) = reads.point_at(number) {
                     self.validate_point(state, reads, number, point, &mut leaf_hint)?;
                 }
             }
-            for number in look.ranges.0..look.ranges.1 {
+            for number in leaf_read.ranges.0..leaf_read.ranges.1 {
                 if let Some(range) = reads.range_at(number) {
                     self.validate_range(state, reads, range)?;
                 }
@@ -91,13 +91,13 @@ impl Transaction {
         position: usize,
         unfinished: &mut Vec<Arc<TransactionRecord>>,
     ) -> Result<()> {
-        let registry = &self.inner().registry;
+        let transactions = &self.engine().transactions;
         // Read committed moves its snapshot: what was read is as old as the first read remembered,
         // at most.
         let since = state.tracked_since.unwrap_or(state.snapshot);
         let mut version = page.record(position).version;
-        while !registry.is_visible_to_all(version) {
-            let (writer, base) = match registry.lookup(writer_of(version)) {
+        while !transactions.is_visible_to_all(version) {
+            let (writer, base) = match transactions.lookup(writer_of(version)) {
                 None => break,
                 Some(Found::CommittedUndo(timestamp)) if timestamp > since => {
                     return Err(Error::SerializationFailure);
@@ -136,7 +136,7 @@ impl Transaction {
         let mut unfinished = Vec::new();
         loop {
             let key = reads.key(point.key);
-            let (guard, found) = point.tree.locate(&self.inner().pool, key, leaf_hint)?;
+            let (guard, found) = point.tree.locate(&self.engine().pool, key, leaf_hint)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             unfinished.clear();
             let checked = match found {
@@ -147,7 +147,7 @@ impl Transaction {
                 continue;
             }
             checked?;
-            reads.point_again(number, guard.id, guard.content_version());
+            reads.update_point(number, guard.id, guard.content_version());
             reads.add_unfinished(guard.id, &mut unfinished);
             return Ok(());
         }
@@ -160,7 +160,7 @@ impl Transaction {
         let mut tries = Tries::default();
         let mut unfinished = Vec::new();
         loop {
-            let guard = range.tree.leaf(&self.inner().pool, &low)?;
+            let guard = range.tree.leaf(&self.engine().pool, &low)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
             let start = page.search(&low).unwrap_or_else(|at| at);
@@ -187,10 +187,10 @@ impl Transaction {
                 Bound::Unbounded => true,
             });
             let part = fence.as_ref().map_or(high, |fence| Bound::Excluded(&fence[..]));
-            reads.range_again(range.tree, &low, part, guard.id, guard.content_version());
+            reads.update_range(range.tree, &low, part, guard.id, guard.content_version());
             reads.add_unfinished(guard.id, &mut unfinished);
             let Some(fence) = fence else { return Ok(()) };
-            low = range.tree.onward(guard.id, &low, fence)?;
+            low = range.tree.advance_to_fence(guard.id, &low, fence)?;
             tries = Tries::default();
         }
     }

@@ -1,4 +1,12 @@
-//! Changing one record.
+//! Writes of one record, floor by floor.
+//!
+//! Above: [`Database::put`](super::Database::put) and its relatives; the catalog. Below: trees,
+//! latches, undo entries.
+//!
+//! - `write`: checks the limits and gives the transaction its record.
+//! - `write_value`: writes a long value to an overflow chain first; appends redo afterwards.
+//! - `write_record`: finds the record, resolves conflicts, splits full leaves.
+//! - `write_latched`: pushes the undo entry and changes the latched leaf.
 
 use std::sync::Arc;
 
@@ -16,7 +24,7 @@ use crate::mvcc::{
 use crate::options::Isolation;
 use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE};
 
-/// What to do with a record.
+/// A write of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WriteOp<'a> {
     /// Insert or replace.
@@ -25,73 +33,79 @@ pub enum WriteOp<'a> {
     PutIfAbsent(&'a [u8]),
     /// Remove, if there is a record.
     Delete,
-    /// Nothing, if there is a record, but that it is now this transaction's to change.
-    Claim,
+    /// Lock the record, if there is one, against writes of other transactions.
+    Lock,
 }
 
 impl<'a> WriteOp<'a> {
     fn value(self) -> Option<&'a [u8]> {
         match self {
             WriteOp::Put(value) | WriteOp::PutIfAbsent(value) => Some(value),
-            WriteOp::Delete | WriteOp::Claim => None,
+            WriteOp::Delete | WriteOp::Lock => None,
         }
     }
 }
 
-/// Whether a record may be changed now.
+/// The result of a write-conflict check.
 pub(super) enum WriteCheck {
+    /// The write may proceed.
     Go,
+    /// An unfinished transaction changed the record.
     WaitFor(Arc<TransactionRecord>),
+    /// The other transaction has finished since: read the record again.
     Again,
+    /// A transaction past the snapshot committed a change of the record.
     Conflict,
 }
 
-/// What becomes of a record of a latched leaf.
+/// A write to a record of a latched leaf.
 #[derive(Clone, Copy)]
 pub(super) struct LeafWrite<'a> {
-    /// Where it is, or would be.
+    /// The position of the record, or the position for inserting it.
     pub found: std::result::Result<usize, usize>,
-    /// The value that it has, as it stands in the leaf, if that has been read.
+    /// The stored value before the write, if it has been read.
     pub old: Option<&'a [u8]>,
-    /// The value that it gets, as it is to stand there, and its flags; `None`: a tombstone.
+    /// The stored value after the write and its flags, or `None` for a tombstone.
     pub new: Option<(&'a [u8], u8)>,
 }
 
 impl Transaction {
-    /// Makes the change; false when `PutIfAbsent` found a record or `Delete` found none.
-    pub(super) fn change(&self, tree: Tree, key: &[u8], change: WriteOp<'_>) -> Result<bool> {
-        self.check_change(key, change.value())?;
-        self.as_writer(|state, writer| self.change_as(state, writer, tree, key, change))
+    /// Writes a record. Returns false, changing nothing, if `PutIfAbsent` found a record, or
+    /// `Delete` or `Lock` found none.
+    pub(super) fn write(&self, tree: Tree, key: &[u8], op: WriteOp<'_>) -> Result<bool> {
+        self.check_write(key, op.value())?;
+        self.with_writer(|state, writer| self.write_value(state, writer, tree, key, op))
     }
 
-    /// Refuses to change anything in a transaction that only reads.
+    /// Fails in a read-only transaction.
     #[inline]
-    pub(super) fn check_writes(&self) -> Result<()> {
+    pub(super) fn check_writable(&self) -> Result<()> {
         match self.read_only {
             false => Ok(()),
-            true if self.inner().is_read_only => Err(Error::ReadOnlyEnvironment),
+            true if self.engine().is_read_only => Err(Error::ReadOnlyEnvironment),
             true => Err(Error::ReadOnly),
         }
     }
 
-    /// Refuses a change that the transaction, the limits or a failed environment do not allow.
+    /// Fails if the transaction, the limits or a failed environment do not allow the write.
     #[inline]
-    pub(super) fn check_change(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
-        self.check_writes()?;
-        let inner = self.inner();
-        check_limits(inner.pool.page_size, key, value)?;
-        inner.check_failed()
+    pub(super) fn check_write(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        self.check_writable()?;
+        let engine = self.engine();
+        check_limits(engine.pool.page_size, key, value)?;
+        engine.check_failed()
     }
 
-    /// Does `work` with the transaction's state and its writer, which it has from now on.
+    /// Calls `work` with the transaction's state and its transaction record, which is registered
+    /// before the first write.
     #[inline]
-    pub(super) fn as_writer<T>(
+    pub(super) fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut State, &Arc<TransactionRecord>) -> Result<T>,
     ) -> Result<T> {
         let state = &mut *self.state.borrow_mut();
         Self::check_consistent(state)?;
-        // Taken out for the time of the call, which is cheaper than another reference to it.
+        // Moved out during the call, which is cheaper than counting another reference.
         let writer = match state.writer.take() {
             Some(writer) => writer,
             None => self.begin_writer(state)?,
@@ -107,27 +121,28 @@ impl Transaction {
     /// Registers the transaction as a writer, before its first change.
     #[inline]
     fn begin_writer(&self, state: &State) -> Result<Arc<TransactionRecord>> {
-        let inner = self.inner();
-        if inner.old_snapshots.limits_undo || inner.old_snapshots.may_expire {
-            self.prepare_first_change(state).inspect_err(|error| self.note_failure(error))?;
+        let engine = self.engine();
+        if engine.old_snapshots.limits_undo || engine.old_snapshots.may_expire {
+            self.prepare_first_write(state).inspect_err(|error| self.note_failure(error))?;
         }
-        Ok(inner.registry.begin_writer())
+        Ok(engine.transactions.begin_writer())
     }
 
-    fn change_as(
+    /// Writes a value in the leaf, or in an overflow chain if it is too long for the leaf.
+    fn write_value(
         &self,
         state: &mut State,
         writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
-        change: WriteOp<'_>,
+        op: WriteOp<'_>,
     ) -> Result<bool> {
-        let inner = self.inner();
-        // First what can be refused: afterwards the change would be made (TXN-5).
-        self.spill(state, writer)?;
-        let value = change.value();
+        let engine = self.engine();
+        // Everything that can fail comes before the write (TXN-5).
+        self.spill_redo(state, writer)?;
+        let value = op.value();
         let changed = match value {
-            Some(long) if !fits_inline(inner.pool.page_size, key, long) => {
+            Some(long) if !fits_inline(engine.pool.page_size, key, long) => {
                 let mut begun = None;
                 let announce = |page| {
                     if begun.is_none() {
@@ -135,82 +150,78 @@ impl Transaction {
                         writer.new_chains.lock().push(page);
                     }
                 };
-                let written = write_chain(&inner.pool, self.slot, tree.id, long, announce);
+                let written = write_chain(&engine.pool, self.slot, tree.id, long, announce);
                 if let (Err(_), Some(part)) = (&written, begun) {
                     writer.deferred.push(DeferredTask::FreeChain(part));
                 }
                 let first = written?;
                 let pointer = encode_pointer(first, long.len());
-                let applied = self.apply(state, writer, tree, key, change, &pointer, OVERFLOW);
+                let applied = self.write_record(state, writer, tree, key, op, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {
-                    // No record points to the chain: it goes when the transaction commits, or
-                    // aborts.
+                    // No record points to the chain: it is freed when the transaction ends.
                     writer.deferred.push(DeferredTask::FreeChain(first));
                 }
                 applied?
             }
-            value => self.apply(state, writer, tree, key, change, value.unwrap_or_default(), 0)?,
+            value => {
+                self.write_record(state, writer, tree, key, op, value.unwrap_or_default(), 0)?
+            }
         };
         if changed {
-            self.log_change(state, tree, key, change);
+            self.append_redo(state, tree, key, op);
         }
         Ok(changed)
     }
 
-    /// Notes the change for the log, if there is one.
+    /// Appends the write to the redo buffer, if the environment has a log.
     #[inline]
-    pub(super) fn log_change(
-        &self,
-        state: &mut State,
-        tree: Tree,
-        key: &[u8],
-        change: WriteOp<'_>,
-    ) {
-        if self.inner().log.is_none() {
+    pub(super) fn append_redo(&self, state: &mut State, tree: Tree, key: &[u8], op: WriteOp<'_>) {
+        if self.engine().log.is_none() {
             return;
         }
-        match (change, change.value()) {
-            (WriteOp::Claim, _) => {}
+        match (op, op.value()) {
+            (WriteOp::Lock, _) => {}
             (_, Some(value)) => state.redo.put(tree.id, key, value),
             (_, None) => state.redo.delete(tree.id, key),
         }
     }
 
-    /// Finds the record, makes sure that it may be changed, and changes it.
+    /// Finds the record, checks for conflicts, and writes it in its latched leaf. Waits for a
+    /// conflicting transaction and splits a full leaf, then starts again.
     #[allow(clippy::too_many_arguments)]
-    fn apply(
+    fn write_record(
         &self,
         state: &mut State,
         writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
-        change: WriteOp<'_>,
+        op: WriteOp<'_>,
         stored: &[u8],
         flags: u8,
     ) -> Result<bool> {
-        let inner = self.inner();
-        let pool = &inner.pool;
-        if !state.leaf_hints.of(tree).is_in(tree) && state.behind.is_in(tree) {
-            *state.leaf_hints.of(tree) = state.behind;
+        let engine = self.engine();
+        let pool = &engine.pool;
+        if !state.leaf_hints.of(tree).is_in(tree) && state.append_hint.is_in(tree) {
+            *state.leaf_hints.of(tree) = state.append_hint;
         }
         loop {
-            let pass = pool.enter(self.slot);
+            let change_guard = pool.enter(self.slot);
             let (guard, found) = tree.locate(pool, key, state.leaf_hints.of(tree))?;
             let (leaf, leaf_version) = (guard.id, guard.content_version());
             let Some(latched) = guard.upgrade() else { continue };
             let record = found.ok().map(|position| latched.page().record(position));
-            let verdict =
+            let check =
                 self.check_conflict(state, writer, record.map_or(0, |record| record.version));
-            if !matches!(verdict, WriteCheck::Go) {
-                drop((latched, pass));
-                self.wait_or_fail(writer, verdict)?;
+            if !matches!(check, WriteCheck::Go) {
+                drop((latched, change_guard));
+                self.wait_or_fail(writer, check)?;
                 continue;
             }
             let exists = record.is_some_and(|record| !record.is_tombstone());
-            let wanted = match change {
+            let wanted = match op {
                 WriteOp::Put(_) => true,
                 WriteOp::PutIfAbsent(_) => !exists,
-                WriteOp::Delete | WriteOp::Claim => exists,
+                WriteOp::Delete | WriteOp::Lock => exists,
             };
             if !wanted {
                 if self.tracks_reads() {
@@ -218,21 +229,25 @@ impl Transaction {
                 }
                 return Ok(false);
             }
-            let mut kept = Vec::new();
-            let new = match (change, record) {
+            let mut locked_value = Vec::new();
+            let new = match (op, record) {
                 (WriteOp::Delete, _) => None,
-                (WriteOp::Claim, Some(record)) => {
-                    latched.page().append_to(record.value_offset, record.value_length, &mut kept);
-                    Some((&kept[..], record.flags))
+                (WriteOp::Lock, Some(record)) => {
+                    latched.page().append_to(
+                        record.value_offset,
+                        record.value_length,
+                        &mut locked_value,
+                    );
+                    Some((&locked_value[..], record.flags))
                 }
                 _ => Some((stored, flags)),
             };
-            let is_behind = found.is_err_and(|at| at == latched.page().count());
-            let step = LeafWrite { found, old: None, new };
-            if self.store(state, writer, tree, key, &latched, &pass, step)? {
+            let is_append = found.is_err_and(|at| at == latched.page().count());
+            let write = LeafWrite { found, old: None, new };
+            if self.write_latched(state, writer, tree, key, &latched, &change_guard, write)? {
                 let changed = latched.release_changed();
-                if is_behind {
-                    state.behind = *state.leaf_hints.of(tree);
+                if is_append {
+                    state.append_hint = *state.leaf_hints.of(tree);
                 }
                 if self.tracks_reads() {
                     state.reads.changed(leaf, leaf_version, changed);
@@ -240,11 +255,11 @@ impl Transaction {
                 return Ok(true);
             }
             drop(latched);
-            tree.split(pool, &pass, key, state.leaf_hints.of(tree))?;
+            tree.split(pool, &change_guard, key, state.leaf_hints.of(tree))?;
         }
     }
 
-    /// Whether the record with that version word may be changed by this transaction now (TXN-2,
+    /// Checks whether this transaction may write the record with that version word now (TXN-2,
     /// TXN-3).
     #[inline]
     pub(super) fn check_conflict(
@@ -256,7 +271,7 @@ impl Transaction {
         if version == 0 || writer_of(version) == writer.id() {
             return WriteCheck::Go;
         }
-        let state_of_other = match self.inner().registry.writer_of_version(version) {
+        let state_of_other = match self.engine().transactions.writer_of_version(version) {
             None => return WriteCheck::Go,
             Some(Found::Running(other, _)) if other.id() == writer.id() => return WriteCheck::Go,
             Some(Found::Running(other, _)) => match other.state() {
@@ -281,7 +296,7 @@ impl Transaction {
 
     /// Returns whether no transaction that the snapshot does not include has committed the version.
     fn is_in_snapshot(&self, state: &State, version: u64) -> bool {
-        let committed = match self.inner().registry.writer_of_version(version) {
+        let committed = match self.engine().transactions.writer_of_version(version) {
             Some(Found::CommittedUndo(timestamp)) => Some(timestamp),
             Some(Found::Running(other, _)) => match other.state() {
                 TransactionState::Committed(timestamp) => Some(timestamp),
@@ -292,46 +307,46 @@ impl Transaction {
         committed.is_none_or(|timestamp| timestamp <= state.snapshot)
     }
 
-    /// Does what the verdict asks for, nothing being held: true if the record may be changed as it
-    /// was found, false if it is to be looked at again, after waiting for who is about to change
-    /// it.
+    /// Resolves a conflict check without holding any latch. Returns true if the write may proceed,
+    /// or false if the record must be read again, after waiting for the conflicting transaction.
     #[inline]
     pub(super) fn wait_or_fail(
         &self,
         writer: &TransactionRecord,
-        verdict: WriteCheck,
+        check: WriteCheck,
     ) -> Result<bool> {
-        match verdict {
+        match check {
             WriteCheck::Go => Ok(true),
             WriteCheck::Again => Ok(false),
             WriteCheck::Conflict => Err(Error::WriteConflict),
             WriteCheck::WaitFor(other) => {
                 let interrupt = self.state.interrupt();
-                let patience = WaitOptions {
+                let options = WaitOptions {
                     timeout: self.lock_timeout.get(),
                     interrupt: interrupt.as_deref(),
                 };
-                let vfs = &*self.inner().vfs;
-                self.inner().registry.wait_for(vfs, Some(writer.id()), &other, patience)?;
+                let vfs = &*self.engine().vfs;
+                self.engine().transactions.wait_for(vfs, Some(writer.id()), &other, options)?;
                 Ok(false)
             }
         }
     }
 
-    /// Puts the new record into the latched leaf; false when it has no room.
+    /// Pushes the undo entry and writes the record into the latched leaf. Returns false, changing
+    /// nothing but purged tombstones, if the leaf has no space.
     #[allow(clippy::too_many_arguments)]
-    pub(super) fn store(
+    pub(super) fn write_latched(
         &self,
         state: &mut State,
         writer: &Arc<TransactionRecord>,
         tree: Tree,
         key: &[u8],
         latched: &WriteGuard<'_>,
-        pass: &ChangeGuard,
+        change_guard: &ChangeGuard,
         LeafWrite { mut found, old, new }: LeafWrite<'_>,
     ) -> Result<bool> {
-        let registry = &self.inner().registry;
-        let page = latched.write(pass)?;
+        let transactions = &self.engine().transactions;
+        let page = latched.write(change_guard)?;
         let room = |page: Page<'_>, found| match (found, new) {
             (Ok(position), Some((value, _))) => page.can_replace(position, value.len()),
             (Err(_), Some((value, _))) => {
@@ -340,7 +355,7 @@ impl Transaction {
             (_, None) => true,
         };
         if !room(page, found) {
-            page.purge(|version| registry.is_visible_to_all(version));
+            page.purge(|version| transactions.is_visible_to_all(version));
             found = page.search(key);
             if !room(page, found) {
                 return Ok(false);
@@ -380,7 +395,7 @@ impl Transaction {
         Ok(true)
     }
 
-    /// Keeps what the record was; the version word for what it becomes.
+    /// Pushes the undo entry of a write. Returns the version word of the new version.
     #[inline]
     #[allow(clippy::too_many_arguments)]
     pub(super) fn push_undo(
@@ -394,19 +409,18 @@ impl Transaction {
         old: Option<&[u8]>,
         new: Option<(&[u8], u8)>,
     ) -> u64 {
-        let registry = &self.inner().registry;
+        let transactions = &self.engine().transactions;
         let before = match record {
             None => Before { present: false, flags: 0, version: 0 },
             Some(record) => {
-                // Changed already since the newest savepoint: what it was before that is what
-                // counts.
+                // Written already since the newest savepoint: the older undo entry is enough.
                 if writer_of(record.version) == writer.id()
                     && entry_of(record.version) >= state.newest_savepoint
                 {
                     self.defer_chain(writer, page, record, new);
                     return record.version;
                 }
-                let plain = registry.is_visible_to_all(record.version);
+                let plain = transactions.is_visible_to_all(record.version);
                 let version = if plain { 0 } else { record.version };
                 self.defer_chain(writer, page, record, new);
                 Before { present: true, flags: record.flags, version }
@@ -422,7 +436,7 @@ impl Transaction {
             });
             match pushed {
                 Some(version) => return version,
-                None => registry.extend_writer(writer),
+                None => transactions.extend_writer(writer),
             }
         }
     }

@@ -103,17 +103,17 @@ impl LogBuffer {
         if total > left {
             if left >= HEADER as u64 {
                 let skip = Appended {
-                    kind: RecordKind::Skip,
+                    kind: RecordKind::Padding,
                     timestamp: 0,
                     transaction: 0,
                     payload_checksum: 0,
                     ..*record
                 };
-                stored = self.lay_out(&skip, (left - HEADER as u64) as u32, &[], stored);
+                stored = self.write_record(&skip, (left - HEADER as u64) as u32, &[], stored);
             }
             self.begin_segment(left);
         }
-        stored = self.lay_out(record, payload.len() as u32, payload, stored);
+        stored = self.write_record(record, payload.len() as u32, payload, stored);
         self.end += total;
         if stored {
             self.start = self.end;
@@ -145,7 +145,13 @@ impl LogBuffer {
     }
 
     /// Encodes a record at the end of the log. Returns whether it was stored in the mapping.
-    fn lay_out(&mut self, record: &Appended, length: u32, payload: &[u8], stored: bool) -> bool {
+    fn write_record(
+        &mut self,
+        record: &Appended,
+        length: u32,
+        payload: &[u8],
+        stored: bool,
+    ) -> bool {
         let header = encode_header(&RecordHeader {
             kind: record.kind,
             incarnation: self.incarnation,

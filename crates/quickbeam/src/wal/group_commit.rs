@@ -2,12 +2,12 @@
 //!
 //! Above: [`Log`](super::Log). Below: the VFS's events.
 //!
-//! One thread at a time is the *leader*. The first thread that arrives while the leader writes is
-//! the *heir*, the next leader. All threads that arrive after it are followers of the heir's round
-//! and wait for the end of that round. So the end of a round wakes only the threads that it served,
-//! and the heir.
+//! One thread at a time is the *leader*. The first thread that arrives while the leader writes
+//! leads the next round. All threads that arrive after it are *followers* of that next round and
+//! wait for its end. So the end of a round wakes only the threads that it served, and the next
+//! leader.
 //!
-//! - TURN-1: a round writes every byte appended before it began. A follower that waits for a
+//! - GROUP-1: a round writes every byte appended before it began. A follower that waits for a
 //!   round's end appended its record before that round began.
 
 use std::sync::Arc;
@@ -22,9 +22,9 @@ struct GroupState {
     /// Number of the running round, or of the last one.
     number: u64,
     /// A thread waits to lead the next round.
-    heir: bool,
-    /// The previous leader has handed the lead to the heir.
-    handed: bool,
+    next_leader: bool,
+    /// The previous leader has handed the lead to the next one.
+    lead_handed_over: bool,
     /// A thread that waits for the next round needs a flush.
     flush_wanted: bool,
 }
@@ -32,7 +32,7 @@ struct GroupState {
 /// The state of group commit.
 pub struct GroupCommit {
     state: Mutex<GroupState>,
-    for_heir: Arc<dyn Event>,
+    next_leader_event: Arc<dyn Event>,
     /// Events for the ends of even and of odd rounds.
     ended: [Arc<dyn Event>; 2],
 }
@@ -41,7 +41,7 @@ impl GroupCommit {
     pub fn new(vfs: &dyn Vfs) -> GroupCommit {
         GroupCommit {
             state: Mutex::default(),
-            for_heir: vfs.event(),
+            next_leader_event: vfs.event(),
             ended: [vfs.event(), vfs.event()],
         }
     }
@@ -60,45 +60,45 @@ impl GroupCommit {
             return Some(std::mem::take(&mut state.flush_wanted) | flush);
         }
         state.flush_wanted |= flush;
-        if state.heir {
+        if state.next_leader {
             let event = &self.ended[(state.number + 1) as usize % 2];
             let seen = event.generation();
             drop(state);
             event.wait(seen, None);
             return None;
         }
-        state.heir = true;
+        state.next_leader = true;
         loop {
-            let seen = self.for_heir.generation();
+            let seen = self.next_leader_event.generation();
             drop(state);
-            self.for_heir.wait(seen, None);
+            self.next_leader_event.wait(seen, None);
             state = self.state.lock();
-            if state.handed {
-                invariant!(TURN_1, state.running, "round {} was not handed on", state.number);
-                state.handed = false;
-                state.heir = false;
+            if state.lead_handed_over {
+                invariant!(GROUP_1, state.running, "round {} was not handed on", state.number);
+                state.lead_handed_over = false;
+                state.next_leader = false;
                 state.number += 1;
                 return Some(std::mem::take(&mut state.flush_wanted) | flush);
             }
         }
     }
 
-    /// Ends the caller's round and hands the lead to the heir, if there is one.
+    /// Ends the caller's round and hands the lead to the next leader, if one waits.
     pub fn leave(&self) {
         let mut state = self.state.lock();
         invariant!(
-            TURN_1,
-            state.running && !state.handed,
+            GROUP_1,
+            state.running && !state.lead_handed_over,
             "round {} ends and does not run",
             state.number
         );
         let ended = &self.ended[state.number as usize % 2];
-        let heir = state.heir;
-        state.handed = heir;
-        state.running = heir;
+        let next_leader = state.next_leader;
+        state.lead_handed_over = next_leader;
+        state.running = next_leader;
         drop(state);
-        if heir {
-            self.for_heir.notify();
+        if next_leader {
+            self.next_leader_event.notify();
         }
         ended.notify();
     }

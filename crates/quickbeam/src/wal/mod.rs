@@ -99,7 +99,7 @@ pub struct Log {
     buffer: CachePadded<Mutex<LogBuffer>>,
     written: CachePadded<AtomicU64>,
     durable: CachePadded<AtomicU64>,
-    turns: GroupCommit,
+    group_commit: GroupCommit,
     writer: Mutex<SegmentWriter>,
     /// Every segment that begins before this LSN exists, with its space allocated.
     prepared_end: Arc<AtomicU64>,
@@ -127,7 +127,7 @@ impl Log {
             buffer: CachePadded::new(Mutex::new(buffer)),
             written: CachePadded::new(AtomicU64::new(end)),
             durable: CachePadded::new(AtomicU64::new(end)),
-            turns: GroupCommit::new(&*vfs),
+            group_commit: GroupCommit::new(&*vfs),
             spare: Mutex::default(),
             failure,
             next_wanted: AtomicBool::new(false),
@@ -161,7 +161,7 @@ impl Log {
     }
 
     /// Largest payload of one record in bytes. Larger transactions are written in fragments.
-    pub fn piece_limit(&self) -> usize {
+    pub fn fragment_limit(&self) -> usize {
         (self.settings.segment_size as usize / 4).min(self.settings.buffer / 2).min(1 << 20)
     }
 
@@ -259,21 +259,21 @@ impl Log {
 
     /// Waits until every byte before `lsn` was given to the operating system.
     pub fn write_to(&self, lsn: Lsn) -> Result<()> {
-        self.serve(lsn, false)
+        self.wait_until_reached(lsn, false)
     }
 
     /// Waits until every byte before `lsn` is durable.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
-        self.serve(lsn, true)
+        self.wait_until_reached(lsn, true)
     }
 
-    fn serve(&self, lsn: Lsn, flush: bool) -> Result<()> {
+    fn wait_until_reached(&self, lsn: Lsn, flush: bool) -> Result<()> {
         let served = || self.has_reached(lsn, flush);
         while !served() {
             self.check()?;
-            if let Some(flush) = self.turns.enter(flush, served) {
+            if let Some(flush) = self.group_commit.enter(flush, served) {
                 let done = self.flush_as_leader(flush);
-                self.turns.leave();
+                self.group_commit.leave();
                 done?;
             }
         }
@@ -367,17 +367,17 @@ impl Log {
             (writer.take_next_to_prepare(), writer.preparing.clone(), writer.is_write_through())
         };
         let Some(wanted) = wanted else { return Ok(()) };
-        let held = preparing.lock();
+        let preparing_lock = preparing.lock();
         if wanted.number <= self.lock().end / self.settings.segment_size {
             // Commits needed the segment earlier and prepared it themselves. A checkpoint may even
             // have released it since.
-            drop(held);
+            drop(preparing_lock);
             self.writer.lock().put_back(wanted);
             return Ok(());
         }
         let (vfs, settings) = (&*self.vfs, &self.settings);
         segment::prepare(vfs, settings, &self.failure, wanted.number, wanted.old)?;
-        drop(held);
+        drop(preparing_lock);
         let mapped = match through {
             true => None,
             false => segment::map(vfs, settings, wanted.number)?,

@@ -150,7 +150,7 @@ impl LogReader {
             };
             self.incarnation = header.incarnation;
             let lsn = self.at;
-            if header.kind == RecordKind::Skip {
+            if header.kind == RecordKind::Padding {
                 self.at = (number + 1) * self.segment_size;
                 continue;
             }

@@ -12,9 +12,9 @@ pub enum RecordKind {
     /// The operations of a transaction, or its last fragment, and its commit.
     Commit = 1,
     /// A fragment of a large transaction. It takes effect with the commit record.
-    Piece = 2,
+    Fragment = 2,
     /// Padding: the rest of the segment is unused.
-    Skip = 3,
+    Padding = 3,
 }
 
 /// Offset of the kind in a record.
@@ -23,7 +23,7 @@ const KIND_AT: usize = 4;
 impl RecordKind {
     /// Decodes a kind.
     fn of(byte: u8) -> Option<RecordKind> {
-        [RecordKind::Commit, RecordKind::Piece, RecordKind::Skip]
+        [RecordKind::Commit, RecordKind::Fragment, RecordKind::Padding]
             .into_iter()
             .find(|kind| *kind as u8 == byte)
     }
@@ -95,7 +95,7 @@ pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {
     }
     let length = half(head, 8);
     let payload = match kind {
-        RecordKind::Skip => &[][..],
+        RecordKind::Padding => &[][..],
         _ => bytes.get(HEADER..HEADER.checked_add(length as usize)?)?,
     };
     let payload_checksum = if payload.is_empty() { 0 } else { crc32c::crc32c(payload) };

@@ -291,9 +291,9 @@ impl TableScan {
         let form = self.windows.first().map(|narrow| narrow.form);
         let form = form.or(self.keys_wanted.first().map(|wanted| wanted.0)).unwrap_or(0);
         windows.extend(self.keys_wanted.drain(..).map(|wanted| wanted.1));
-        self.scan.only(form, windows);
+        self.scan.filter_ints(form, windows);
         if let Some((form, numbers)) = &self.numbers {
-            self.scan.numbers(*form, numbers.iter().copied());
+            self.scan.project_ints(*form, numbers.iter().copied());
         }
         Ok(())
     }
@@ -356,7 +356,7 @@ impl TableScan {
                 let index = index_of(&self.handle, *number)?;
                 let some = encode_range(&index.key, range, &context.frame(), &mut self.range)?;
                 if index.key.grouped {
-                    self.scan.restart_group(&self.range.low);
+                    self.scan.restart_hash_prefix(&self.range.low);
                 } else {
                     self.restart();
                 }
@@ -473,7 +473,7 @@ impl TableScan {
                 slot.current = Current::Record(self.next);
             }
             self.next += 1;
-            if self.told && slot.batch.is_inside() {
+            if self.told && slot.batch.is_exact() {
                 return Ok(true);
             }
             if context.holds(self.filter.as_ref())? {

@@ -16,20 +16,26 @@ pub fn is_sparse(page: Page<'_>) -> bool {
 impl Tree {
     /// Merges the leaf for `key` with a neighbor, if it is sparse and both fit in one page; then
     /// its ancestors.
-    pub fn merge(&self, pool: &Pool, pass: &ChangeGuard, key: &[u8]) -> Result<()> {
+    pub fn merge(&self, pool: &Pool, change_guard: &ChangeGuard, key: &[u8]) -> Result<()> {
         let mut level = 0;
-        while self.merge_level(pool, pass, level, key)? {
+        while self.merge_level(pool, change_guard, level, key)? {
             level += 1;
         }
         Ok(())
     }
 
     /// Merges one level. Returns true if the parent lost a child and should be examined next.
-    fn merge_level(&self, pool: &Pool, pass: &ChangeGuard, level: u8, key: &[u8]) -> Result<bool> {
+    fn merge_level(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        level: u8,
+        key: &[u8],
+    ) -> Result<bool> {
         loop {
-            let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
+            let (parent, node) = self.descend(pool, level, |node| node.page.child_for(key))?;
             let Some(parent) = parent else {
-                return self.flatten(pool, pass, node).map(|()| false);
+                return self.collapse_root(pool, change_guard, node).map(|()| false);
             };
             if !is_sparse(node.page) {
                 return Ok(false);
@@ -43,20 +49,20 @@ impl Tree {
             // The pair to merge is (index, index + 1), or the pair before it for the last child.
             let first = index.min(parent.page().count() - 1);
             let (left, right) = (parent.page().child_at(first), parent.page().child_at(first + 1));
-            check_apart(parent.id, left, right)?;
+            check_distinct(parent.id, left, right)?;
             let left = pool.latch(left)?;
             let right = pool.latch(right)?;
             if !is_sparse(left.page()) && !is_sparse(right.page()) {
                 return Ok(false);
             }
-            return self.join(pool, pass, &parent, first, left, right);
+            return self.join(pool, change_guard, &parent, first, left, right);
         }
     }
 
     fn join(
         &self,
         pool: &Pool,
-        pass: &ChangeGuard,
+        change_guard: &ChangeGuard,
         parent: &WriteGuard<'_>,
         first: usize,
         left: WriteGuard<'_>,
@@ -69,38 +75,43 @@ impl Tree {
             if !fill(both, left.page(), right.page(), parent.page(), first) {
                 return Ok(false);
             }
-            let parent_page = parent.write(pass)?;
-            let page = left.write(pass)?;
-            right.write(pass)?;
+            let parent_page = parent.write(change_guard)?;
+            let page = left.write(change_guard)?;
+            right.write(change_guard)?;
             page.copy_content_from(both);
             parent_page.remove(first);
             Ok(true)
         })?;
         if joined {
-            pool.free_page(pass, right)?;
+            pool.free_page(change_guard, right)?;
         }
         Ok(joined)
     }
 
     /// Moves the content of the root's only child into the root (BTREE-2).
-    fn flatten(&self, pool: &Pool, pass: &ChangeGuard, root: ReadGuard<'_>) -> Result<()> {
+    fn collapse_root(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        root: ReadGuard<'_>,
+    ) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
         if root.page().is_leaf() || root.page().count() > 0 {
             return Ok(());
         }
-        check_apart(root.id, root.page().link(), 0)?;
+        check_distinct(root.id, root.page().link(), 0)?;
         let child = pool.latch(root.page().link())?;
-        let page = root.write(pass)?;
-        child.write(pass)?;
+        let page = root.write(change_guard)?;
+        child.write(change_guard)?;
         page.copy_content_from(child.page());
         page.set_page_id(root.id);
         invariant!(BTREE_2, root.id == self.root, "the root of tree {} moved", self.id);
-        pool.free_page(pass, child)
+        pool.free_page(change_guard, child)
     }
 }
 
 /// Fails if two of the pages are the same, because latching a page twice would deadlock.
-fn check_apart(parent: PageId, left: PageId, right: PageId) -> Result<()> {
+fn check_distinct(parent: PageId, left: PageId, right: PageId) -> Result<()> {
     if parent == left || parent == right || left == right {
         return Err(Error::page(parent, "a page is its own child, or a child of its twice"));
     }

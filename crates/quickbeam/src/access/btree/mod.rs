@@ -53,13 +53,13 @@ pub struct Tree {
 
 /// The likely position of the next leaf: a parent and the index of a child.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Neighbour {
+pub struct NextLeaf {
     /// Zero means unknown.
     parent: PageId,
     at: usize,
 }
 
-fn astray(leaf: PageId) -> Error {
+fn wrong_leaf(leaf: PageId) -> Error {
     Error::page(leaf, "the leaf is not the one for the keys that led to it")
 }
 
@@ -67,12 +67,12 @@ impl Tree {
     /// Creates an empty tree. `versioned` says whether its records carry version words.
     pub fn create(
         pool: &Pool,
-        pass: &ChangeGuard,
+        change_guard: &ChangeGuard,
         id: u32,
         method: AccessMethod,
         versioned: bool,
     ) -> Result<Tree> {
-        let guard = pool.new_page(pass, PageKind::Leaf, id, 0)?;
+        let guard = pool.new_page(change_guard, PageKind::Leaf, id, 0)?;
         guard.page().set_versioned(versioned);
         guard.page().set_hashed(!method.is_ordered());
         guard.page().set_fences(b"", None);
@@ -90,7 +90,7 @@ impl Tree {
 
     /// Descends to the page at `level` that `child_of` selects. Returns it and its parent (`None`
     /// for the root). Both were unchanged when the page was reached.
-    fn walk<'p>(
+    fn descend<'p>(
         &self,
         pool: &'p Pool,
         level: u8,
@@ -123,13 +123,13 @@ impl Tree {
                 parent = Some(node);
                 node = next?;
             }
-            return Err(Error::page(self.root, "the tree goes round in a circle"));
+            return Err(Error::page(self.root, "a descent from the root follows a cycle of pages"));
         }
     }
 
     /// Returns the leaf for `key`.
     pub fn leaf<'p>(&self, pool: &'p Pool, key: &[u8]) -> Result<ReadGuard<'p>> {
-        self.walk(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
+        self.descend(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
     }
 
     /// Returns the leaf for `key`, and whether the leaf begins with that key. First examines the
@@ -138,21 +138,21 @@ impl Tree {
         &self,
         pool: &'p Pool,
         key: &[u8],
-        neighbour: &mut Neighbour,
+        next_leaf: &mut NextLeaf,
     ) -> Result<(ReadGuard<'p>, bool)> {
-        if neighbour.parent != 0
-            && let Some(parent) = pool.read_resident(neighbour.parent)
-            && let Some(guard) = self.child_with(pool, parent.page, neighbour.at, key)
+        if next_leaf.parent != 0
+            && let Some(parent) = pool.read_resident(next_leaf.parent)
+            && let Some(guard) = self.child_with(pool, parent.page, next_leaf.at, key)
         {
-            neighbour.at += 1;
+            next_leaf.at += 1;
             return Ok((guard, true));
         }
         let child_of = |node: &ReadGuard<'_>| match key {
             [] => node.page.child_at(0),
             _ => node.page.child_for(key),
         };
-        let (parent, leaf) = self.walk(pool, 0, child_of)?;
-        *neighbour = parent.map_or(Neighbour::default(), |parent| Neighbour {
+        let (parent, leaf) = self.descend(pool, 0, child_of)?;
+        *next_leaf = parent.map_or(NextLeaf::default(), |parent| NextLeaf {
             parent: parent.id,
             at: match key {
                 [] => 1,
@@ -166,11 +166,11 @@ impl Tree {
     /// Loads the first cache lines of the leaf where a scan probably goes on, so that they arrive
     /// while the scan copies its present leaf.
     #[inline]
-    pub fn prefetch_neighbour(&self, pool: &Pool, neighbour: &Neighbour) {
-        if neighbour.parent != 0
-            && let Some(parent) = pool.read_resident(neighbour.parent)
-            && neighbour.at <= parent.page.count()
-            && let Some(leaf) = pool.read_resident(parent.page.child_at(neighbour.at))
+    pub fn prefetch_next_leaf(&self, pool: &Pool, next_leaf: &NextLeaf) {
+        if next_leaf.parent != 0
+            && let Some(parent) = pool.read_resident(next_leaf.parent)
+            && next_leaf.at <= parent.page.count()
+            && let Some(leaf) = pool.read_resident(parent.page.child_at(next_leaf.at))
         {
             leaf.page.fetch_slots();
         }
@@ -198,23 +198,29 @@ impl Tree {
     /// Fails unless the fence that a scan reached is greater than `from`, where it started. So no
     /// scan loops, even if damaged pages contradict each other.
     #[inline]
-    pub fn check_onward(&self, leaf: PageId, from: &[u8], fence: &[u8]) -> Result<()> {
-        if compare_keys(fence, from).is_gt() { Ok(()) } else { Err(astray(leaf)) }
+    pub fn check_forward(&self, leaf: PageId, from: &[u8], fence: &[u8]) -> Result<()> {
+        if compare_keys(fence, from).is_gt() { Ok(()) } else { Err(wrong_leaf(leaf)) }
     }
 
-    /// Like [`check_onward`](Self::check_onward), but returns the fence.
-    pub fn onward(&self, leaf: PageId, from: &[u8], fence: Vec<u8>) -> Result<Vec<u8>> {
-        self.check_onward(leaf, from, &fence).map(|()| fence)
+    /// Like [`check_forward`](Self::check_forward), but returns the fence.
+    pub fn advance_to_fence(&self, leaf: PageId, from: &[u8], fence: Vec<u8>) -> Result<Vec<u8>> {
+        self.check_forward(leaf, from, &fence).map(|()| fence)
     }
 
-    /// Fails unless the key that a scan found compares to `from` as `way`, so that the scan
+    /// Fails unless the key that a scan found compares to `from` as `order`, so that the scan
     /// advanced.
     #[inline]
-    pub fn advanced(&self, leaf: PageId, found: &[u8], way: Ordering, from: &[u8]) -> Result<()> {
-        if found.cmp(from) == way { Ok(()) } else { Err(astray(leaf)) }
+    pub fn check_progress(
+        &self,
+        leaf: PageId,
+        found: &[u8],
+        order: Ordering,
+        from: &[u8],
+    ) -> Result<()> {
+        if found.cmp(from) == order { Ok(()) } else { Err(wrong_leaf(leaf)) }
     }
 
-    /// Like [`check_onward`](Self::check_onward) for a backward scan. `from` is the key that it
+    /// Like [`check_forward`](Self::check_forward) for a backward scan. `from` is the key that it
     /// came from, and whether that key itself was wanted: then the fence may equal it. `None` means
     /// the end of the tree.
     pub fn check_backward(
@@ -224,12 +230,12 @@ impl Tree {
         fence: &[u8],
     ) -> Result<()> {
         let back = |(from, itself): (&[u8], bool)| fence < from || (itself && fence == from);
-        if from.is_none_or(back) { Ok(()) } else { Err(astray(leaf)) }
+        if from.is_none_or(back) { Ok(()) } else { Err(wrong_leaf(leaf)) }
     }
 
     /// Returns the leaf that holds the keys just below `key`, or the last leaf if `key` is `None`.
     pub fn leaf_before<'p>(&self, pool: &'p Pool, key: Option<&[u8]>) -> Result<ReadGuard<'p>> {
-        self.walk(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
+        self.descend(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
     }
 
     /// Returns the leaf for `key` and the key's position in it, or the position for inserting it.
@@ -243,7 +249,7 @@ impl Tree {
     ) -> Result<(ReadGuard<'p>, std::result::Result<usize, usize>)> {
         if leaf_hint.tree == self.id
             && let Some(guard) = self.resident(pool, leaf_hint.leaf)
-            && let Some(found) = self.near(&guard, key, leaf_hint.hint)
+            && let Some(found) = self.find_validated(&guard, key, leaf_hint.hint)
         {
             leaf_hint.hint = found.unwrap_or_else(|at| at) + 1;
             return Ok((guard, found));
@@ -278,7 +284,7 @@ impl Tree {
             if !guard.validate() {
                 continue;
             }
-            let found = found.ok_or_else(|| astray(guard.id))?;
+            let found = found.ok_or_else(|| wrong_leaf(guard.id))?;
             let hint = found.unwrap_or_else(|at| at) + 1;
             *leaf_hint = LeafHint { tree: self.id, leaf: guard.id, hint };
             return Ok((guard, found));
@@ -297,7 +303,7 @@ impl Tree {
     /// Returns the position of `key` in the leaf, if the leaf covers it and has not changed
     /// meanwhile.
     #[inline(always)]
-    fn near(
+    fn find_validated(
         &self,
         guard: &ReadGuard<'_>,
         key: &[u8],
@@ -335,7 +341,7 @@ impl Tree {
     pub fn free_last(
         &self,
         pool: &Pool,
-        lane: usize,
+        stripe: usize,
         unlinked: impl FnOnce(&[PageId], bool),
     ) -> Result<bool> {
         let mut parent = None;
@@ -343,13 +349,13 @@ impl Tree {
         for _ in 0..DEEPEST {
             match self.last_child(pool, page)? {
                 0 => {
-                    self.free_childless(pool, lane, parent, page, unlinked)?;
+                    self.free_childless(pool, stripe, parent, page, unlinked)?;
                     return Ok(parent.is_none());
                 }
                 child => (parent, page) = (Some(page), child),
             }
         }
-        Err(Error::page(self.root, "the tree goes round in a circle"))
+        Err(Error::page(self.root, "a descent from the root follows a cycle of pages"))
     }
 
     /// Returns the last child of a page, or 0 if it has none.
@@ -367,18 +373,18 @@ impl Tree {
     fn free_childless(
         &self,
         pool: &Pool,
-        lane: usize,
+        stripe: usize,
         parent: Option<PageId>,
         page: PageId,
         unlinked: impl FnOnce(&[PageId], bool),
     ) -> Result<()> {
-        let pass = pool.enter(lane);
+        let change_guard = pool.enter(stripe);
         let above = parent.map(|parent| pool.latch(parent)).transpose()?;
-        let above_content = above.as_ref().map(|guard| guard.write(&pass)).transpose()?;
+        let above_content = above.as_ref().map(|guard| guard.write(&change_guard)).transpose()?;
         let guard = pool.latch(page)?;
         let content = guard.page();
         let chains = if content.is_leaf() { overflow::chains_of(content) } else { Vec::new() };
-        pool.free_page(&pass, guard)?;
+        pool.free_page(&change_guard, guard)?;
         if let Some(content) = above_content {
             match content.count() {
                 0 => content.set_link(0),

@@ -5,18 +5,18 @@ use crate::buffer::Pool;
 use crate::error::Result;
 
 /// Removes dead records from the leaf for `key`, and joins it with a neighbour when little is left.
-pub fn purge_leaf(pool: &Pool, lane: usize, tree: Tree, key: &[u8]) -> Result<()> {
-    let pass = pool.enter(lane);
+pub fn purge_leaf(pool: &Pool, stripe: usize, tree: Tree, key: &[u8]) -> Result<()> {
+    let change_guard = pool.enter(stripe);
     loop {
         let leaf = tree.leaf(pool, key)?;
         if !leaf.page.has_tombstones() && leaf.validate() {
             return Ok(());
         }
         let Some(latched) = leaf.upgrade() else { continue };
-        let page = latched.write(&pass)?;
-        page.remove_dead(|version| pool.registry.is_visible_to_all(version));
+        let page = latched.write(&change_guard)?;
+        page.remove_dead(|version| pool.transactions.is_visible_to_all(version));
         let sparse = super::is_sparse(page);
         drop(latched);
-        return if sparse { tree.merge(pool, &pass, key) } else { Ok(()) };
+        return if sparse { tree.merge(pool, &change_guard, key) } else { Ok(()) };
     }
 }

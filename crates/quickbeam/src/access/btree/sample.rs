@@ -32,39 +32,40 @@ pub struct LeafSample {
 }
 
 impl Tree {
-    /// Returns the leaf at the fraction `way` (0 to 1) of the tree.
-    fn leaf_at<'p>(&self, pool: &'p Pool, way: f64) -> Result<Sample<'p>> {
-        let state = Cell::new((way, 1.0));
+    /// Returns the leaf at the fraction `fraction` (0 to 1) of the tree.
+    fn leaf_at_fraction<'p>(&self, pool: &'p Pool, fraction: f64) -> Result<Sample<'p>> {
+        let state = Cell::new((fraction, 1.0));
         let child_of = |node: &ReadGuard<'_>| {
-            let (left, leaves) = if node.id == self.root { (way, 1.0) } else { state.get() };
+            let (left, leaves) = if node.id == self.root { (fraction, 1.0) } else { state.get() };
             let children = node.page.count() + 1;
             let at = left * children as f64;
             state.set((at.fract(), leaves * children as f64));
             node.page.child_at((at as usize).min(children - 1))
         };
-        let (_, leaf) = self.walk(pool, 0, child_of)?;
+        let (_, leaf) = self.descend(pool, 0, child_of)?;
         let (left, leaves) = state.get();
         Ok(Sample { leaf, left, leaves })
     }
 
-    /// Samples the leaf at the fraction `way` (0 to 1) of the tree.
-    pub fn sample(&self, pool: &Pool, way: f64) -> Result<LeafSample> {
+    /// Samples the leaf at the fraction `fraction` (0 to 1) of the tree.
+    pub fn sample(&self, pool: &Pool, fraction: f64) -> Result<LeafSample> {
         let depth = usize::from(pool.read(self.root)?.page.level()) + 1;
-        let Sample { leaf, leaves, .. } = self.leaf_at(pool, way)?;
+        let Sample { leaf, leaves, .. } = self.leaf_at_fraction(pool, fraction)?;
         Ok(LeafSample { depth, used_bytes: leaf.page.used_bytes(), leaves })
     }
 
-    /// Estimates the number of records from the leaf at the fraction `way` (0 to 1) of the tree.
-    pub fn estimate(&self, pool: &Pool, way: f64) -> Result<f64> {
-        let Sample { leaf, leaves, .. } = self.leaf_at(pool, way)?;
+    /// Estimates the number of records from the leaf at the fraction `fraction` (0 to 1) of the
+    /// tree.
+    pub fn estimate(&self, pool: &Pool, fraction: f64) -> Result<f64> {
+        let Sample { leaf, leaves, .. } = self.leaf_at_fraction(pool, fraction)?;
         Ok(leaves * leaf.page.count() as f64)
     }
 
-    /// Returns the stored key of the record at the fraction `way` (0 to 1) of the tree, or `None`
-    /// if that leaf is empty.
-    pub fn key_at(&self, pool: &Pool, way: f64) -> Result<Option<Vec<u8>>> {
+    /// Returns the stored key of the record at the fraction `fraction` (0 to 1) of the tree, or
+    /// `None` if that leaf is empty.
+    pub fn key_at_fraction(&self, pool: &Pool, fraction: f64) -> Result<Option<Vec<u8>>> {
         loop {
-            let Sample { leaf, left, .. } = self.leaf_at(pool, way)?;
+            let Sample { leaf, left, .. } = self.leaf_at_fraction(pool, fraction)?;
             let count = leaf.page.count();
             let position = ((left * count as f64) as usize).min(count.saturating_sub(1));
             let key = (count > 0).then(|| leaf.page.key(position));
@@ -75,23 +76,23 @@ impl Tree {
     }
 
     /// Estimates the fraction (0 to 1) of the records that precede `key`.
-    pub fn way_to(&self, pool: &Pool, key: &[u8]) -> Result<f64> {
-        let way = Cell::new((0.0, 1.0));
+    pub fn fraction_before(&self, pool: &Pool, key: &[u8]) -> Result<f64> {
+        let fraction = Cell::new((0.0, 1.0));
         let step = |position: usize, places: usize| {
-            let (way_before, width) = way.get();
+            let (before, width) = fraction.get();
             let part = width / places.max(1) as f64;
-            way.set((way_before + part * position as f64, part));
+            fraction.set((before + part * position as f64, part));
         };
         let child_of = |node: &ReadGuard<'_>| {
             if node.id == self.root {
-                way.set((0.0, 1.0));
+                fraction.set((0.0, 1.0));
             }
             let position = node.page.search(key).map_or_else(|at| at, |at| at + 1);
             step(position, node.page.count() + 1);
             node.page.child_at(position)
         };
-        let (_, leaf) = self.walk(pool, 0, child_of)?;
+        let (_, leaf) = self.descend(pool, 0, child_of)?;
         step(leaf.page.search(key).unwrap_or_else(|at| at), leaf.page.count());
-        Ok(way.get().0)
+        Ok(fraction.get().0)
     }
 }

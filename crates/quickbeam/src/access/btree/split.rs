@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::page::{Page, PageId, PageKind, Scratch};
 
 /// The separator of the two halves of a page, which are in scratch memory.
-struct Cut {
+struct SplitPoint {
     separator: Vec<u8>,
 }
 
@@ -17,11 +17,11 @@ impl Tree {
     pub fn split(
         &self,
         pool: &Pool,
-        pass: &ChangeGuard,
+        change_guard: &ChangeGuard,
         key: &[u8],
         leaf_hint: &mut LeafHint,
     ) -> Result<()> {
-        if !self.split_level(pool, pass, 0, key, Some(leaf_hint.leaf))? {
+        if !self.split_level(pool, change_guard, 0, key, Some(leaf_hint.leaf))? {
             *leaf_hint = LeafHint::default();
         }
         Ok(())
@@ -32,25 +32,25 @@ impl Tree {
     fn split_level(
         &self,
         pool: &Pool,
-        pass: &ChangeGuard,
+        change_guard: &ChangeGuard,
         level: u8,
         key: &[u8],
         full: Option<PageId>,
     ) -> Result<bool> {
         loop {
-            let (parent, node) = self.walk(pool, level, |node| node.page.child_for(key))?;
+            let (parent, node) = self.descend(pool, level, |node| node.page.child_for(key))?;
             if full.is_some_and(|full| full != node.id) {
                 return Ok(false);
             }
             let Some(parent) = parent else {
-                self.deepen(pool, pass, node)?;
+                self.grow_root(pool, change_guard, node)?;
                 continue;
             };
             let Some(parent) = parent.upgrade() else { continue };
             let Some(node) = node.upgrade() else { continue };
             let split = Scratch::with(pool.page_size, |left| {
                 Scratch::with(pool.page_size, |right| {
-                    let cut = cut(node.page(), key, left, right)?;
+                    let cut = split_page(node.page(), key, left, right)?;
                     // The leaf was emptied since it was full. With at most one record, nothing
                     // would move to the left half and two separators would be equal; but the leaf
                     // has free space now.
@@ -61,7 +61,7 @@ impl Tree {
                     if parent.page().free_bytes() < need {
                         return Ok(false);
                     }
-                    replace(pool, pass, &parent, &node, &cut, left, right)?;
+                    install_halves(pool, change_guard, &parent, &node, &cut, left, right)?;
                     Ok(true)
                 })
             })?;
@@ -69,21 +69,26 @@ impl Tree {
                 return Ok(true);
             }
             drop((node, parent));
-            self.split_level(pool, pass, level + 1, key, None)?;
+            self.split_level(pool, change_guard, level + 1, key, None)?;
         }
     }
 
     /// Splits the tree's last leaf after all of its records, at a separator greater than each of
     /// them, for future records. Returns false, changing nothing, if that needs more than a leaf
     /// and space in its parent.
-    pub fn split_behind(&self, pool: &Pool, pass: &ChangeGuard, separator: &[u8]) -> Result<bool> {
-        let (parent, node) = self.walk(pool, 0, |node| node.page.child_for(separator))?;
+    pub fn split_after_last(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        separator: &[u8],
+    ) -> Result<bool> {
+        let (parent, node) = self.descend(pool, 0, |node| node.page.child_for(separator))?;
         let Some(parent) = parent.and_then(ReadGuard::upgrade) else { return Ok(false) };
         let Some(node) = node.upgrade() else { return Ok(false) };
         let page = node.page();
         let count = page.count();
-        let is_behind = count > 0 && page.key(count - 1)[..] < *separator;
-        if !is_behind
+        let is_after_last = count > 0 && page.key(count - 1)[..] < *separator;
+        if !is_after_last
             || !page.is_open_end()
             || parent.page().free_bytes() < parent.page().inner_need(separator.len())
         {
@@ -91,22 +96,27 @@ impl Tree {
         }
         Scratch::with(pool.page_size, |left| {
             Scratch::with(pool.page_size, |right| {
-                if !try_cut(page, count, separator, left, right) {
+                if !try_split_at(page, count, separator, left, right) {
                     return Ok(false);
                 }
-                let cut = Cut { separator: separator.to_vec() };
-                replace(pool, pass, &parent, &node, &cut, left, right)?;
+                let cut = SplitPoint { separator: separator.to_vec() };
+                install_halves(pool, change_guard, &parent, &node, &cut, left, right)?;
                 Ok(true)
             })
         })
     }
 
     /// Moves the root's content into a new child (BTREE-2).
-    fn deepen(&self, pool: &Pool, pass: &ChangeGuard, root: ReadGuard<'_>) -> Result<()> {
+    fn grow_root(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        root: ReadGuard<'_>,
+    ) -> Result<()> {
         let Some(root) = root.upgrade() else { return Ok(()) };
-        let page = root.write(pass)?;
+        let page = root.write(change_guard)?;
         let (kind, level) = (page.kind().unwrap_or(PageKind::Empty), page.level());
-        let child = pool.new_page(pass, kind, self.id, level)?;
+        let child = pool.new_page(change_guard, kind, self.id, level)?;
         let child_id = child.id;
         child.page().copy_content_from(page);
         child.page().set_page_id(child_id);
@@ -121,22 +131,22 @@ impl Tree {
 /// Splits `node` into `left` and `right`. If a half does not fit, because keys became fences, takes
 /// the nearest split point that fits. So of records that arrive in order all but the last few stay
 /// in the left page.
-fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cut> {
+fn split_page(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<SplitPoint> {
     let position = node.search(key).unwrap_or_else(|at| at);
     let first = if node.is_leaf() {
         node.leaf_split_point(position, key)
     } else {
         node.inner_split_point(position)
     };
-    if try_cut(node, first.0, &first.1, left, right) {
-        return Ok(Cut { separator: first.1 });
+    if try_split_at(node, first.0, &first.1, left, right) {
+        return Ok(SplitPoint { separator: first.1 });
     }
     let mut others: Vec<usize> = (1..node.count()).collect();
     others.sort_by_key(|at| at.abs_diff(first.0));
     for at in others {
         let separator = node.separator_at(at);
-        if try_cut(node, at, &separator, left, right) {
-            return Ok(Cut { separator });
+        if try_split_at(node, at, &separator, left, right) {
+            return Ok(SplitPoint { separator });
         }
     }
     Err(Error::page(node.page_id(), "the page cannot be split"))
@@ -145,10 +155,16 @@ fn cut(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> Result<Cu
 /// Tries the split that an insertion of `key` would make.
 #[cfg(any(test, feature = "fuzzing"))]
 pub fn try_split(node: Page<'_>, key: &[u8], left: Page<'_>, right: Page<'_>) -> bool {
-    cut(node, key, left, right).is_ok()
+    split_page(node, key, left, right).is_ok()
 }
 
-fn try_cut(node: Page<'_>, at: usize, separator: &[u8], left: Page<'_>, right: Page<'_>) -> bool {
+fn try_split_at(
+    node: Page<'_>,
+    at: usize,
+    separator: &[u8],
+    left: Page<'_>,
+    right: Page<'_>,
+) -> bool {
     let kind = node.kind().unwrap_or(PageKind::Empty);
     let count = node.count();
     for half in [left, right] {
@@ -188,17 +204,17 @@ fn is_inside(leaf: Page<'_>, separator: &[u8]) -> bool {
 
 /// Stores the halves. Changes nothing before all latched pages are prepared, and cannot fail after
 /// the new page exists.
-fn replace(
+fn install_halves(
     pool: &Pool,
-    pass: &ChangeGuard,
+    change_guard: &ChangeGuard,
     parent: &WriteGuard<'_>,
     node: &WriteGuard<'_>,
-    cut: &Cut,
+    cut: &SplitPoint,
     left: Page<'_>,
     right: Page<'_>,
 ) -> Result<()> {
-    let parent_page = parent.write(pass)?;
-    let node_page = node.write(pass)?;
+    let parent_page = parent.write(change_guard)?;
+    let node_page = node.write(change_guard)?;
     let kind = node_page.kind().unwrap_or(PageKind::Empty);
     invariant!(
         BTREE_1,
@@ -212,7 +228,7 @@ fn replace(
         "leaf {} is linked to another",
         node.id
     );
-    let sibling = pool.new_page(pass, kind, node_page.tree(), node_page.level())?;
+    let sibling = pool.new_page(change_guard, kind, node_page.tree(), node_page.level())?;
     sibling.page().copy_content_from(right);
     sibling.page().set_page_id(sibling.id);
     node_page.copy_content_from(left);

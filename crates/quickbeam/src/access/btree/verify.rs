@@ -51,10 +51,10 @@ impl Tree {
                 continue;
             }
             let looked = pool.latch(expected.page).map(|guard| {
-                self.look_at(guard.page(), &expected, shrinks, &mut census, &mut work)
+                self.check_page(guard.page(), &expected, shrinks, &mut census, &mut work)
             });
             // Without the latch: a damaged pointer may lead back to the page.
-            let followed = looked.and_then(|chains| follow(pool, &chains, seen, &mut census));
+            let followed = looked.and_then(|chains| count_chains(pool, &chains, seen, &mut census));
             if let Err(error) = followed {
                 census.complaints.push(error.to_string());
             }
@@ -63,7 +63,7 @@ impl Tree {
     }
 
     /// Checks a page and adds its children to `work`. Returns the chains of its records.
-    fn look_at(
+    fn check_page(
         &self,
         page: Page<'_>,
         expected: &Expected,
@@ -128,7 +128,7 @@ impl Tree {
 }
 
 /// Counts the pages of chains.
-fn follow(
+fn count_chains(
     pool: &Pool,
     chains: &[PageId],
     seen: &mut HashSet<PageId>,

@@ -65,8 +65,8 @@ struct Start {
 
 impl Transaction {
     fn clear_range(&self, tree: Tree, (low, high): Bounds<'_>) -> Result<u64> {
-        self.check_writes()?;
-        self.inner().check_failed()?;
+        self.check_writable()?;
+        self.engine().check_failed()?;
         let start = match low {
             Bound::Included(key) => Start { key: key.to_vec(), beyond: false },
             Bound::Excluded(key) => Start { key: key.to_vec(), beyond: true },
@@ -79,7 +79,7 @@ impl Transaction {
         }
         let savepoint = self.savepoint()?;
         let cleared =
-            self.as_writer(|state, writer| self.clear_leaves(state, writer, tree, start, high));
+            self.with_writer(|state, writer| self.clear_leaves(state, writer, tree, start, high));
         if cleared.is_err() {
             self.rollback_to(savepoint)?;
         }
@@ -95,12 +95,12 @@ impl Transaction {
         mut start: Start,
         high: Bound<&[u8]>,
     ) -> Result<u64> {
-        let pool = &self.inner().pool;
+        let pool = &self.engine().pool;
         let mut cleared = 0;
         let (mut key, mut fence) = (Vec::new(), Vec::new());
         loop {
-            self.spill(state, writer)?;
-            let pass = pool.enter(self.slot);
+            self.spill_redo(state, writer)?;
+            let change_guard = pool.enter(self.slot);
             let guard = tree.leaf(pool, &start.key)?;
             let (leaf, version) = (guard.id, guard.content_version());
             let Some(latched) = guard.upgrade() else { continue };
@@ -110,10 +110,10 @@ impl Transaction {
                 Ok(at) | Err(at) => at,
             };
             let (end, is_last) = end_of(page, high);
-            let (verdict, live) = self.check_leaf(state, writer, page, first..end);
-            if !matches!(verdict, WriteCheck::Go) {
-                drop((latched, pass));
-                self.wait_or_fail(writer, verdict)?;
+            let (check, live) = self.check_leaf(state, writer, page, first..end);
+            if !matches!(check, WriteCheck::Go) {
+                drop((latched, change_guard));
+                self.wait_or_fail(writer, check)?;
                 continue;
             }
             fence.clear();
@@ -123,7 +123,7 @@ impl Transaction {
                 state.reads.range(tree, &start.key, read, leaf, version);
             }
             if live > 0 {
-                let page = latched.write(&pass)?;
+                let page = latched.write(&change_guard)?;
                 for position in first..end {
                     let record = page.record(position);
                     if record.is_tombstone() {
@@ -136,7 +136,7 @@ impl Transaction {
                     page.set_version(position, word);
                     page.set_record_flags(position, TOMBSTONE);
                     if position + 1 < end || !planted(Canary::ClearNotLogged) {
-                        self.log_change(state, tree, &key, WriteOp::Delete);
+                        self.append_redo(state, tree, &key, WriteOp::Delete);
                     }
                 }
                 if page.is_purge_worthwhile() {
@@ -151,7 +151,7 @@ impl Transaction {
             if !goes_on {
                 return Ok(cleared);
             }
-            tree.check_onward(leaf, &start.key, &fence)?;
+            tree.check_forward(leaf, &start.key, &fence)?;
             std::mem::swap(&mut start.key, &mut fence);
             start.beyond = false;
         }
@@ -169,9 +169,9 @@ impl Transaction {
         let mut live = 0;
         for position in positions {
             let record = page.record(position);
-            let verdict = self.check_conflict(state, writer, record.version);
-            if !matches!(verdict, WriteCheck::Go) {
-                return (verdict, 0);
+            let check = self.check_conflict(state, writer, record.version);
+            if !matches!(check, WriteCheck::Go) {
+                return (check, 0);
             }
             live += u64::from(!record.is_tombstone());
         }

@@ -17,7 +17,7 @@ use crate::buffer::{Pool, ReadGuard, Tries};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::page::{OVERFLOW, Page, PageId};
-use crate::transaction::read::Sight;
+use crate::transaction::read::Visibility;
 use crate::transaction::write::WriteOp;
 use crate::transaction::{State, Transaction};
 
@@ -271,7 +271,7 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn put(&mut self, value: &[u8]) -> Result<()> {
         let (database, key) = self.current()?;
-        database.change_at(self.transaction, key, WriteOp::Put(value))?;
+        database.write(self.transaction, key, WriteOp::Put(value))?;
         self.value.clear();
         self.value.extend_from_slice(value);
         Ok(())
@@ -296,7 +296,7 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn delete(&mut self) -> Result<bool> {
         let (database, key) = self.current()?;
-        database.change_at(self.transaction, key, WriteOp::Delete)
+        database.write(self.transaction, key, WriteOp::Delete)
     }
 
     fn current(&self) -> Result<(&Database, &[u8])> {
@@ -306,8 +306,7 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// At the start of a call: under read committed the database's name may mean another tree by
-    /// now.
+    /// Begins a call: under read committed, resolves the database's name again.
     fn begin_call(&mut self) -> Result<()> {
         let Some(database) = &self.database else {
             self.transaction.begin_call();
@@ -316,7 +315,7 @@ impl<'t> Cursor<'t> {
         if self.transaction.is_read_committed() {
             let tree = database.tree(self.transaction, false)?;
             if tree.method != self.tree.method {
-                // What it stood in was dropped: there is no going on from there.
+                // The cursor's database was dropped: it has no position any more.
                 return Err(Error::NoSuchDatabase { name: database.name().to_owned() });
             }
             if tree != self.tree {
@@ -327,15 +326,15 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    /// Whether steps need not look at leaves that were read before: nothing that the transaction
-    /// sees can change, and it does not record what it read.
+    /// Returns whether the cursor may read ahead: the transaction's view cannot change, and its
+    /// reads are not tracked.
     #[inline]
     fn reads_ahead(&self) -> bool {
         let is_fixed = self.transaction.is_read_only() || planted(Canary::ReadAheadOfChanges);
         is_fixed && self.tree.method.is_ordered()
     }
 
-    /// Moves to the neighbouring record, reading on if it has not been read yet. Returns false,
+    /// Moves to the neighbouring record, reading ahead if necessary. Returns false,
     /// without moving, if there is none.
     #[inline]
     fn step_ahead(&mut self, backward: bool) -> Result<bool> {
@@ -364,7 +363,7 @@ impl<'t> Cursor<'t> {
     fn search_forward(&mut self, mut start: From) -> Result<bool> {
         let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
-        let pool = &transaction.inner().pool;
+        let pool = &transaction.engine().pool;
         let search = &mut self.search;
         let is_step = start == From::Beyond;
         let mut place = self.place.filter(|_| is_step);
@@ -403,12 +402,12 @@ impl<'t> Cursor<'t> {
                 state.reads.range(tree, &search.bound, high, guard.id, guard.content_version());
             }
             if start == From::Beyond && !matches!(seen, LeafSearch::Nothing) {
-                tree.advanced(guard.id, &search.key, Ordering::Greater, &search.bound)?;
+                tree.check_progress(guard.id, &search.key, Ordering::Greater, &search.bound)?;
             }
             match seen {
                 LeafSearch::At(position, flags) => {
                     if flags & OVERFLOW != 0 {
-                        transaction.fetch_long(&mut search.value)?;
+                        transaction.read_overflow_value(&mut search.value)?;
                     }
                     self.place_at(guard.id, guard.version(), position);
                     return Ok(true);
@@ -420,7 +419,7 @@ impl<'t> Cursor<'t> {
                     return Ok(false);
                 }
                 LeafSearch::Nothing => {
-                    tree.check_onward(guard.id, &search.bound, &search.fence)?;
+                    tree.check_forward(guard.id, &search.bound, &search.fence)?;
                     std::mem::swap(&mut search.bound, &mut search.fence);
                     start = From::At;
                 }
@@ -446,7 +445,7 @@ impl<'t> Cursor<'t> {
     fn search_backward(&mut self, mut is_bounded: bool, mut start: From) -> Result<bool> {
         let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
-        let pool = &transaction.inner().pool;
+        let pool = &transaction.engine().pool;
         let search = &mut self.search;
         let is_step = is_bounded && start == From::Beyond;
         let mut place = self.place.filter(|_| is_step);
@@ -492,12 +491,12 @@ impl<'t> Cursor<'t> {
                 state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
             if is_bounded && start == From::Beyond && !matches!(seen, LeafSearch::Nothing) {
-                tree.advanced(guard.id, &search.key, Ordering::Less, &search.bound)?;
+                tree.check_progress(guard.id, &search.key, Ordering::Less, &search.bound)?;
             }
             match seen {
                 LeafSearch::At(position, flags) => {
                     if flags & OVERFLOW != 0 {
-                        transaction.fetch_long(&mut search.value)?;
+                        transaction.read_overflow_value(&mut search.value)?;
                     }
                     self.place_at(guard.id, guard.version(), position);
                     return Ok(true);
@@ -586,11 +585,11 @@ impl Search {
     ) -> LeafSearch {
         for position in positions {
             self.value.clear();
-            let found = match transaction.see(state, page, position, &mut self.value) {
-                Sight::Again => return LeafSearch::Again,
-                Sight::Nothing => continue,
-                Sight::Hidden(version) => LeafSearch::Hidden(position, version),
-                Sight::Record(flags) => LeafSearch::At(position, flags),
+            let found = match transaction.append_visible(state, page, position, &mut self.value) {
+                Visibility::Again => return LeafSearch::Again,
+                Visibility::Nothing => continue,
+                Visibility::Hidden(version) => LeafSearch::Hidden(position, version),
+                Visibility::Record(flags) => LeafSearch::At(position, flags),
             };
             self.key.clear();
             page.append_key(position, &mut self.key);
@@ -609,10 +608,10 @@ impl Search {
     ) -> LeafSearch {
         let LeafSearch::Hidden(position, version) = seen else { return seen };
         self.value.clear();
-        match transaction.see_hidden(state, version, &mut self.value) {
-            Sight::Record(flags) => LeafSearch::At(position, flags),
-            Sight::Nothing => LeafSearch::Passed(position),
-            Sight::Hidden(_) | Sight::Again => LeafSearch::Again,
+        match transaction.append_version_before(state, version, &mut self.value) {
+            Visibility::Record(flags) => LeafSearch::At(position, flags),
+            Visibility::Nothing => LeafSearch::Passed(position),
+            Visibility::Hidden(_) | Visibility::Again => LeafSearch::Again,
         }
     }
 }

@@ -1,29 +1,33 @@
-//! Groups of records of a hash database ([`AccessMethod::HashPrefix`]), which a scan reads as a
-//! range.
+//! Bucket prefixes of a hash database ([`AccessMethod::HashPrefix`]): a scan reads the records of
+//! one prefix as a range.
 //!
 //! Above: users with several records for one value, such as an index. Below: scans, and the
-//! directory that locates a group's first leaf.
+//! directory that locates a prefix's first leaf.
 
 use super::{Database, ReadTransaction, Scan};
 use crate::access::btree::Tree;
-use crate::access::hash::{group_bounds, hash_of, hashed_part};
+use crate::access::hash::{hash_of, hash_prefix_bounds, hashed_part};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::PageId;
 use crate::transaction::Transaction;
 
 impl Database {
-    /// Estimates the share of records in a group of an [`AccessMethod::HashPrefix`] database, from
-    /// 0 to 1. Meant for query planning.
-    pub fn estimate_group(&self, transaction: &impl ReadTransaction, group: &[u8]) -> Result<f64> {
+    /// Estimates the share of records with a bucket prefix in an [`AccessMethod::HashPrefix`]
+    /// database, from 0 to 1. Meant for query planning.
+    pub fn estimate_hash_prefix(
+        &self,
+        transaction: &impl ReadTransaction,
+        prefix: &[u8],
+    ) -> Result<f64> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
-        check_groups(tree)?;
-        let (mut low, mut high) = (group.to_vec(), Vec::new());
-        let (_, is_bounded) = group_bounds(&mut low, &mut high);
-        let pool = &transaction.inner().pool;
-        let end = if is_bounded { tree.way_to(pool, &high) } else { Ok(1.0) };
-        let share = end.and_then(|end| Ok((end - tree.way_to(pool, &low)?).max(0.0)));
+        check_hash_prefix(tree)?;
+        let (mut low, mut high) = (prefix.to_vec(), Vec::new());
+        let (_, is_bounded) = hash_prefix_bounds(&mut low, &mut high);
+        let pool = &transaction.engine().pool;
+        let end = if is_bounded { tree.fraction_before(pool, &high) } else { Ok(1.0) };
+        let share = end.and_then(|end| Ok((end - tree.fraction_before(pool, &low)?).max(0.0)));
         transaction.unless_expired(share)
     }
 
@@ -37,23 +41,23 @@ impl Database {
         }
     }
 
-    /// Turns a scan of a group into a scan of stored keys and sets the transaction's leaf hint to
-    /// the group's first leaf. Returns the group's hash value and that leaf.
-    pub(super) fn enter_group(
+    /// Turns a scan of a bucket prefix into a scan of stored keys and sets the transaction's leaf
+    /// hint to the prefix's first leaf. Returns the prefix's hash value and that leaf.
+    pub(super) fn seek_bucket(
         &self,
         transaction: &Transaction,
         tree: Tree,
         scan: &mut Scan,
     ) -> Result<(u32, PageId)> {
-        check_groups(tree)?;
-        let hash = scan.bound_by_group();
-        Ok((hash, self.aim(transaction, tree, hash)))
+        check_hash_prefix(tree)?;
+        let hash = scan.set_bucket_bounds();
+        Ok((hash, self.hint_bucket_leaf(transaction, tree, hash)))
     }
 }
 
-fn check_groups(tree: Tree) -> Result<()> {
+fn check_hash_prefix(tree: Tree) -> Result<()> {
     match tree.method {
         AccessMethod::HashPrefix => Ok(()),
-        method => Err(Error::misuse(format!("a {method} database has no groups of records"))),
+        method => Err(Error::misuse(format!("a {method} database has no bucket prefixes"))),
     }
 }

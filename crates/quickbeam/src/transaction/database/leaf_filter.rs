@@ -42,7 +42,7 @@ impl IntRange {
         word.is_some_and(|word| word >> (nth % 64) & 1 != 0)
     }
 
-    fn number(&self) -> IntField {
+    fn field(&self) -> IntField {
         IntField { at: self.at, width: self.width }
     }
 }
@@ -100,26 +100,26 @@ impl WordField {
 
 /// A record that passed the filter.
 #[derive(Clone, Copy, Debug)]
-pub struct Left {
+pub struct Candidate {
     /// Its position in the leaf.
     pub position: u32,
     /// The filter evaluated every predicate; otherwise the scan must.
-    pub told: bool,
+    pub exact: bool,
 }
 
 /// The records of a leaf that passed the filter. Scans reuse its memory for the next leaf.
 #[derive(Clone, Debug, Default)]
 pub struct LeafFilter {
     /// The records that passed, in the scan's direction.
-    pub left: Vec<Left>,
+    pub candidates: Vec<Candidate>,
     /// Places of the predicates' integers, for the key length of the previous record.
-    windows: Vec<WordField>,
+    ranges: Vec<WordField>,
     /// Word offsets of the records whose integers are still to be read; their keys have one length.
     records: Vec<u32>,
 }
 
 /// The two bytes at the start of every value.
-const FORM: IntField = IntField { at: 0, width: 2 };
+const TAG: IntField = IntField { at: 0, width: 2 };
 
 impl LeafFilter {
     /// Filters the records at `positions` whose values begin with the two bytes of `form`. Appends
@@ -130,63 +130,62 @@ impl LeafFilter {
         page: Page<'_>,
         positions: impl Iterator<Item = usize>,
         horizon: TransactionId,
-        (form, windows, numbers): (u16, &[IntRange], &[IntField]),
+        (tag, ranges, fields): (u16, &[IntRange], &[IntField]),
         columns: &mut [Vec<i64>],
     ) -> bool {
-        self.left.clear();
+        self.candidates.clear();
         self.records.clear();
-        let wanted = windows.iter().map(IntRange::number).chain(numbers.iter().copied());
+        let wanted = ranges.iter().map(IntRange::field).chain(fields.iter().copied());
         let end = wanted.map(IntField::end).max().unwrap_or(0).max(2);
-        let form = i64::from(form.cast_signed());
+        let tag = i64::from(tag.cast_signed());
         let layout = page.record_layout();
-        let (mut rest, mut value, mut form_place) = (usize::MAX, 0, WordField::new(FORM, 0));
-        let mut all_told = true;
+        let (mut rest, mut value, mut tag_place) = (usize::MAX, 0, WordField::new(TAG, 0));
+        let mut all_exact = true;
         for position in positions {
             let slot = page.slot(position);
             if slot.rest_length() != rest {
-                self.read_numbers(page, numbers, value, columns);
+                self.read_fields(page, fields, value, columns);
                 rest = slot.rest_length();
                 value = layout.value_start(slot);
-                form_place = WordField::new(FORM, value);
-                self.windows.clear();
-                self.windows
-                    .extend(windows.iter().map(|window| WordField::new(window.number(), value)));
+                tag_place = WordField::new(TAG, value);
+                self.ranges.clear();
+                self.ranges.extend(ranges.iter().map(|range| WordField::new(range.field(), value)));
             }
             let (version, length, record) = layout.record(page, slot);
             let is_visible_to_all = writer_of(version) < horizon;
             if !is_visible_to_all
                 || slot.flags() != 0
                 || length < end
-                || form_place.read(record) != form
+                || tag_place.read(record) != tag
             {
                 if !is_visible_to_all || slot.flags() & TOMBSTONE == 0 {
-                    all_told = false;
-                    self.left.push(Left { position: position as u32, told: false });
+                    all_exact = false;
+                    self.candidates.push(Candidate { position: position as u32, exact: false });
                 }
                 continue;
             }
-            let mut places = windows.iter().zip(&self.windows);
-            if places.all(|(window, place)| window.holds(place.read(record))) {
-                self.left.push(Left { position: position as u32, told: true });
-                if !numbers.is_empty() {
+            let mut fields_in_words = ranges.iter().zip(&self.ranges);
+            if fields_in_words.all(|(range, place)| range.holds(place.read(record))) {
+                self.candidates.push(Candidate { position: position as u32, exact: true });
+                if !fields.is_empty() {
                     self.records.push((slot.offset() / 8) as u32);
                 }
             }
         }
-        self.read_numbers(page, numbers, value, columns);
-        all_told
+        self.read_fields(page, fields, value, columns);
+        all_exact
     }
 
     /// Appends the integers of the noted records to the columns. `value` is the byte in each record
     /// where its value begins.
-    fn read_numbers(
+    fn read_fields(
         &mut self,
         page: Page<'_>,
-        numbers: &[IntField],
+        fields: &[IntField],
         value: usize,
         columns: &mut [Vec<i64>],
     ) {
-        for (number, column) in numbers.iter().zip(columns) {
+        for (number, column) in fields.iter().zip(columns) {
             let place = WordField::new(*number, value);
             let read = |&at: &u32| place.read(page.words_from(at as usize * 8));
             column.extend(self.records.iter().map(read));

@@ -44,7 +44,7 @@ pub struct Database {
     name: Arc<str>,
     environment: u64,
     tree: Tree,
-    /// The way to the records of a hash database.
+    /// The bucket directory of a hash database.
     directory: Option<Arc<BucketDirectory>>,
     /// The catalog version at which `name` is known to be `tree`.
     known_at: Arc<AtomicU64>,
@@ -74,7 +74,7 @@ impl Database {
         self.tree.method
     }
 
-    /// The tree that the name means in this transaction, which reads or writes it now.
+    /// Returns the tree that the name means in this transaction, and records its use.
     #[inline]
     pub(super) fn tree(&self, transaction: &Transaction, writes: bool) -> Result<Tree> {
         if transaction.environment_id() != self.environment {
@@ -106,39 +106,43 @@ impl Database {
     }
 
     #[inline]
-    fn change(&self, transaction: &Transaction, key: &[u8], change: WriteOp<'_>) -> Result<bool> {
+    pub(super) fn write(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        op: WriteOp<'_>,
+    ) -> Result<bool> {
         let tree = self.tree(transaction, true)?;
-        self.change_in(transaction, tree, key, change)
+        self.write_key(transaction, tree, key, op)
     }
 
     #[inline]
-    pub(super) fn change_in(
+    pub(super) fn write_key(
         &self,
         transaction: &Transaction,
         tree: Tree,
         key: &[u8],
-        change: WriteOp<'_>,
+        op: WriteOp<'_>,
     ) -> Result<bool> {
         if tree.method.is_ordered() {
-            return transaction.change(tree, key, change);
+            return transaction.write(tree, key, op);
         }
         self.check_hash_key(transaction, key)?;
-        self.by_hash(transaction, tree, key, |stored| transaction.change(tree, stored, change))
+        self.with_leaf_hint(transaction, tree, key, |stored| transaction.write(tree, stored, op))
     }
 
     fn check_hash_key(&self, transaction: &Transaction, key: &[u8]) -> Result<()> {
-        let limit = key_limit(transaction.inner().pool.page_size) - HASH_BYTES;
+        let limit = key_limit(transaction.engine().pool.page_size) - HASH_BYTES;
         if key.len() > limit {
             return Err(Error::KeyTooLong { length: key.len(), limit });
         }
         Ok(())
     }
 
-    /// Does with a record of a hash tree, of which it is given the stored key, what `work` does,
-    /// beginning in the leaf that the directory names; and tells the directory if that was not the
-    /// one (HASH-2).
+    /// Calls `work` with the stored key of a hash tree's record, after setting the leaf hint from
+    /// the directory. Corrects the directory if the hint was wrong (HASH-2).
     #[inline]
-    fn by_hash<T>(
+    fn with_leaf_hint<T>(
         &self,
         transaction: &Transaction,
         tree: Tree,
@@ -146,37 +150,49 @@ impl Database {
         work: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {
         with_stored(tree.method, key, |stored, hash| {
-            let guess = self.aim(transaction, tree, hash);
+            let guess = self.hint_bucket_leaf(transaction, tree, hash);
             let done = work(stored);
-            self.learn(transaction, tree, hash, guess);
+            self.record_bucket_leaf(transaction, tree, hash, guess);
             done
         })
     }
 
-    /// The directory of that tree, unless the name means another than it did when the handle was
-    /// made.
+    /// Returns the directory of that tree, or `None` if the name has another tree since the handle
+    /// was made.
     #[inline]
     fn directory_of(&self, tree: Tree) -> Option<&BucketDirectory> {
         self.directory.as_deref().filter(|_| tree == self.tree)
     }
 
-    /// Points the transaction at the leaf that the directory names for a hash value; returns it.
+    /// Sets the transaction's leaf hint to the leaf that the directory has for a hash value.
+    /// Returns that leaf.
     #[inline]
-    pub(super) fn aim(&self, transaction: &Transaction, tree: Tree, hash: u32) -> PageId {
+    pub(super) fn hint_bucket_leaf(
+        &self,
+        transaction: &Transaction,
+        tree: Tree,
+        hash: u32,
+    ) -> PageId {
         let guess = self.directory_of(tree).map_or(0, |directory| directory.leaf_for(hash));
         *transaction.state.borrow_mut().leaf_hints.of(tree) = LeafHint::at(tree, guess);
         guess
     }
 
-    /// After [`aim`](Self::aim), tells the directory where it led to, if that was elsewhere
-    /// (HASH-2).
+    /// Records in the directory the leaf that the search found, if the hint of
+    /// [`hint_bucket_leaf`](Self::hint_bucket_leaf) was wrong (HASH-2).
     #[inline]
-    pub(super) fn learn(&self, transaction: &Transaction, tree: Tree, hash: u32, guess: PageId) {
+    pub(super) fn record_bucket_leaf(
+        &self,
+        transaction: &Transaction,
+        tree: Tree,
+        hash: u32,
+        guess: PageId,
+    ) {
         let leaf = transaction.state.borrow_mut().leaf_hints.of(tree).leaf();
         if leaf != guess
             && let Some(directory) = self.directory_of(tree)
         {
-            directory.learn(hash, leaf, transaction.inner().pool.page_count());
+            directory.record(hash, leaf, transaction.engine().pool.page_count());
         }
     }
 
@@ -191,7 +207,9 @@ impl Database {
         match tree.method {
             AccessMethod::BTree => transaction.read(tree, key, value),
             AccessMethod::Hash | AccessMethod::HashPrefix => {
-                self.by_hash(transaction, tree, key, |stored| transaction.read(tree, stored, value))
+                self.with_leaf_hint(transaction, tree, key, |stored| {
+                    transaction.read(tree, stored, value)
+                })
             }
         }
     }
@@ -263,8 +281,8 @@ impl Database {
     ) -> Result<bool> {
         value.clear();
         let tree = self.tree(transaction, true)?;
-        let claimed = self.change_in(transaction, tree, key, WriteOp::Claim)?;
-        Ok(claimed && self.read(transaction, tree, key, value)?)
+        let locked = self.write_key(transaction, tree, key, WriteOp::Lock)?;
+        Ok(locked && self.read(transaction, tree, key, value)?)
     }
 
     /// Returns whether there is a record with that key.
@@ -295,7 +313,7 @@ impl Database {
     /// ```
     #[inline]
     pub fn put(&self, transaction: &Transaction, key: &[u8], value: &[u8]) -> Result<()> {
-        self.change(transaction, key, WriteOp::Put(value)).map(|_| ())
+        self.write(transaction, key, WriteOp::Put(value)).map(|_| ())
     }
 
     /// Computes a record's new value from its old one in one visit. Does the same as
@@ -334,7 +352,9 @@ impl Database {
             return transaction.update(tree, key, &mut make);
         }
         self.check_hash_key(transaction, key)?;
-        self.by_hash(transaction, tree, key, |stored| transaction.update(tree, stored, &mut make))
+        self.with_leaf_hint(transaction, tree, key, |stored| {
+            transaction.update(tree, stored, &mut make)
+        })
     }
 
     /// Inserts a record. Returns false, changing nothing, if the key exists.
@@ -354,7 +374,7 @@ impl Database {
         key: &[u8],
         value: &[u8],
     ) -> Result<bool> {
-        self.change(transaction, key, WriteOp::PutIfAbsent(value))
+        self.write(transaction, key, WriteOp::PutIfAbsent(value))
     }
 
     /// Removes a record. Returns false if there is none.
@@ -370,7 +390,7 @@ impl Database {
     /// ```
     #[inline]
     pub fn delete(&self, transaction: &Transaction, key: &[u8]) -> Result<bool> {
-        self.change(transaction, key, WriteOp::Delete)
+        self.write(transaction, key, WriteOp::Delete)
     }
 
     /// Estimates the number of records from a few leaves. For planning, not for counting.
@@ -386,34 +406,34 @@ impl Database {
     pub fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
-        let ways = [0.1, 0.5, 0.9];
+        let fractions = [0.1, 0.5, 0.9];
         let mut sum = 0.0;
-        for way in ways {
-            sum += transaction.estimate(tree, way)?;
+        for fraction in fractions {
+            sum += transaction.estimate(tree, fraction)?;
         }
-        Ok(sum / ways.len() as f64)
+        Ok(sum / fractions.len() as f64)
     }
 
-    /// About what part of the records have keys less than `key`, from a look at one leaf. For
-    /// planning. Of a hash database nothing can be said: [`Error::Misuse`].
+    /// Estimates the share of records with keys less than `key`, from 0 to 1, by reading one leaf.
+    /// Meant for query planning. Fails with [`Error::Misuse`] for a hash database.
     pub fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
         check_ordered(tree)?;
-        transaction.unless_expired(tree.way_to(&transaction.inner().pool, key))
+        transaction.unless_expired(tree.fraction_before(&transaction.engine().pool, key))
     }
 
-    /// Returns the key at the fraction `way` (0 to 1) between the first and the last key, in the
-    /// order of hash values for a hash database. The transaction need not see the key's record.
+    /// Returns the key at the fraction `fraction` (0 to 1) between the first and the last key, in
+    /// the order of hash values for a hash database. The transaction need not see the key's record.
     /// Returns `None` if there are no keys. The planner samples keys with it.
     pub fn sample_key(
         &self,
         transaction: &impl ReadTransaction,
-        way: f64,
+        fraction: f64,
     ) -> Result<Option<Vec<u8>>> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, false)?;
-        let key = tree.key_at(&transaction.inner().pool, way.clamp(0.0, 1.0));
+        let key = tree.key_at_fraction(&transaction.engine().pool, fraction.clamp(0.0, 1.0));
         let key = transaction.unless_expired(key)?;
         Ok(key.map(|mut stored| stored.split_off(tree.key_start().min(stored.len()))))
     }
@@ -433,15 +453,6 @@ impl Database {
     pub fn cursor<'t>(&self, transaction: &'t impl ReadTransaction) -> Result<Cursor<'t>> {
         let transaction = transaction.as_transaction();
         Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))
-    }
-
-    pub(super) fn change_at(
-        &self,
-        transaction: &Transaction,
-        key: &[u8],
-        change: WriteOp<'_>,
-    ) -> Result<bool> {
-        self.change(transaction, key, change)
     }
 
     /// Inserts records in ascending order of their keys, filling pages completely. Returns how

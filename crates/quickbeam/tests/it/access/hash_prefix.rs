@@ -39,7 +39,7 @@ fn read_group(
     group: &[u8],
 ) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let (mut found, mut batch, mut last) = (BTreeMap::new(), ScanBatch::default(), None);
-    scan.restart_group(&key(group, b""));
+    scan.restart_hash_prefix(&key(group, b""));
     while database.scan(transaction, scan, &mut batch).unwrap() {
         for record in 0..batch.len() {
             let rest = batch.key(record).strip_prefix(&key(group, b"")[..]).unwrap().to_vec();
@@ -100,10 +100,10 @@ fn hash_prefix_records_survive_crashes_and_salvage() {
     assert_sound(&environment);
     let reader = environment.begin_read().unwrap();
     let total: usize = model.values().map(BTreeMap::len).sum();
-    let part = database.estimate_group(&reader, &key(&group_of(3), b"")).unwrap();
+    let part = database.estimate_hash_prefix(&reader, &key(&group_of(3), b"")).unwrap();
     let expected = model[&group_of(3)].len() as f64 / total as f64;
     assert!((expected / 2.0..expected * 2.0).contains(&part), "{part}, expected {expected}");
-    assert!(database.estimate_group(&reader, &key(b"nothing", b"")).unwrap() < 0.01);
+    assert!(database.estimate_hash_prefix(&reader, &key(b"nothing", b"")).unwrap() < 0.01);
     drop(reader);
     let crashed = vfs.files(place());
     environment.close().unwrap();
@@ -172,9 +172,9 @@ fn prefix_access_without_a_hash_prefix_is_refused() {
         (Scan::new(Bound::Unbounded, Bound::Unbounded), ScanBatch::default());
     for method in [AccessMethod::BTree, AccessMethod::Hash] {
         let database = transaction.create_database_as(&method.to_string(), method).unwrap();
-        scan.restart_group(b"\0\x01a");
-        assert_misuse(database.scan(&transaction, &mut scan, &mut batch), "groups");
-        assert_misuse(database.estimate_group(&transaction, b"\0\x01a"), "groups");
+        scan.restart_hash_prefix(b"\0\x01a");
+        assert_misuse(database.scan(&transaction, &mut scan, &mut batch), "bucket prefixes");
+        assert_misuse(database.estimate_hash_prefix(&transaction, b"\0\x01a"), "bucket prefixes");
     }
     let groups = transaction.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
     assert_misuse(groups.cursor(&transaction).unwrap().seek(b"\0\x01a"), "hash");

@@ -165,7 +165,7 @@ proptest! {
                 if backward {
                     scan = scan.backward();
                 }
-                scan.only(1, [
+                scan.filter_ints(1, [
                     IntRange { at: 3, width: 4, low: *low, high: low + more, members: None },
                     IntRange {
                         at: 7, width: 2, low: *low_small, high: low_small + more_small,
@@ -185,7 +185,7 @@ proptest! {
                     let first = found.len();
                     found.extend((0..batch.len()).map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec())));
                     let inside = |(_, value): &(Vec<u8>, Vec<u8>)| value[0] == 1 && wanted(value);
-                    prop_assert!(!batch.is_inside() || found[first..].iter().all(inside));
+                    prop_assert!(!batch.is_exact() || found[first..].iter().all(inside));
                 }
                 let numbers_of = |value: &[u8]| {
                     let number = i32::from_le_bytes(*value[3..].first_chunk().unwrap());
@@ -195,7 +195,7 @@ proptest! {
                 // as records.
                 let mut as_numbers = Vec::new();
                 scan.restart(Bound::Unbounded, Bound::Unbounded);
-                scan.numbers(1, [IntField { at: 3, width: 4 }, IntField { at: 7, width: 2 }]);
+                scan.project_ints(1, [IntField { at: 3, width: 4 }, IntField { at: 7, width: 2 }]);
                 while database.scan(transaction, &mut scan, &mut batch).unwrap() {
                     prop_assert_eq!(batch.rows().min(batch.len()), 0);
                     prop_assert_eq!((batch.column(0).len(), batch.column(1).len()), (batch.rows(), batch.rows()));

@@ -213,7 +213,7 @@ fn version_2_hash_prefix_environment_opens() {
     assert_eq!(database.access_method(), AccessMethod::HashPrefix);
     let reader = environment.begin_read().unwrap();
     let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
-    scan.restart_group(b"\0\x06key 01");
+    scan.restart_hash_prefix(b"\0\x06key 01");
     let (mut batch, mut count) = (ScanBatch::default(), 0);
     while database.scan(&reader, &mut scan, &mut batch).unwrap() {
         count += batch.len();

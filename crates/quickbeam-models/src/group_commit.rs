@@ -16,9 +16,10 @@ macro_rules! models {
             use super::*;
             use crate::engine::$source::GroupCommit;
 
-            /// A log that consists of its positions only, served like `Log::serve` in `wal/mod.rs`.
+            /// A log that consists of its positions only, served like `Log::wait_until_reached` in
+            /// `wal/mod.rs`.
             struct Log {
-                turns: GroupCommit,
+                group_commit: GroupCommit,
                 end: Mutex<u64>,
                 written: AtomicU64,
                 durable: AtomicU64,
@@ -28,7 +29,12 @@ macro_rules! models {
                 fn new() -> Arc<Log> {
                     let (written, durable) = (AtomicU64::new(0), AtomicU64::new(0));
                     let end = Mutex::new(0);
-                    Arc::new(Log { turns: GroupCommit::new(&ModelVfs), end, written, durable })
+                    Arc::new(Log {
+                        group_commit: GroupCommit::new(&ModelVfs),
+                        end,
+                        written,
+                        durable,
+                    })
                 }
 
                 /// A commit: appends and waits, for a flush if needed.
@@ -42,16 +48,16 @@ macro_rules! models {
                     let served = || reached.load(Ordering::Acquire) >= lsn;
                     let mut rounds = 0;
                     while !served() {
-                        // Every caller is served by the round that it leads or waits for (TURN-1).
+                        // Every caller is served by the round that it leads or waits for (GROUP-1).
                         rounds += 1;
                         assert!(rounds <= 1, "a turn that was waited for did not serve");
-                        if let Some(flush) = self.turns.enter(flush, served) {
+                        if let Some(flush) = self.group_commit.enter(flush, served) {
                             let end = *self.end.lock();
                             self.written.store(end, Ordering::Release);
                             if flush {
                                 self.durable.store(end, Ordering::Release);
                             }
-                            self.turns.leave();
+                            self.group_commit.leave();
                         }
                     }
                 }
@@ -77,10 +83,10 @@ macro_rules! models {
     };
 }
 
-models!(right, turns);
-models!(generation_too_late, turns_generation_too_late);
-models!(end_not_told, turns_end_not_told);
-models!(flush_forgotten, turns_flush_forgotten);
+models!(right, group_commit);
+models!(generation_too_late, group_commit_generation_too_late);
+models!(end_not_notified, group_commit_end_not_notified);
+models!(flush_forgotten, group_commit_flush_forgotten);
 
 #[test]
 fn two_commits_are_flushed_and_woken() {
@@ -104,7 +110,7 @@ fn found_a_next_leader_that_is_not_woken() {
 #[test]
 #[should_panic = "deadlock"]
 fn found_a_round_that_wakes_no_follower() {
-    end_not_told::commits(&[true, true, true], 2);
+    end_not_notified::commits(&[true, true, true], 2);
 }
 
 #[test]

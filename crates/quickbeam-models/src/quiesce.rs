@@ -15,28 +15,29 @@ macro_rules! models {
         #[allow(dead_code)] // Each mistake has only the models that find it.
         mod $name {
             use super::*;
-            use crate::engine::$source::{Quiesce, SHARED_LANE};
+            use crate::engine::$source::{Quiesce, SHARED_STRIPE};
 
-            /// Threads change two words under a guard of a lane; a checkpoint reads them while the
-            /// latch is closed. Each thread has its own lane, or all use the `shared` one.
+            /// Threads change two words under a guard of a stripe; a checkpoint reads them while
+            /// the latch is closed. Each thread has its own stripe, or all use the `shared` one.
             pub fn changes(shared: bool, writers: usize, interruptions: usize) {
                 try_within(interruptions, move || {
-                    let gate = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
+                    let quiesce = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
                     let words: Arc<Vec<[AtomicU64; 2]>> =
                         Arc::new((0..writers).map(|_| Default::default()).collect());
                     let threads: Vec<_> = (0..writers)
-                        .map(|lane| {
-                            let (gate, words) = (gate.clone(), words.clone());
+                        .map(|stripe| {
+                            let (quiesce, words) = (quiesce.clone(), words.clone());
                             start(move || {
-                                let pass = gate.enter(if shared { SHARED_LANE } else { lane });
-                                words[lane][0].store(1, Relaxed);
-                                words[lane][1].store(1, Relaxed);
-                                drop(pass);
+                                let guard =
+                                    quiesce.enter(if shared { SHARED_STRIPE } else { stripe });
+                                words[stripe][0].store(1, Relaxed);
+                                words[stripe][1].store(1, Relaxed);
+                                drop(guard);
                             })
                         })
                         .collect();
                     let checkpoint = start(move || {
-                        gate.close_for(|| {
+                        quiesce.close_for(|| {
                             for [one, other] in words.iter() {
                                 // The second word first, to detect a change in progress.
                                 let other = other.load(Relaxed);
@@ -51,21 +52,21 @@ macro_rules! models {
 
             /// A checkpoint writes while the latch is closed; a thread that enters later sees the
             /// write.
-            pub fn flips() {
+            pub fn epochs() {
                 try_within(3, || {
-                    let gate = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
+                    let quiesce = Arc::new(Quiesce::new(Arc::new(ModelVfs)));
                     let word = Arc::new(AtomicU64::new(0));
                     let writer = {
-                        let (gate, word) = (gate.clone(), word.clone());
+                        let (quiesce, word) = (quiesce.clone(), word.clone());
                         start(move || {
-                            let pass = gate.enter(0);
+                            let guard = quiesce.enter(0);
                             let first = word.load(Relaxed);
                             let second = word.load(Relaxed);
-                            drop(pass);
-                            assert_eq!(first, second, "a flip came within a pass");
+                            drop(guard);
+                            assert_eq!(first, second, "an epoch began within a change");
                         })
                     };
-                    let checkpoint = start(move || gate.close_for(|| word.store(1, Relaxed)));
+                    let checkpoint = start(move || quiesce.close_for(|| word.store(1, Relaxed)));
                     checkpoint.join().unwrap();
                     writer.join().unwrap();
                 });
@@ -74,10 +75,10 @@ macro_rules! models {
     };
 }
 
-models!(right, gate);
-models!(not_looked_at_again, gate_not_looked_at_again);
-models!(left_before_change, gate_left_before_change);
-models!(own_lane_left_before_change, gate_own_lane_left_before_change);
+models!(right, quiesce);
+models!(not_rechecked, quiesce_not_rechecked);
+models!(left_before_change, quiesce_left_before_change);
+models!(own_stripe_left_before_change, quiesce_own_stripe_left_before_change);
 
 #[test]
 fn quiesced_state_has_no_half_done_change() {
@@ -89,13 +90,13 @@ fn quiesced_state_has_no_half_done_change() {
 
 #[test]
 fn epoch_never_begins_within_a_change() {
-    right::flips();
+    right::epochs();
 }
 
 #[test]
 #[should_panic = "a change is under way"]
 fn found_a_change_that_does_not_recheck_the_gate() {
-    not_looked_at_again::changes(false, 1, 3);
+    not_rechecked::changes(false, 1, 3);
 }
 
 #[test]
@@ -107,5 +108,5 @@ fn found_a_guard_that_ends_before_its_change() {
 #[test]
 #[should_panic = "a change is under way"]
 fn found_a_stripe_guard_that_ends_before_its_change() {
-    own_lane_left_before_change::changes(false, 1, 3);
+    own_stripe_left_before_change::changes(false, 1, 3);
 }
