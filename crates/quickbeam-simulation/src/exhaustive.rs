@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quickbeam::{AccessMethod, Durability, Environment, Error, Options, Result, Transaction};
 
-use crate::disk::{Disk, Loss, Medium};
-use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Records, State, difference};
 use crate::run::{DIRECTORY, dump};
+use crate::vfs::disk::{Disk, Loss, Medium};
+use crate::vfs::faults::{Cut, Phase, Restart};
 use crate::vfs::{Core, SimVfs, stored_in_vain};
 
 /// The result of all cases.
@@ -43,22 +43,22 @@ impl Report {
 
 /// The committed states, and which of them are acknowledged.
 #[derive(Default, Clone)]
-struct Known {
+struct DurableState {
     states: Vec<State>,
     /// The newest state that must survive a power loss, and the death of the process.
     power: usize,
     process: usize,
 }
 
-type Shared = Arc<Mutex<Known>>;
+type Shared = Arc<Mutex<DurableState>>;
 
-fn lock(known: &Shared) -> std::sync::MutexGuard<'_, Known> {
+fn lock(known: &Shared) -> std::sync::MutexGuard<'_, DurableState> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A step of a workload.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum WorkloadStep {
     /// Puts `count` records of `bytes` bytes each in a transaction, beginning with number `from`.
     Put {
         from: u32,
@@ -88,7 +88,7 @@ enum Step {
     Reopen,
 }
 
-use Step::{Abort, Checkpoint, Delete, Drop, Empty, Make, Put, Rename, Reopen};
+use WorkloadStep::{Abort, Checkpoint, Delete, Drop, Empty, Make, Put, Rename, Reopen};
 
 const SYNC: Durability = Durability::Sync;
 const WRITE: Durability = Durability::WriteNoSync;
@@ -100,14 +100,14 @@ struct Workload {
     name: &'static str,
     /// The access method of the database that it writes to.
     method: AccessMethod,
-    steps: &'static [Step],
+    steps: &'static [WorkloadStep],
 }
 
-const fn ordered(name: &'static str, steps: &'static [Step]) -> Workload {
+const fn ordered(name: &'static str, steps: &'static [WorkloadStep]) -> Workload {
     Workload { name, method: AccessMethod::BTree, steps }
 }
 
-const fn hashed(name: &'static str, steps: &'static [Step]) -> Workload {
+const fn hashed(name: &'static str, steps: &'static [WorkloadStep]) -> Workload {
     Workload { name, method: AccessMethod::Hash, steps }
 }
 
@@ -266,7 +266,7 @@ fn do_step(
     environment: &Environment,
     known: &Shared,
     method: AccessMethod,
-    step: Step,
+    step: WorkloadStep,
     salt: u8,
 ) -> Result<()> {
     let fill = |number: u32, bytes: usize| vec![number as u8 ^ salt; bytes];
@@ -367,7 +367,7 @@ fn work(vfs: &SimVfs, workload: Workload, known: &Shared) -> Result<()> {
 }
 
 /// Opens the environment and compares its content with the known states.
-fn check(vfs: &SimVfs, known: &Known, bound: usize) -> std::result::Result<(), String> {
+fn check(vfs: &SimVfs, known: &DurableState, bound: usize) -> std::result::Result<(), String> {
     let environment = open(vfs).map_err(|error| format!("opening: {error}"))?;
     let checked = || {
         let state = dump(&environment).map_err(|error| format!("reading: {error}"))?;
@@ -395,7 +395,7 @@ fn check(vfs: &SimVfs, known: &Known, bound: usize) -> std::result::Result<(), S
 }
 
 fn fresh() -> Shared {
-    Arc::new(Mutex::new(Known { states: vec![State::new()], ..Known::default() }))
+    Arc::new(Mutex::new(DurableState { states: vec![State::new()], ..DurableState::default() }))
 }
 
 /// Runs `body` in a new simulation and adds its violations to the report.

@@ -8,14 +8,11 @@
 //! the simulation checks.
 
 pub mod client;
-pub mod disk;
 pub mod exhaustive;
-pub mod faults;
 pub mod model;
 pub mod plan;
 pub mod random;
 pub mod run;
-pub mod scheduler;
 pub mod seeds;
 pub mod shrink;
 pub mod store;

@@ -14,11 +14,11 @@ use quickbeam::vfs::Vfs;
 use quickbeam::{Durability, Environment, Error, Options, Result, TransactionOptions};
 
 use crate::client::{Client, Oracle, SharedOracle, open};
-use crate::disk::Disk;
-use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Model, State, difference};
 use crate::plan::{Plan, Round, RoundEnd};
 use crate::random::Random;
+use crate::vfs::disk::Disk;
+use crate::vfs::faults::{Cut, Phase, Restart};
 use crate::vfs::{Core, SimVfs};
 
 /// The environment's directory.

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use quickbeam::{DataStore, Error, Result, StoreDatabase};
 
 use crate::client::value;
-use crate::faults::{Cut, Phase, Restart};
 use crate::model::{Records, State, difference};
 use crate::plan::{Plan, Round, RoundEnd};
 use crate::random::Random;
 use crate::run::DIRECTORY;
 use crate::vfs::SimVfs;
+use crate::vfs::faults::{Cut, Phase, Restart};
 
 fn dump(store: &mut DataStore) -> Result<State> {
     let mut state = State::new();
@@ -33,7 +33,7 @@ fn dump(store: &mut DataStore) -> Result<State> {
 }
 
 /// The states that the store may have at the next opening, and its current state.
-struct Known {
+struct StoreModel {
     /// The states of all syncs that may be durable; the last one may be unacknowledged.
     synced: Vec<State>,
     now: State,
@@ -42,7 +42,7 @@ struct Known {
 /// Runs the plan.
 pub fn run(vfs: &SimVfs, plan: &Arc<Plan>) {
     let random = &mut Random::part(plan.seed, 0x5704);
-    let mut known = Known { synced: vec![State::new()], now: State::new() };
+    let mut known = StoreModel { synced: vec![State::new()], now: State::new() };
     for round in &plan.rounds {
         let store = match open(vfs, plan, round) {
             Ok(store) => store,
@@ -113,7 +113,7 @@ fn work(
     plan: &Plan,
     random: &mut Random,
     mut store: DataStore,
-    known: &mut Known,
+    known: &mut StoreModel,
     round: &Round,
 ) -> std::result::Result<(), String> {
     let state = dump(&mut store).map_err(|error| format!("reading after opening: {error}"))?;
@@ -196,7 +196,7 @@ fn operate(
     plan: &Plan,
     random: &mut Random,
     store: &mut DataStore,
-    known: &mut Known,
+    known: &mut StoreModel,
 ) -> Result<()> {
     let name = random.pick(&["first", "second"]);
     let database: StoreDatabase = match store.open_database(name) {

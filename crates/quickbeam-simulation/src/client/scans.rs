@@ -2,7 +2,8 @@
 
 use quickbeam::{AccessMethod, Error, Isolation, Transaction};
 
-use super::{Checks, Client, Step};
+use super::checks::Checks;
+use super::{Client, Step};
 use crate::model::{Answer, Question, Records, Value};
 
 impl Client {

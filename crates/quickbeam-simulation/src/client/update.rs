@@ -2,7 +2,8 @@
 
 use quickbeam::{Error, Transaction, Updated};
 
-use super::{Checks, Client, Step};
+use super::checks::Checks;
+use super::{Client, Step};
 use crate::model::{Answer, Question, Value};
 
 impl Client {

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quickbeam::vfs::{File, MappedFile};
 
-use super::{Core, Partial, SimVfs, gone, nothing};
-use crate::faults::CallKind;
+use super::core::{Core, gone};
+use super::{Partial, SimVfs, nothing};
 use crate::random::Random;
+use crate::vfs::faults::CallKind;
 
 /// An open file.
 pub struct SimulatedFile {

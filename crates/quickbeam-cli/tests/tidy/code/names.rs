@@ -11,8 +11,6 @@ use crate::{expect_none, tree};
 /// it is carried out.
 const SHARED: [(&str, &str); 2] =
     [("quickbeam-sql", "CatalogChange"), ("quickbeam-sql", "InsertSource")];
-/// The crate whose types do not all have names of their own yet.
-const TYPES_NOT_YET: [&str; 1] = ["quickbeam-simulation"];
 /// Most characters in the name of a test.
 const CHARACTERS: usize = 60;
 /// Folders whose tests are not all renamed yet.
@@ -51,9 +49,7 @@ fn types_have_names_of_their_own() {
         let is_shared = |line: &String| {
             SHARED.iter().any(|(of, shared)| *of == name && line.starts_with(&format!("{shared}:")))
         };
-        if !TYPES_NOT_YET.contains(&name.as_str()) {
-            problems.extend(repeated.into_iter().filter(|line| !is_shared(line)));
-        }
+        problems.extend(repeated.into_iter().filter(|line| !is_shared(line)));
     }
     expect_none(&problems);
 }

@@ -1,7 +1,7 @@
 //! The faults of a simulation and their times. All are drawn before the run, so that a failing plan
 //! can be reduced.
 
-use crate::disk::Loss;
+use crate::vfs::disk::Loss;
 
 /// The engine's current activity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
