@@ -40,6 +40,7 @@ pub use window_tree::*;
 
 use self::query::common_tables::CteSource;
 use self::query::expand::Expansion;
+use self::query::row_calls::{RowCalls, RowFunctions};
 use crate::catalog::{ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
@@ -98,6 +99,10 @@ struct Level {
     allows_windows: bool,
     /// Inside a call of a window function, or its window.
     in_window: bool,
+    /// Whether functions that return rows are allowed here.
+    row_functions: RowFunctions,
+    /// Those of the select list.
+    row_calls: RowCalls,
     /// The windows of the WINDOW clause, by name.
     named_windows: Vec<(SmolStr, sqlparser::ast::WindowSpec)>,
     /// The window functions so far.

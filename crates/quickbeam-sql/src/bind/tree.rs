@@ -110,17 +110,34 @@ pub struct Stored {
     pub slot: usize,
 }
 
-/// A call of a function that returns rows.
+/// Calls of functions that return rows. The rows of all calls stand side by side; a call with fewer
+/// rows is filled with NULLs.
 #[derive(Clone, Debug)]
 pub struct TableFunction {
-    /// The function.
-    pub kind: TableFunctionKind,
-    /// Its arguments.
-    pub arguments: Vec<Expr>,
+    /// The calls: one in FROM, all of a select list.
+    pub calls: Vec<FunctionCall>,
     /// WITH ORDINALITY: a last column with the number of the row.
     pub ordinality: bool,
     /// The slot of a result row.
     pub slot: usize,
+}
+
+/// A call of a function that returns rows.
+#[derive(Clone, Debug)]
+pub struct FunctionCall {
+    /// The function.
+    pub kind: TableFunctionKind,
+    /// Its arguments.
+    pub arguments: Vec<Expr>,
+    /// The number of its columns.
+    pub width: usize,
+}
+
+impl TableFunction {
+    /// Returns the arguments of all calls.
+    pub fn arguments(&self) -> impl Iterator<Item = &Expr> {
+        self.calls.iter().flat_map(|call| &call.arguments)
+    }
 }
 
 /// A function that returns rows.

@@ -59,7 +59,7 @@ impl Query {
             }
             Body::Stored(stored) => visit(QueryPart::Stored(stored.from)),
             Body::Function(function) => {
-                function.arguments.iter().for_each(|value| visit(QueryPart::Expr(value)));
+                function.arguments().for_each(|value| visit(QueryPart::Expr(value)));
             }
             Body::Values(values) => {
                 values.rows.iter().flatten().for_each(|value| visit(QueryPart::Expr(value)));
@@ -104,7 +104,8 @@ impl Query {
             }
             Body::Stored(_) => {}
             Body::Function(function) => {
-                function.arguments.iter_mut().for_each(|value| visit(PartMut::Expr(value)));
+                let arguments = function.calls.iter_mut().flat_map(|call| &mut call.arguments);
+                arguments.for_each(|value| visit(PartMut::Expr(value)));
             }
             Body::Values(values) => {
                 values.rows.iter_mut().flatten().for_each(|value| visit(PartMut::Expr(value)));

@@ -11,7 +11,7 @@ use crate::expression::{ColumnRef, Expr};
 fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
     match node {
         PlanNode::SingleRow | PlanNode::StoredScan(_) => {}
-        PlanNode::FunctionScan(function) => function.arguments.iter().for_each(visit),
+        PlanNode::FunctionScan(function) => function.arguments().for_each(visit),
         PlanNode::With { tables, input } => {
             tables.iter().for_each(|(_, query)| each_of_query(query, visit));
             each_expression(input, visit);

@@ -3,7 +3,9 @@
 use std::fmt::Write;
 
 use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess};
-use crate::bind::{SlotShape, Source, SubqueryKind, TableFunctionKind};
+use crate::bind::{
+    FunctionCall, SlotShape, Source, SubqueryKind, TableFunction, TableFunctionKind,
+};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
 
@@ -175,15 +177,7 @@ impl Writer<'_> {
                 self.line(depth, format!("CTE Scan on {name}{counted}"));
             }
             PlanNode::FunctionScan(function) => {
-                let name = match function.kind {
-                    TableFunctionKind::GenerateSeries(_) => "generate_series",
-                    TableFunctionKind::Rows(function) => function.name,
-                    TableFunctionKind::Catalog(table) => {
-                        self.line(depth, format!("Catalog Scan on {}{counted}", table.name));
-                        return;
-                    }
-                };
-                self.line(depth, format!("Function Scan on {name}{counted}"));
+                self.line(depth, format!("{}{counted}", function_scan(function)));
             }
             PlanNode::Vectorized(_) => {}
             PlanNode::LockRows { input, .. } => {
@@ -406,4 +400,17 @@ impl Writer<'_> {
             }
         }
     }
+}
+
+/// Returns the words of a function scan.
+fn function_scan(function: &TableFunction) -> String {
+    let name = |call: &FunctionCall| match call.kind {
+        TableFunctionKind::GenerateSeries(_) => "generate_series",
+        TableFunctionKind::Rows(function) => function.name,
+        TableFunctionKind::Catalog(table) => table.name,
+    };
+    let names: Vec<&str> = function.calls.iter().map(name).collect();
+    let is_catalog = |call: &FunctionCall| matches!(call.kind, TableFunctionKind::Catalog(_));
+    let what = if function.calls.iter().any(is_catalog) { "Catalog" } else { "Function" };
+    format!("{what} Scan on {}", names.join(", "))
 }

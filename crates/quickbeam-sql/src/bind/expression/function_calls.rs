@@ -7,6 +7,7 @@ use sqlparser::ast::{
 };
 
 use crate::bind::grouping::aggregates::AggregateCall;
+use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::{Relation, split_lookup_name};
@@ -84,15 +85,30 @@ impl Binder<'_> {
         if distinct || call.filter.is_some() || !order.is_empty() || !within.is_empty() {
             return wrong_kind(format!("{name} is not an aggregate function"));
         }
-        let mut arguments = Vec::with_capacity(list.len());
-        for argument in list {
-            match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-                    arguments.push(self.expression(expr, scope)?);
-                }
-                _ => return refuse("this form of an argument"),
-            }
+        if Self::is_row_function(&name, list.len()) {
+            return self.listed_row_function(&name, list, position, scope);
         }
+        let arguments = |binder: &mut Self| {
+            let mut arguments = Vec::with_capacity(list.len());
+            for argument in list {
+                match argument {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
+                        arguments.push(binder.expression(expr, scope)?);
+                    }
+                    _ => {
+                        let refused = SqlError::unsupported("this form of an argument");
+                        return Err(refused.at(position as usize));
+                    }
+                }
+            }
+            Ok(arguments)
+        };
+        let arguments = match &*name {
+            "coalesce" => {
+                self.with_row_functions(RowFunctions::Refused("in COALESCE"), arguments)?
+            }
+            _ => arguments(self)?,
+        };
         self.function(&name, arguments, position)
     }
 

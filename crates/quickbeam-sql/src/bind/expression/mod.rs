@@ -21,6 +21,7 @@ use self::operators::{comparison, many_operators, trimmed};
 use super::{Binder, Scope, Typed, fold, types};
 use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, plain_operator};
+use crate::bind::query::row_calls::RowFunctions;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, Pattern, TextPosition, Truth};
 use crate::types::{DataType, Value};
@@ -138,9 +139,10 @@ impl Binder<'_> {
             Ast::CompoundFieldAccess { root, access_chain } => {
                 self.subscripts(root, access_chain, scope)
             }
-            Ast::Case { operand, conditions, else_result, .. } => {
-                self.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
-            }
+            Ast::Case { operand, conditions, else_result, .. } => self
+                .with_row_functions(RowFunctions::Refused("in CASE"), |binder| {
+                    binder.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
+                }),
             Ast::Function(call) => self.call(call, scope),
             Ast::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
             Ast::Subquery(query) => self.scalar_subquery(query, scope),

@@ -6,7 +6,8 @@ use smol_str::SmolStr;
 use sqlparser::ast::{BinaryOperator, ObjectName, ObjectNamePart, TableAlias};
 
 use crate::bind::{
-    Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind, fold,
+    Binder, Body, From, FunctionCall, OutputColumn, Query, Scope, Source, TableFunction,
+    TableFunctionKind, fold,
 };
 use crate::catalog::system::{SystemTable, system_table};
 use crate::error::{Result, SqlError, SqlState};
@@ -85,7 +86,8 @@ impl Binder<'_> {
         let name = SmolStr::new_static(table.name);
         let slot = self.add_slot(name.clone(), Source::Computed);
         let kind = TableFunctionKind::Catalog(table);
-        let function = TableFunction { kind, arguments: Vec::new(), ordinality: false, slot };
+        let call = FunctionCall { kind, arguments: Vec::new(), width: table.columns.len() };
+        let function = TableFunction { calls: vec![call], ordinality: false, slot };
         let columns = table.columns.iter();
         let columns = columns
             .map(|(name, _, data_type)| OutputColumn { name: name.clone(), data_type: *data_type });

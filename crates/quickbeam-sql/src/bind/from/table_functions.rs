@@ -11,7 +11,7 @@ use crate::bind::{
     Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, RowFunction, row_function};
+use crate::expression::{Expr, RowFunction};
 use crate::types::{CastContext, DataType, cast_context};
 
 impl Binder<'_> {
@@ -57,15 +57,9 @@ impl Binder<'_> {
         if !level.subqueries.is_empty() {
             return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
         }
-        let (kind, arguments, mut columns) = match row_function(&folded, arguments.len()) {
-            Some(function) => self.row_function(function, arguments, position)?,
-            None => {
-                let (kind, list, data_type) = self.series(&folded, arguments, position)?;
-                (kind, list, vec![OutputColumn { name: folded.clone(), data_type }])
-            }
-        };
+        let (call, mut columns) = self.row_call(&folded, arguments, position)?;
         let slot = self.add_slot(folded.clone(), Source::Computed);
-        let function = TableFunction { kind, arguments, ordinality, slot };
+        let function = TableFunction { calls: vec![call], ordinality, slot };
         // The alias of a function names its only column too, unless the column has its own name.
         if let ([only], Some(alias)) = (&mut columns[..], alias)
             && only.name == folded
@@ -89,7 +83,7 @@ impl Binder<'_> {
     }
 
     /// Binds the arguments of a function that returns all its rows at once.
-    fn row_function(
+    pub(in crate::bind) fn row_function(
         &mut self,
         function: &'static RowFunction,
         arguments: Vec<Typed>,
@@ -148,7 +142,7 @@ impl Binder<'_> {
     }
 
     /// Binds the arguments of `generate_series`.
-    fn series(
+    pub(in crate::bind) fn series(
         &mut self,
         name: &str,
         arguments: Vec<Typed>,

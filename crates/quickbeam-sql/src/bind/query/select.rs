@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 
 use super::implied_names::implied_name;
+use super::row_calls::RowFunctions;
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::{
@@ -38,6 +39,24 @@ impl Binder<'_> {
         }
     }
 
+    /// Binds a select list, where aggregates, window functions and functions that return rows are
+    /// allowed.
+    fn select_list(
+        &mut self,
+        items: &[SelectItem],
+        scope: &Scope,
+        defers: bool,
+    ) -> Result<Vec<Selected>> {
+        self.allow_aggregates(true);
+        self.allow_windows(true);
+        let selected = self.with_row_functions(RowFunctions::Allowed, |binder| {
+            binder.projection(items, scope, defers)
+        })?;
+        self.allow_aggregates(false);
+        self.allow_windows(false);
+        Ok(selected)
+    }
+
     pub(in crate::bind) fn select(
         &mut self,
         written: &ast::Select,
@@ -56,11 +75,7 @@ impl Binder<'_> {
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.name_windows(&written.named_window)?;
-            binder.allow_aggregates(true);
-            binder.allow_windows(true);
-            let selected = binder.projection(&written.projection, &scope, defers)?;
-            binder.allow_aggregates(false);
-            binder.allow_windows(false);
+            let selected = binder.select_list(&written.projection, &scope, defers)?;
             let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = match &written.having {
@@ -78,6 +93,7 @@ impl Binder<'_> {
             if keys.is_some() || written.having.is_some() {
                 binder.group_slot();
             }
+            let from = binder.join_row_calls(from)?;
             let GroupKeys { keys, sets } = keys.unwrap_or_default();
             let parts = (from, filter, selected, having, order, of_rows, lock);
             Ok((parts, keys, sets, distinct_on))

@@ -2,22 +2,29 @@
 
 use super::super::system::system_rows;
 use super::{Context, MemoryCharge};
-use crate::bind::{TableFunction, TableFunctionKind};
+use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, RowFunction};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
-/// The rows of a function, computed one at a time.
+/// The rows of functions, computed one at a time.
 #[derive(Debug)]
 pub struct FunctionScan {
-    kind: TableFunctionKind,
-    arguments: Vec<Expr>,
+    calls: Vec<CallScan>,
     ordinality: bool,
     slot: usize,
-    state: State,
     row: i64,
     fresh: bool,
     charge: MemoryCharge,
+}
+
+/// The rows of one call.
+#[derive(Debug)]
+struct CallScan {
+    kind: TableFunctionKind,
+    arguments: Vec<Expr>,
+    width: usize,
+    state: State,
 }
 
 /// The rest of a series: its next value, last value and step.
@@ -32,12 +39,16 @@ enum State {
 
 impl FunctionScan {
     pub fn new(function: &TableFunction) -> FunctionScan {
+        let call = |call: &FunctionCall| CallScan {
+            kind: call.kind,
+            arguments: call.arguments.clone(),
+            width: call.width,
+            state: State::Ended,
+        };
         FunctionScan {
-            kind: function.kind,
-            arguments: function.arguments.clone(),
+            calls: function.calls.iter().map(call).collect(),
             ordinality: function.ordinality,
             slot: function.slot,
-            state: State::Ended,
             row: 0,
             fresh: true,
             charge: MemoryCharge::default(),
@@ -48,14 +59,42 @@ impl FunctionScan {
         self.fresh = true;
     }
 
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if std::mem::take(&mut self.fresh) {
+            self.charge.clear(context);
+            for call in &mut self.calls {
+                call.state = call.start(&mut self.charge, context)?;
+            }
+            self.row = 0;
+        }
+        context.check_cancelled()?;
+        let mut values = std::mem::take(&mut context.slot(self.slot)?.values);
+        values.clear();
+        let mut has_row = false;
+        for call in &mut self.calls {
+            let end = values.len() + call.width;
+            has_row |= call.append_row(&mut values);
+            values.resize(end, Value::Null);
+        }
+        self.row += 1;
+        if self.ordinality {
+            values.push(Value::BigInt(self.row));
+        }
+        let slot = context.slot(self.slot)?;
+        slot.values = values;
+        slot.current = Current::Values;
+        Ok(has_row)
+    }
+}
+
+impl CallScan {
     /// Evaluates the arguments. A NULL among them makes the series empty.
-    fn start(&mut self, context: &Context<'_>) -> Result<State> {
-        self.charge.clear(context);
+    fn start(&self, charge: &mut MemoryCharge, context: &Context<'_>) -> Result<State> {
         let values: Result<Vec<Value>> =
             self.arguments.iter().map(|argument| context.value(argument)).collect();
         let values = values?;
         if let TableFunctionKind::Rows(function) = self.kind {
-            return self.rows(function, &values, context);
+            return rows_of(function, &values, charge, context);
         }
         if values.iter().any(Value::is_null) {
             return Ok(State::Ended);
@@ -83,24 +122,6 @@ impl FunctionScan {
             (Some(first), Some(last), step) => Ok(State::Integers(first, last, step)),
             _ => Ok(State::Ended),
         }
-    }
-
-    /// Computes all rows of a function.
-    fn rows(
-        &mut self,
-        function: &RowFunction,
-        values: &[Value],
-        context: &Context<'_>,
-    ) -> Result<State> {
-        if function.is_strict && values.iter().any(Value::is_null) {
-            return Ok(State::Ended);
-        }
-        let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-        let rows = (function.run)(&values)?;
-        for row in &rows {
-            self.charge.keep_values(row, context)?;
-        }
-        Ok(State::Rows(rows.into_iter()))
     }
 
     fn next_value(&mut self) -> Option<Value> {
@@ -136,29 +157,35 @@ impl FunctionScan {
         }
     }
 
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if std::mem::take(&mut self.fresh) {
-            self.state = self.start(context)?;
-            self.row = 0;
-        }
-        context.check_cancelled()?;
+    /// Appends the next row. Returns false at the end.
+    fn append_row(&mut self, values: &mut Vec<Value>) -> bool {
         if let State::Rows(rows) = &mut self.state {
-            let Some(row) = rows.next() else { return Ok(false) };
-            let slot = context.slot(self.slot)?;
-            slot.values.clear();
-            slot.values.extend(row);
-        } else {
-            let Some(value) = self.next_value() else { return Ok(false) };
-            let slot = context.slot(self.slot)?;
-            slot.values.clear();
-            slot.values.push(value);
+            let row = rows.next();
+            let is_row = row.is_some();
+            values.extend(row.into_iter().flatten());
+            return is_row;
         }
-        self.row += 1;
-        let slot = context.slot(self.slot)?;
-        if self.ordinality {
-            slot.values.push(Value::BigInt(self.row));
-        }
-        slot.current = Current::Values;
-        Ok(true)
+        let value = self.next_value();
+        let is_row = value.is_some();
+        values.extend(value);
+        is_row
     }
+}
+
+/// Computes all rows of a function.
+fn rows_of(
+    function: &RowFunction,
+    values: &[Value],
+    charge: &mut MemoryCharge,
+    context: &Context<'_>,
+) -> Result<State> {
+    if function.is_strict && values.iter().any(Value::is_null) {
+        return Ok(State::Ended);
+    }
+    let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+    let rows = (function.run)(&values)?;
+    for row in &rows {
+        charge.keep_values(row, context)?;
+    }
+    Ok(State::Rows(rows.into_iter()))
 }

@@ -1,0 +1,169 @@
+//! Functions that return rows in a select list, as in `SELECT unnest(tags) FROM posts`.
+//!
+//! A row of FROM is repeated for each row of the functions. So the calls of a select list become
+//! one item of FROM, which reads the other items and is joined to them. Several calls run side by
+//! side: NULLs fill the ones that return fewer rows.
+
+use sqlparser::ast::{FunctionArg, FunctionArgExpr};
+
+use crate::bind::{
+    Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Source, TableFunction,
+    Typed,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, row_function};
+use crate::types::DataType;
+
+/// Whether functions that return rows are allowed where the binder is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bind) enum RowFunctions {
+    Allowed,
+    /// The place that does not allow them, for the error.
+    Refused(&'static str),
+}
+
+impl Default for RowFunctions {
+    fn default() -> RowFunctions {
+        RowFunctions::Refused("here")
+    }
+}
+
+/// The calls of a select list.
+#[derive(Debug, Default)]
+pub(in crate::bind) struct RowCalls {
+    calls: Vec<FunctionCall>,
+    columns: Vec<OutputColumn>,
+    /// The slot of their rows, once there is a call.
+    slot: Option<usize>,
+    /// The position of the first call.
+    position: u32,
+}
+
+impl Binder<'_> {
+    /// Returns whether a call is one of a function that returns rows.
+    pub(in crate::bind) fn is_row_function(name: &str, count: usize) -> bool {
+        let is_series = name == "generate_series" && (2..=3).contains(&count);
+        is_series || row_function(name, count).is_some()
+    }
+
+    /// Runs `work` where functions that return rows are refused, or allowed.
+    pub(in crate::bind) fn with_row_functions<T>(
+        &mut self,
+        allowed: RowFunctions,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        let Some(level) = self.levels.last_mut() else { return work(self) };
+        let before = std::mem::replace(&mut level.row_functions, allowed);
+        let result = work(self);
+        if let Some(level) = self.levels.last_mut() {
+            level.row_functions = before;
+        }
+        result
+    }
+
+    /// Binds a call of a function that returns rows in an expression.
+    pub(in crate::bind) fn listed_row_function(
+        &mut self,
+        name: &str,
+        list: &[FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let level = self.levels.last();
+        if let RowFunctions::Refused(place) =
+            level.map_or_else(Default::default, |it| it.row_functions)
+        {
+            let message = format!("set-returning functions are not allowed {place}");
+            let error = SqlError::new(SqlState::FeatureNotSupported, message);
+            return Err(error.at(position as usize).with_hint("Call the function in FROM."));
+        }
+        let subqueries = level.map_or(0, |level| level.subqueries.len());
+        let nested = RowFunctions::Refused("in the arguments of one another");
+        let arguments = self.with_row_functions(nested, |binder| {
+            let mut arguments = Vec::with_capacity(list.len());
+            for argument in list {
+                let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
+                    return Err(SqlError::unsupported("this form of an argument"));
+                };
+                arguments.push(binder.expression(expr, scope)?.without_vector());
+            }
+            Ok(arguments)
+        })?;
+        if self.levels.last().is_some_and(|level| level.subqueries.len() > subqueries) {
+            let what = "a subquery as argument of a set-returning function";
+            return Err(SqlError::unsupported(what).at(position as usize));
+        }
+        let (call, columns) = self.row_call(name, arguments, position)?;
+        let [column] = &columns[..] else {
+            let what = format!("{name}, which returns several columns, outside of FROM");
+            return Err(SqlError::unsupported(what).at(position as usize));
+        };
+        let data_type = column.data_type;
+        let known = self.levels.last().and_then(|level| level.row_calls.slot);
+        let slot = known.unwrap_or_else(|| self.add_slot(name.into(), Source::Computed));
+        let Some(level) = self.levels.last_mut() else {
+            return Err(SqlError::internal("a select list without a query"));
+        };
+        let calls = &mut level.row_calls;
+        if calls.slot.is_none() {
+            (calls.slot, calls.position) = (Some(slot), position);
+        }
+        calls.calls.push(call);
+        calls.columns.extend(columns);
+        let place = calls.columns.len() - 1;
+        Ok(Typed::new(Expr::column(slot, place), data_type, position))
+    }
+
+    /// Joins the calls of the select list to FROM.
+    pub(in crate::bind) fn join_row_calls(&mut self, from: Option<From>) -> Result<Option<From>> {
+        let Some(level) = self.levels.last_mut() else { return Ok(from) };
+        let is_later = level.group_slot.is_some() || level.windows.is_some();
+        let RowCalls { calls, columns, slot, position } = std::mem::take(&mut level.row_calls);
+        let Some(slot) = slot else { return Ok(from) };
+        if is_later {
+            let what = "a set-returning function with GROUP BY, aggregates or window functions";
+            return Err(SqlError::unsupported(what).at(position as usize));
+        }
+        if let Some(shape) = self.slots.get_mut(slot) {
+            shape.source = Source::Query(columns.clone().into());
+        }
+        let inner = self.add_slot("functions".into(), Source::Computed);
+        let query = Query {
+            with: Vec::new(),
+            body: Body::Function(TableFunction { calls, ordinality: false, slot: inner }),
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        let rows = From::query(slot, query.into());
+        Ok(Some(match from {
+            None => rows,
+            Some(left) => From::Join {
+                kind: JoinKind::Inner,
+                left: Box::new(left),
+                right: Box::new(rows),
+                on: Vec::new(),
+            },
+        }))
+    }
+
+    /// Binds a call of a function that returns rows, by its bound arguments.
+    pub(in crate::bind) fn row_call(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<(FunctionCall, Vec<OutputColumn>)> {
+        let (kind, arguments, columns) = match row_function(name, arguments.len()) {
+            Some(function) => self.row_function(function, arguments, position)?,
+            None => {
+                let (kind, list, data_type): (_, _, DataType) =
+                    self.series(name, arguments, position)?;
+                (kind, list, vec![OutputColumn { name: name.into(), data_type }])
+            }
+        };
+        Ok((FunctionCall { kind, arguments, width: columns.len() }, columns))
+    }
+}
