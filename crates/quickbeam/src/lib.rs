@@ -69,7 +69,7 @@ pub mod typed;
 pub mod vfs;
 mod wal;
 
-pub use engine::{Statistics, TemporaryFile, VerifyReport};
+pub use engine::{BackupReport, Statistics, TemporaryFile, VerifyReport};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};

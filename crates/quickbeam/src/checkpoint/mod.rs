@@ -83,6 +83,10 @@ pub struct CheckpointCounters {
 
 /// The locations that a checkpoint refers to.
 pub struct Locations<'a> {
+    /// The data file's properties.
+    pub identity: &'a Identity,
+    /// The checkpoint's root.
+    pub root: &'a Root,
     /// Location of each page.
     pub mapping: &'a [Location],
     /// Locations of the page map's own pages, and of the directory's.
@@ -224,6 +228,8 @@ impl Checkpointer {
     pub fn inspect<T>(&self, look: impl FnOnce(&Locations<'_>) -> T) -> T {
         let state = self.state.lock();
         look(&Locations {
+            identity: &state.identity,
+            root: &state.root,
             mapping: &state.mapping,
             chunks: &state.chunks,
             directory: &state.directory,

@@ -6,6 +6,7 @@
 //! - ENV-1: one open environment per directory, guarded by the lock file.
 
 mod background;
+mod backup;
 mod deferred_work;
 mod lifetime;
 mod old_snapshots;
@@ -33,6 +34,7 @@ use crate::options::{AccessMethod, Options};
 use crate::vfs::{Event, File, Vfs};
 use crate::wal::Log;
 
+pub use backup::BackupReport;
 pub use lifetime::{EngineLifetime, EngineRef, ShardedEngineRef};
 use old_snapshots::OldSnapshots;
 pub use open::{Access, Opened, open, open_data_file};

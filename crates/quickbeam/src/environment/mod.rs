@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crossbeam_utils::CachePadded;
 
 use crate::engine::{
-    Access, Engine, EngineLifetime, EngineRef, ShardedEngineRef, Statistics, TemporaryFile,
-    VerifyReport, open,
+    Access, BackupReport, Engine, EngineLifetime, EngineRef, ShardedEngineRef, Statistics,
+    TemporaryFile, VerifyReport, open,
 };
 use crate::error::{Error, Result};
 use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
@@ -312,6 +312,32 @@ impl Environment {
         // Blocks that only the previous checkpoint used are free now; truncate those at the file's
         // end.
         engine.pool.shrink_file()
+    }
+
+    /// Copies the environment into a new or empty directory while transactions go on. The backup is
+    /// an environment of its own: [`open`](Self::open) recovers it as after a crash. It has every
+    /// commit that was acknowledged before this call, and of later ones those up to some moment
+    /// during the copy.
+    ///
+    /// The directory holds a whole backup when this returns. After a crash it holds a whole one or
+    /// none; a later backup into it replaces an unfinished one. No checkpoint completes during the
+    /// copy, so the log grows meanwhile. An environment in memory is copied without a log.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// use quickbeam::{Environment, Options};
+    ///
+    /// let environment = Environment::open(folder.path().join("data"), Options::new())?;
+    /// let fruit = environment.create_database("fruit")?;
+    /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
+    /// environment.backup_to(folder.path().join("backup"))?;
+    ///
+    /// let backup = Environment::open_read_only(folder.path().join("backup"), Options::new())?;
+    /// assert!(backup.open_database("fruit")?.exists(&backup.begin_read()?, b"apple")?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    pub fn backup_to(&self, directory: impl AsRef<Path>) -> Result<BackupReport> {
+        self.engine().backup_to(directory.as_ref())
     }
 
     /// Returns counters and sizes since opening.

@@ -20,6 +20,7 @@
 //! append and flush.
 
 mod buffer;
+mod copy;
 mod failure;
 mod group_commit;
 mod operations;

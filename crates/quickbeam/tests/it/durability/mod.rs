@@ -1,5 +1,6 @@
 //! What crashes, failing devices and damaged files leave.
 
+mod backup;
 mod crash;
 mod damage;
 mod format;
