@@ -28,7 +28,7 @@ use clap::{Parser, Subcommand};
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  the operation failed, or `verify` or `recover` found a problem, or a statement failed
+  1  the operation failed, a check found a problem, or a statement failed
   2  the command line is wrong
   141  the reader of standard output closed the pipe";
 
@@ -54,6 +54,8 @@ enum Command {
     Stat(crate::commands::stat::StatArguments),
     /// Check pages, key order, free space and the log; tables, indexes and constraints
     Verify(crate::commands::verify::VerifyArguments),
+    /// Copy an environment into a new directory as a whole, or check such a copy
+    Backup(crate::commands::backup::BackupArguments),
     /// Copy the readable data of a damaged environment or data store into a new one
     Recover(crate::commands::recover::RecoverArguments),
     /// Write databases and tables as text, in the format of Berkeley DB's db_dump
@@ -108,6 +110,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::List(arguments) => crate::commands::list::run(&arguments),
         Command::Stat(arguments) => crate::commands::stat::run(&arguments),
         Command::Verify(arguments) => crate::commands::verify::run(&arguments),
+        Command::Backup(arguments) => crate::commands::backup::run(&arguments),
         Command::Recover(arguments) => crate::commands::recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => crate::dump::load::run(&arguments),

@@ -47,6 +47,7 @@ pub struct ServerOptions {
     authentication_timeout: Duration,
     max_message_bytes: usize,
     isolation: Isolation,
+    backup_directory: Option<PathBuf>,
 }
 
 impl Default for ServerOptions {
@@ -61,6 +62,7 @@ impl Default for ServerOptions {
             authentication_timeout: Duration::from_secs(60),
             max_message_bytes: MAX_MESSAGE,
             isolation: Isolation::ReadCommitted,
+            backup_directory: None,
         }
     }
 }
@@ -135,6 +137,14 @@ impl ServerOptions {
     #[must_use]
     pub fn isolation(mut self, isolation: Isolation) -> ServerOptions {
         self.isolation = isolation;
+        self
+    }
+
+    /// Lets clients back up the environment into folders of this directory, by
+    /// `SELECT quickbeam_backup('NAME')`. Default: that is refused.
+    #[must_use]
+    pub fn backup_directory(mut self, directory: impl Into<PathBuf>) -> ServerOptions {
+        self.backup_directory = Some(directory.into());
         self
     }
 }
@@ -265,6 +275,9 @@ impl Server {
         let socket =
             options.socket_directory.as_ref().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
         let unix = socket.as_ref().map(bind_socket).transpose()?;
+        if options.backup_directory.is_some() {
+            database.set_backup_directory(options.backup_directory);
+        }
         let shared = Arc::new(Shared {
             database: database.clone(),
             isolation: options.isolation,

@@ -1,7 +1,7 @@
 //! `quickbeam verify`: checks pages and trees, then tables against their indexes and constraints.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -25,7 +25,12 @@ pub struct VerifyArguments {
 
 pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
-    let mut place = Place::open(directory, &arguments.opening)?;
+    let place = Place::open(directory, &arguments.opening)?;
+    verify(place, directory, arguments.json)
+}
+
+/// Verifies what is open, writes the report, and closes it if it is sound.
+pub fn verify(mut place: Place, directory: &Path, as_json: bool) -> anyhow::Result<Outcome> {
     let mut verified =
         place.verify().with_context(|| format!("cannot verify {}", directory.display()))?;
     let tables = verify_tables(&mut place, &mut verified.complaints)?;
@@ -38,13 +43,13 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Outcome> {
         fields.extend(complaints.map(|complaints| ("complaints".to_owned(), complaints)));
     }
     let mut output = Output::new();
-    report::write(&mut output, &value, arguments.json)?;
+    report::write(&mut output, &value, as_json)?;
     if verified.complaints.is_empty() {
         output.finish()?;
         place.close(directory)?;
         return Ok(Outcome::Done);
     }
-    if !arguments.json {
+    if !as_json {
         writeln!(output, "Not sound: dump what can be read, or restore a backup.")?;
     }
     output.finish()?;

@@ -55,6 +55,10 @@ pub struct Settings {
     /// Longest message of a client, in bytes [default: 1073741823]
     #[arg(long, value_name = "BYTES", env = "QUICKBEAM_MAX_MESSAGE_BYTES")]
     max_message_bytes: Option<usize>,
+    /// Let clients write backups into folders of this directory, by
+    /// `SELECT quickbeam_backup('NAME')`
+    #[arg(long, value_name = "DIRECTORY", env = "QUICKBEAM_BACKUP_DIRECTORY")]
+    backup_directory: Option<PathBuf>,
     /// The cache of the environment, in a file of settings only: a number or a text such as "64M".
     #[arg(skip)]
     cache_size: Option<toml::Value>,
@@ -103,6 +107,7 @@ impl Settings {
             authentication_timeout: self.authentication_timeout.or(file.authentication_timeout),
             drain_timeout: self.drain_timeout.or(file.drain_timeout),
             max_message_bytes: self.max_message_bytes.or(file.max_message_bytes),
+            backup_directory: self.backup_directory.or(file.backup_directory),
         })
     }
 
@@ -128,6 +133,9 @@ impl Settings {
         }
         if let Some(seconds) = self.authentication_timeout {
             options = options.authentication_timeout(Duration::from_secs(seconds));
+        }
+        if let Some(directory) = &self.backup_directory {
+            options = options.backup_directory(directory);
         }
         if let Some(bytes) = self.max_message_bytes {
             options = options.max_message_bytes(bytes);

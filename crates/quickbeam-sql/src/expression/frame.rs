@@ -216,6 +216,9 @@ pub trait SessionState {
     /// Sends a notification when the transaction commits.
     fn notify(&self, channel: &str, payload: &str) -> Result<()>;
 
+    /// Backs the environment up into the folder of that name. Returns the bytes copied.
+    fn backup(&self, name: &str) -> Result<u64>;
+
     /// Takes an advisory lock and returns whether it did.
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool>;
 

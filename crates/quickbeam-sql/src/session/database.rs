@@ -1,13 +1,14 @@
 //! An environment opened for SQL.
 
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
+use parking_lot::Mutex;
 use quickbeam::{Environment, Options};
 
 use crate::catalog::Catalog;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::session::advisory::AdvisoryLocks;
 use crate::session::events::Channels;
 
@@ -35,6 +36,8 @@ pub struct SqlDatabase {
 pub(crate) struct SharedState {
     /// The advisory locks.
     pub locks: AdvisoryLocks,
+    /// Where `quickbeam_backup` may write; `None`: nowhere.
+    backup_directory: Mutex<Option<PathBuf>>,
     /// Who listens to notifications.
     pub channels: Channels,
     /// The number of the newest session.
@@ -110,6 +113,42 @@ impl SqlDatabase {
     #[must_use]
     pub fn environment(&self) -> &Environment {
         &self.environment
+    }
+
+    /// Lets statements write backups: `quickbeam_backup('NAME')` writes one into the folder `NAME`
+    /// of `directory`. Without a directory the function is refused. A program that has the database
+    /// open calls [`Environment::backup_to`] itself.
+    ///
+    /// ```
+    /// # use quickbeam_sql::SqlDatabase;
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let database = SqlDatabase::open(folder.path().join("data"), Default::default())?;
+    /// database.set_backup_directory(Some(folder.path().to_owned()));
+    /// database.connect().execute("SELECT quickbeam_backup('monday')", &[])?;
+    /// let backup = SqlDatabase::open(folder.path().join("monday"), Default::default())?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn set_backup_directory(&self, directory: Option<PathBuf>) {
+        *self.shared.backup_directory.lock() = directory;
+    }
+
+    /// Backs up into a folder of the directory for backups. Returns the bytes copied.
+    pub(crate) fn backup_by_name(&self, name: &str) -> Result<u64> {
+        let Some(directory) = self.shared.backup_directory.lock().clone() else {
+            return Err(SqlError::new(
+                SqlState::InsufficientPrivilege,
+                "this server writes no backups: it has no directory for them",
+            ));
+        };
+        // The client names a folder, and reaches nothing else of the file system.
+        let mut parts = Path::new(name).components();
+        if !matches!((parts.next(), parts.next()), (Some(Component::Normal(only)), None) if only == name)
+        {
+            let message = format!("\"{name}\" is not the name of a folder");
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        }
+        let report = self.environment.backup_to(directory.join(name))?;
+        Ok(report.bytes + report.log_bytes)
     }
 
     /// What there is in the database.

@@ -128,6 +128,10 @@ impl SessionState for Session {
         self.event(Event::Notify(channel.into(), payload.into()))
     }
 
+    fn backup(&self, name: &str) -> Result<u64> {
+        self.database.backup_by_name(name)
+    }
+
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {
         let mut has_locks = self.has_locks.get();
         has_locks[usize::from(request.in_transaction)] = true;

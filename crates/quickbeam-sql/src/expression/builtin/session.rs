@@ -112,6 +112,10 @@ pub(super) static TABLE: &[Builtin] = &[
         frame.host()?.session().notify(text(v, 0)?, text(v, 1)?)?;
         Ok(Value::text(""))
     }),
+    volatile("quickbeam_backup", &[Text], BigInt, |frame, v| {
+        let bytes = frame.host()?.session().backup(text(v, 0)?)?;
+        Ok(Value::BigInt(i64::try_from(bytes).unwrap_or(i64::MAX)))
+    }),
     volatile("pg_advisory_unlock_all", &[], Text, |frame, _| {
         frame.host()?.session().unlock_all_advisory();
         Ok(Value::text(""))
