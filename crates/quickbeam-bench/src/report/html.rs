@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use super::terminal::{LEGEND, STEPS, group, heading, is_in_a_table, number};
+use super::terminal::{LEGEND, STEPS, group, heading, is_in_a_table, ratio, spread};
 use super::{Measurement, Report, plot, sql};
 use crate::engine::Mode;
 use crate::published;
@@ -10,7 +10,8 @@ use crate::workload::Step;
 
 const STYLE: &str = "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;\
 padding:0 1rem;color:#222}table{border-collapse:collapse;margin:1rem 0;width:100%}td,th{padding:\
-.25rem .6rem;border-bottom:1px solid #ddd;text-align:right;vertical-align:top}td:first-child,\
+.25rem .6rem;border-bottom:1px solid #ddd;text-align:right;vertical-align:top;white-space:nowrap}\
+table{display:block;overflow-x:auto}.left td{white-space:normal}td:first-child,\
 th:first-child,.left td{text-align:left}.paper{color:#777;font-style:italic}.bad{color:#b00}small{\
 color:#777}svg{max-width:100%;height:auto}.panels{display:grid;grid-template-columns:repeat(auto-\
 fit,minmax(26rem,1fr));gap:1rem}";
@@ -47,6 +48,9 @@ pub fn render(report: &Report) -> Result<String> {
 fn machine(report: &Report) -> String {
     let (m, r) = (&report.machine, &report.run);
     let rows = [
+        ("date", r.date()),
+        ("command", r.command.clone()),
+        ("duration", format!("{} s", group(r.seconds))),
         ("workload", r.workload.clone()),
         ("processor", format!("{} ({} cores)", m.cpu, m.cores)),
         ("memory", format!("{:.1} GiB", m.memory_bytes as f64 / f64::from(1 << 30))),
@@ -84,6 +88,9 @@ fn section(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Resu
         html.push_str("</tr>");
     }
     for engine in engines {
+        if steps.iter().all(|&step| find(engine, step).is_none()) {
+            continue;
+        }
         html.push_str(&format!("<tr><td>{}", escape(engine)));
         for &step in &steps {
             let quickbeam = find("quickbeam", step);
@@ -97,9 +104,9 @@ fn section(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Resu
 
 fn cell(result: Option<&Measurement>, quickbeam: Option<&Measurement>) -> String {
     let Some(result) = result else { return "–".to_owned() };
-    let mut text = format!("{} ± {}", group(result.mean), group(result.stddev));
+    let mut text = spread(result.mean, result.stddev);
     if let (Some(quickbeam), true) = (quickbeam, result.engine != "quickbeam") {
-        text.push_str(&format!(" ×{:.2}", result.median / quickbeam.median));
+        text.push_str(&format!(" {}", ratio(result.median / quickbeam.median)));
     }
     if let (Some(p50), Some(p99), Some(p999)) = (result.p50_us, result.p99_us, result.p999_us) {
         text.push_str(&format!("<br><small>p50 {p50:.1}, p99 {p99:.1}, p99.9 {p999:.1} µs"));
@@ -181,13 +188,12 @@ fn others(report: &Report) -> String {
                 _ => String::new(),
             };
             format!(
-                "<tr><td>{}: {}<td>{}<td>{}<td>{} ± {} {}<td>{latency}</tr>",
+                "<tr><td>{}: {}<td>{}<td>{}<td>{} {}<td>{latency}</tr>",
                 escape(&r.benchmark),
                 escape(&r.step),
                 escape(&r.engine),
                 escape(&r.mode),
-                number(r.mean),
-                number(r.stddev),
+                spread(r.mean, r.stddev),
                 escape(&r.unit),
             )
         })
@@ -261,6 +267,15 @@ mod tests {
     }
 
     #[test]
+    fn engine_without_results_has_no_row() {
+        let mut report = super::super::tests::sample();
+        report.results.retain(|r| r.engine != "bdb" || r.mode != "ds");
+        let page = render(&report).unwrap();
+        let table = page.split("<h2>").find(|part| part.starts_with("Table 3")).unwrap();
+        assert!(!table.contains("<tr><td>bdb"), "{table}");
+    }
+
+    #[test]
     fn the_page_stands_alone_and_is_escaped() {
         let page = render(&super::super::tests::sample()).unwrap();
         assert!(page.starts_with("<!DOCTYPE html>"));
@@ -268,5 +283,9 @@ mod tests {
         assert!(page.contains("no such &lt;class&gt;"));
         assert!(!page.contains("src=") && !page.contains("<link"));
         assert!(page.contains("Figure 1") && page.contains("208,139"));
+        assert!(page.contains("330,000 ± 42,000"), "as many digits as the deviation leaves");
+        for expected in ["<td>date<td>20", "<td>command<td>", "<td>duration<td>0 s"] {
+            assert!(page.contains(expected), "{expected}");
+        }
     }
 }

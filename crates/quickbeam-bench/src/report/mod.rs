@@ -51,15 +51,39 @@ pub struct Run {
     pub started: u64,
     /// The workload in words.
     pub workload: String,
+    /// The command line.
+    #[serde(default)]
+    pub command: String,
+    /// Seconds from the start to the report.
+    #[serde(default)]
+    pub seconds: f64,
 }
 
 impl Run {
     /// A run that starts now.
     pub fn now(seed: u64, workload: String) -> Run {
-        let started =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs());
-        Run { git_revision: env!("QUICKBEAM_GIT_REVISION").to_owned(), seed, started, workload }
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        Run {
+            git_revision: env!("QUICKBEAM_GIT_REVISION").to_owned(),
+            seed,
+            started: now(),
+            workload,
+            command: format!("quickbeam {}", words.join(" ")),
+            seconds: 0.0,
+        }
     }
+
+    /// The start as date and time in UTC.
+    pub fn date(&self) -> String {
+        let started = i64::try_from(self.started).ok().map(jiff::Timestamp::from_second);
+        let text = started.and_then(Result::ok).map(|at| at.strftime("%Y-%m-%d %H:%M UTC"));
+        text.map_or_else(String::new, |text| text.to_string())
+    }
+}
+
+/// The time in seconds since 1970.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |elapsed| elapsed.as_secs())
 }
 
 /// One number with its repetitions.
@@ -289,6 +313,9 @@ impl Outputs {
     /// Writes all three forms and returns their paths: JSON, CSV, HTML.
     pub fn write(&self, report: &Report, name: &str) -> Result<[PathBuf; 3]> {
         let started = report.run.started;
+        let mut report = report.clone();
+        report.run.seconds = now().saturating_sub(started) as f64;
+        let report = &report;
         let place = |path: &Option<PathBuf>, extension: &str| {
             path.clone().unwrap_or_else(|| {
                 Path::new("results").join(format!("{name}-{started}.{extension}"))

@@ -1,6 +1,12 @@
 //! Plots as SVG: Figures 1 and 2 of the paper, residence times, and a bar chart for each table.
 
+use std::error::Error;
+use std::ops::Range;
+
 use anyhow::{Result, anyhow};
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::{Ranged, ValueFormatter};
+use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 
 use super::terminal::STEPS;
@@ -9,29 +15,41 @@ use crate::engine::Mode;
 use crate::published;
 use crate::workload::Step;
 
-const SIZE: (u32, u32) = (560, 360);
+const SIZE: (u32, u32) = (620, 360);
+const BARS_SIZE: (u32, u32) = (960, 340);
 const FONT: &str = "sans-serif";
+/// Width of the legend beside a plot.
+const LEGEND: u32 = 140;
+/// An axis is logarithmic if its largest value is this many times its smallest.
+const LOG_SPAN: f64 = 30.0;
 
-/// The colour of each engine is the same in every plot.
-fn color(position: usize) -> RGBColor {
-    const COLORS: [(u8, u8, u8); 10] = [
-        (214, 39, 40),
-        (31, 119, 180),
-        (44, 160, 44),
-        (152, 223, 138),
-        (255, 127, 14),
-        (148, 103, 189),
-        (140, 86, 75),
-        (227, 119, 194),
-        (23, 190, 207),
-        (127, 127, 127),
-    ];
-    let (r, g, b) = COLORS[position % COLORS.len()];
+/// The colour of each engine, the same in every plot of every report.
+const COLORS: [(&str, (u8, u8, u8)); 12] = [
+    ("quickbeam", (214, 39, 40)),
+    ("bdb", (31, 119, 180)),
+    ("bdb-sql", (31, 119, 180)),
+    ("lmdb", (44, 160, 44)),
+    ("lmdb-writemap", (152, 223, 138)),
+    ("wiredtiger", (188, 189, 34)),
+    ("rocksdb", (255, 127, 14)),
+    ("sqlite", (140, 86, 75)),
+    ("redb", (227, 119, 194)),
+    ("fjall", (23, 190, 207)),
+    ("postgresql", (148, 103, 189)),
+    ("duckdb", (127, 127, 127)),
+];
+
+fn color(engine: &str) -> RGBColor {
+    let known = COLORS.iter().find(|(name, _)| *name == engine);
+    let (r, g, b) = known.map_or((0, 0, 0), |(_, color)| *color);
     RGBColor(r, g, b)
 }
 
-/// Position of the engine (its colour), its name, and points of threads and rate.
-type Series<'s> = (usize, &'s str, Vec<(f64, f64)>);
+/// A point of a line: threads or percentile, value, and standard deviation.
+type Point = (f64, f64, f64);
+
+/// The name of the engine and its points.
+type Series<'s> = (&'s str, Vec<Point>);
 
 /// Operations a second by threads, a line for each engine: one panel of Figure 1.
 pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>> {
@@ -44,15 +62,14 @@ pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>
     let series: Vec<Series<'_>> = report
         .engines("kv")
         .into_iter()
-        .enumerate()
-        .map(|(position, engine)| {
+        .map(|engine| {
             let points = threads.iter().filter_map(|&threads| {
                 let result = report.find("kv", engine, mode, threads, step.name())?;
-                Some((threads as f64, result.mean))
+                Some((threads as f64, result.mean, result.stddev))
             });
-            (position, engine, points.collect())
+            (engine, points.collect())
         })
-        .filter(|(.., points): &(_, _, Vec<_>)| !points.is_empty())
+        .filter(|(_, points): &(_, Vec<Point>)| !points.is_empty())
         .collect();
     if threads.len() < 2 || series.is_empty() {
         return Ok(None);
@@ -62,37 +79,40 @@ pub fn scaling(report: &Report, mode: Mode, step: Step) -> Result<Option<String>
         .filter_map(|&threads| Some((threads, published::find(mode, threads)?.rate(step)?.0)))
         .map(|(threads, rate)| (threads as f64, rate))
         .collect();
-    let most = threads.iter().copied().max().unwrap_or(1) as f64;
-    let top = series.iter().flat_map(|(.., points)| points).map(|p| p.1).fold(1.0, f64::max);
-    let caption = format!("{step}: operations a second by threads");
-    let mut text = String::new();
-    draw_scaling(&mut text, &caption, (most, top * 1.05), &series, &published)
-        .map_err(|error| anyhow!("plot of {step}: {error}"))?;
-    Ok(Some(text))
+    let plot = Lines {
+        caption: format!("{step}: operations a second by threads"),
+        x: ("threads", 0.0..threads.iter().copied().max().unwrap_or(1) as f64),
+        y: "operations a second",
+        series,
+        published,
+    };
+    plot.draw().map(Some).map_err(|error| anyhow!("plot of {step}: {error}"))
 }
 
 /// A line for each engine of TPC-B: its points are drawn from each of its results in one class.
 fn tpcb_series<'r>(
     report: &'r Report,
     mode: Mode,
-    points: impl Fn(&Measurement) -> Vec<(f64, f64)>,
+    points: impl Fn(&Measurement) -> Vec<Point>,
 ) -> Vec<Series<'r>> {
-    let engines = report.engines("tpcb").into_iter().enumerate();
+    let engines = report.engines("tpcb").into_iter();
     engines
-        .map(|(position, engine)| {
+        .map(|engine| {
             let results = report
                 .of("tpcb")
                 .filter(|result| result.engine == engine && result.mode == mode.name());
-            (position, engine, results.flat_map(&points).collect())
+            (engine, results.flat_map(&points).collect())
         })
-        .filter(|(.., points): &(_, _, Vec<_>)| !points.is_empty())
+        .filter(|(_, points): &(_, Vec<Point>)| !points.is_empty())
         .collect()
 }
 
 /// Figure 2 of the paper: transactions a second by threads, a line for each engine.
 pub fn figure_2(report: &Report, mode: Mode) -> Result<Option<String>> {
     let threads = super::sql::threads(report, "tpcb", mode);
-    let series = tpcb_series(report, mode, |result| vec![(result.threads as f64, result.mean)]);
+    let series = tpcb_series(report, mode, |result| {
+        vec![(result.threads as f64, result.mean, result.stddev)]
+    });
     let most = threads.last().copied().unwrap_or(1) as f64;
     if threads.len() < 2 || series.is_empty() {
         return Ok(None);
@@ -101,12 +121,14 @@ pub fn figure_2(report: &Report, mode: Mode) -> Result<Option<String>> {
         .iter()
         .filter_map(|&threads| Some((threads as f64, published::sql::tpcb(mode, threads)?)))
         .collect();
-    let top = series.iter().flat_map(|(.., points)| points).map(|p| p.1).fold(1.0, f64::max);
-    let mut text = String::new();
-    let caption = "transactions a second by threads";
-    draw_scaling(&mut text, caption, (most, top * 1.05), &series, &published)
-        .map_err(|error| anyhow!("Figure 2: {error}"))?;
-    Ok(Some(text))
+    let plot = Lines {
+        caption: "transactions a second by threads".to_owned(),
+        x: ("threads", 0.0..most),
+        y: "transactions a second",
+        series,
+        published,
+    };
+    plot.draw().map(Some).map_err(|error| anyhow!("Figure 2: {error}"))
 }
 
 /// The distribution of residence times at the largest number of threads.
@@ -115,114 +137,142 @@ pub fn residence(report: &Report, mode: Mode) -> Result<Option<String>> {
         return Ok(None);
     };
     let series = tpcb_series(report, mode, |result| {
-        if result.threads == threads { result.distribution.clone() } else { Vec::new() }
+        let points = result.distribution.iter().map(|&(at, time)| (at, time.max(0.1), 0.0));
+        if result.threads == threads { points.collect() } else { Vec::new() }
     });
     if series.is_empty() {
         return Ok(None);
     }
-    let mut text = String::new();
-    draw_residence(&mut text, threads, &series)
-        .map_err(|error| anyhow!("plot of residence times: {error}"))?;
-    Ok(Some(text))
+    let plot = Lines {
+        caption: format!("residence time by percentile, {threads} thread(s)"),
+        x: ("percentile", 0.0..100.0),
+        y: "residence time in µs",
+        series,
+        published: Vec::new(),
+    };
+    plot.draw().map(Some).map_err(|error| anyhow!("plot of residence times: {error}"))
 }
 
-fn draw_residence(
-    text: &mut String,
-    threads: usize,
-    series: &[Series<'_>],
-) -> Result<(), Box<dyn std::error::Error>> {
-    let times = || series.iter().flat_map(|(.., points)| points).map(|point| point.1.max(0.1));
-    let (least, longest) = (times().fold(1e9, f64::min), times().fold(1.0, f64::max));
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(format!("residence time in µs, {threads} thread(s)"), (FONT, 16))
-        .margin(8)
-        .margin_right(20)
-        .x_label_area_size(32)
-        .y_label_area_size(72)
-        .build_cartesian_2d(0.0..100.0, (least * 0.8..longest * 1.2).log_scale())?;
-    chart
-        .configure_mesh()
-        .x_desc("percentile")
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| super::terminal::group(*y))
-        .max_light_lines(0)
-        .draw()?;
-    for (position, engine, points) in series {
-        let style = color(*position).stroke_width(2);
-        let points = points.iter().map(|&(percentile, time)| (percentile, time.max(0.1)));
-        chart
-            .draw_series(LineSeries::new(points, style))?
-            .label(*engine)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
+/// Returns the range of an axis, and true if it is logarithmic. Values of zero count as absent.
+fn axis(values: impl Iterator<Item = f64> + Clone) -> (Range<f64>, bool) {
+    let top = values.clone().fold(f64::MIN_POSITIVE, f64::max);
+    let least = values.filter(|value| *value > 0.0).fold(top, f64::min);
+    if top / least > LOG_SPAN { (least * 0.6..top * 1.5, true) } else { (0.0..top * 1.08, false) }
+}
+
+type Drawn = Result<(), Box<dyn Error>>;
+
+/// A line for each engine, with error bars of one standard deviation.
+struct Lines<'s> {
+    caption: String,
+    /// The unit and the range.
+    x: (&'static str, Range<f64>),
+    /// The unit.
+    y: &'static str,
+    series: Vec<Series<'s>>,
+    published: Vec<(f64, f64)>,
+}
+
+impl Lines<'_> {
+    fn draw(&self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let ends = |&(_, value, sd): &Point| [value, value + sd];
+        let values = self.series.iter().flat_map(|(_, points)| points.iter().flat_map(ends));
+        let (range, is_log) = axis(values);
+        let mut builder = ChartBuilder::on(&root);
+        builder
+            .caption(&self.caption, (FONT, 16))
+            .margin(8)
+            .margin_right(LEGEND)
+            .x_label_area_size(36)
+            .y_label_area_size(88);
+        let x = self.x.1.clone();
+        if is_log {
+            let floor = range.start;
+            self.fill(&root, builder.build_cartesian_2d(x, range.log_scale())?, floor)?;
+        } else {
+            self.fill(&root, builder.build_cartesian_2d(x, range)?, 0.0)?;
+        }
+        root.present()?;
+        drop(builder);
+        drop(root);
+        Ok(text)
     }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.2))
-        .label_font((FONT, 11))
-        .draw()?;
-    root.present()?;
+
+    fn fill<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+        &self,
+        root: &Root<'_>,
+        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, Y>>,
+        floor: f64,
+    ) -> Drawn {
+        chart
+            .configure_mesh()
+            .x_desc(self.x.0)
+            .y_desc(self.y)
+            .x_labels(9)
+            .x_label_formatter(&|x| format!("{x:.0}"))
+            .y_label_formatter(&|y| super::terminal::number(*y))
+            .max_light_lines(0)
+            .draw()?;
+        let width = (self.x.1.end - self.x.1.start) / 120.0;
+        for (engine, points) in &self.series {
+            let style = color(engine).stroke_width(2);
+            let line = points.iter().map(|&(x, y, _)| (x, y));
+            chart.draw_series(LineSeries::new(line, style))?;
+            for point in points.iter().filter(|point| point.2 > 0.0) {
+                chart.draw_series(error_bar(*point, width, floor, color(engine)))?;
+            }
+        }
+        if !self.published.is_empty() {
+            let style = BLACK.mix(0.5).stroke_width(1);
+            let line = self.published.iter().copied();
+            chart.draw_series(DashedLineSeries::new(line, 4, 4, style))?;
+        }
+        let mut names: Vec<(RGBColor, &str)> =
+            self.series.iter().map(|(engine, _)| (color(engine), *engine)).collect();
+        if !self.published.is_empty() {
+            names.push((RGBColor(127, 127, 127), "published 2010"));
+        }
+        let (across, _) = chart.plotting_area().get_pixel_range();
+        legend(root, across.end + 14, &names)
+    }
+}
+
+type Root<'r> = DrawingArea<SVGBackend<'r>, Shift>;
+
+/// Returns the lines of an error bar: mean minus to mean plus one standard deviation.
+fn error_bar(
+    (x, mean, sd): Point,
+    width: f64,
+    floor: f64,
+    color: RGBColor,
+) -> [PathElement<(f64, f64)>; 3] {
+    let (low, high) = ((mean - sd).max(floor), mean + sd);
+    let line = |from, to| PathElement::new([from, to], color.stroke_width(1));
+    [
+        line((x, low), (x, high)),
+        line((x - width, low), (x + width, low)),
+        line((x - width, high), (x + width, high)),
+    ]
+}
+
+/// Writes the names of the engines beside the plot, from `x`.
+fn legend(root: &Root<'_>, x: i32, names: &[(RGBColor, &str)]) -> Drawn {
+    for (y, (color, name)) in (24..).step_by(20).zip(names) {
+        root.draw(&Rectangle::new([(x, y), (x + 12, y + 10)], color.filled()))?;
+        root.draw(&Text::new(*name, (x + 18, y - 2), (FONT, 13)))?;
+    }
     Ok(())
 }
 
-fn draw_scaling(
-    text: &mut String,
-    caption: &str,
-    (most, top): (f64, f64),
-    series: &[Series<'_>],
-    published: &[(f64, f64)],
-) -> Result<(), Box<dyn std::error::Error>> {
-    let root = SVGBackend::with_string(text, SIZE).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .caption(caption, (FONT, 16))
-        .margin(8)
-        .margin_right(20)
-        .x_label_area_size(32)
-        .y_label_area_size(72)
-        .build_cartesian_2d(0.0..most, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .x_desc("threads")
-        .x_labels(9)
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| super::terminal::group(*y))
-        .max_light_lines(0)
-        .draw()?;
-    for (position, engine, points) in series {
-        let style = color(*position).stroke_width(2);
-        chart
-            .draw_series(LineSeries::new(points.iter().copied(), style))?
-            .label(*engine)
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
-    }
-    if !published.is_empty() {
-        let style = BLACK.mix(0.5).stroke_width(1);
-        chart
-            .draw_series(DashedLineSeries::new(published.iter().copied(), 4, 4, style))?
-            .label("published 2010")
-            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], style));
-    }
-    chart
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperLeft)
-        .background_style(WHITE.mix(0.8))
-        .border_style(BLACK.mix(0.2))
-        .label_font((FONT, 11))
-        .draw()?;
-    root.present()?;
-    Ok(())
-}
-
-/// What a bar chart shows.
+/// A bar chart.
 struct Bars<'r> {
-    /// Colour and name of each engine that has a bar at all.
-    engines: Vec<(RGBColor, &'r str)>,
-    /// Each step with one rate for each engine.
-    groups: Vec<(Step, Vec<Option<f64>>)>,
+    /// The engines that have a bar at all.
+    engines: Vec<&'r str>,
+    /// Each step with rate and standard deviation for each engine.
+    groups: Vec<(Step, Vec<Option<(f64, f64)>>)>,
 }
 
 /// One table as groups of bars: a group for each step, a bar for each engine.
@@ -233,68 +283,82 @@ pub fn bars(
     threads: usize,
 ) -> Result<Option<String>> {
     let rate = |engine: &str, step: Step| {
-        report.find(benchmark, engine, mode, threads, step.name()).map(|result| result.mean)
+        let result = report.find(benchmark, engine, mode, threads, step.name())?;
+        Some((result.mean, result.stddev))
     };
-    let engines: Vec<(RGBColor, &str)> = report
-        .engines(benchmark)
+    let mut engines = report.engines(benchmark);
+    engines.retain(|engine| STEPS.iter().any(|&step| rate(engine, step).is_some()));
+    let groups: Vec<(Step, Vec<Option<(f64, f64)>>)> = STEPS
         .into_iter()
-        .enumerate()
-        .map(|(position, engine)| (color(position), engine))
-        .filter(|(_, engine)| STEPS.iter().any(|&step| rate(engine, step).is_some()))
-        .collect();
-    let groups: Vec<(Step, Vec<Option<f64>>)> = STEPS
-        .into_iter()
-        .map(|step| (step, engines.iter().map(|(_, engine)| rate(engine, step)).collect()))
-        .filter(|(_, rates): &(Step, Vec<Option<f64>>)| rates.iter().any(Option::is_some))
+        .map(|step| (step, engines.iter().map(|engine| rate(engine, step)).collect()))
+        .filter(|(_, rates): &(Step, Vec<_>)| rates.iter().any(Option::is_some))
         .collect();
     if groups.is_empty() {
         return Ok(None);
     }
-    let mut text = String::new();
-    draw_bars(&mut text, &Bars { engines, groups })
-        .map_err(|error| anyhow!("bars of {mode}: {error}"))?;
-    Ok(Some(text))
+    let bars = Bars { engines, groups };
+    bars.draw().map(Some).map_err(|error| anyhow!("bars of {mode}: {error}"))
 }
 
-fn draw_bars(text: &mut String, bars: &Bars<'_>) -> Result<(), Box<dyn std::error::Error>> {
-    let rates = bars.groups.iter().flat_map(|(_, rates)| rates.iter().flatten().copied());
-    let top = rates.fold(1.0, f64::max) * 1.05;
-    let root = SVGBackend::with_string(text, (SIZE.0 + 160, SIZE.1)).into_drawing_area();
-    root.fill(&WHITE)?;
-    let mut chart = ChartBuilder::on(&root)
-        .margin(8)
-        .margin_right(130)
-        .x_label_area_size(24)
-        .y_label_area_size(72)
-        .build_cartesian_2d(0.0..bars.groups.len() as f64, 0.0..top)?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .disable_x_axis()
-        .y_label_formatter(&|y| super::terminal::group(*y))
-        .max_light_lines(0)
-        .draw()?;
-    let width = 0.84 / bars.engines.len() as f64;
-    for (group, (_, rates)) in bars.groups.iter().enumerate() {
-        chart.draw_series(rates.iter().enumerate().filter_map(|(position, rate)| {
-            let left = group as f64 + 0.08 + position as f64 * width;
-            let color = bars.engines[position].0;
-            Some(Rectangle::new([(left, 0.0), (left + width, (*rate)?)], color.filled()))
-        }))?;
+impl Bars<'_> {
+    fn draw(&self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        let root = SVGBackend::with_string(&mut text, BARS_SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let ends = |&(rate, sd): &(f64, f64)| [rate, rate + sd];
+        let rates = self.groups.iter().flat_map(|(_, rates)| rates.iter().flatten());
+        let (range, is_log) = axis(rates.flat_map(ends));
+        let mut builder = ChartBuilder::on(&root);
+        builder.margin(8).margin_right(LEGEND).x_label_area_size(24).y_label_area_size(88);
+        let across = 0.0..self.groups.len() as f64;
+        if is_log {
+            let floor = range.start;
+            self.fill(&root, builder.build_cartesian_2d(across, range.log_scale())?, floor)?;
+        } else {
+            self.fill(&root, builder.build_cartesian_2d(across, range)?, 0.0)?;
+        }
+        root.present()?;
+        drop(builder);
+        drop(root);
+        Ok(text)
     }
-    let (across, down) = chart.plotting_area().get_pixel_range();
-    let group_width = (across.end - across.start) / bars.groups.len() as i32;
-    for (left, (step, _)) in (across.start..).step_by(group_width as usize).zip(&bars.groups) {
-        let place = (left + group_width / 2 - 20, down.end + 6);
-        root.draw(&Text::new(step.name(), place, (FONT, 14)))?;
+
+    fn fill<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+        &self,
+        root: &Root<'_>,
+        mut chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, Y>>,
+        floor: f64,
+    ) -> Drawn {
+        let unit = if floor > 0.0 { "operations a second (log)" } else { "operations a second" };
+        chart
+            .configure_mesh()
+            .disable_x_mesh()
+            .disable_x_axis()
+            .y_desc(unit)
+            .y_label_formatter(&|y| super::terminal::number(*y))
+            .max_light_lines(0)
+            .draw()?;
+        let width = 0.84 / self.engines.len() as f64;
+        for (group, (_, rates)) in self.groups.iter().enumerate() {
+            for (position, (engine, rate)) in self.engines.iter().zip(rates).enumerate() {
+                let Some((rate, sd)) = *rate else { continue };
+                let left = group as f64 + 0.08 + position as f64 * width;
+                let corners = [(left, floor), (left + width, rate)];
+                chart.draw_series([Rectangle::new(corners, color(engine).filled())])?;
+                let point = (left + width / 2.0, rate, sd);
+                chart.draw_series(error_bar(point, width / 6.0, floor, BLACK))?;
+            }
+        }
+        let (across, down) = chart.plotting_area().get_pixel_range();
+        let group_width = (across.end - across.start) / self.groups.len() as i32;
+        for (left, (step, _)) in (across.start..).step_by(group_width as usize).zip(&self.groups) {
+            let place = (left + group_width / 2 - 20, down.end + 6);
+            root.draw(&Text::new(step.name(), place, (FONT, 14)))?;
+        }
+        let names: Vec<(RGBColor, &str)> =
+            self.engines.iter().map(|engine| (color(engine), *engine)).collect();
+        legend(root, across.end + 14, &names)
     }
-    for (y, (color, engine)) in (24..).step_by(20).zip(&bars.engines) {
-        let x = across.end + 14;
-        root.draw(&Rectangle::new([(x, y), (x + 12, y + 10)], color.filled()))?;
-        root.draw(&Text::new(*engine, (x + 18, y - 2), (FONT, 13)))?;
-    }
-    root.present()?;
-    Ok(())
 }
 
 #[cfg(test)]
@@ -309,5 +373,21 @@ mod tests {
         assert!(scaling(&report, Mode::Ds, Step::Insert).unwrap().is_none());
         let chart = bars(&report, "kv", Mode::Ds, 1).unwrap().unwrap();
         assert!(chart.starts_with("<svg") && chart.contains("update"));
+        assert!(chart.contains("operations a second"));
+    }
+
+    #[test]
+    fn axis_is_logarithmic_where_values_differ_widely() {
+        assert_eq!(axis([5.0, 0.0, 100.0].into_iter()), (0.0..108.0, false));
+        assert_eq!(axis([5.0, 1_000.0].into_iter()), (3.0..1_500.0, true));
+    }
+
+    #[test]
+    fn every_engine_has_a_colour() {
+        let stores = crate::engines::all().into_iter().map(|engine| engine.name());
+        let sql = crate::sql::engines::all().into_iter().map(|engine| engine.name());
+        for name in stores.chain(sql) {
+            assert_ne!(color(name), BLACK, "{name}");
+        }
     }
 }

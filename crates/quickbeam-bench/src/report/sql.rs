@@ -1,6 +1,6 @@
 //! The tables of the SQL benchmarks, as text in cells: the terminal and the page draw the same.
 
-use super::terminal::{group, number};
+use super::terminal::{group, milliseconds, number, ratio};
 use super::{Measurement, Report};
 use crate::engine::Mode;
 use crate::published::sql as published;
@@ -85,7 +85,7 @@ fn heads(threads: &[usize]) -> Vec<String> {
 fn beside(result: &Measurement, quickbeam: Option<&Measurement>) -> String {
     match quickbeam {
         Some(reference) if result.engine != "quickbeam" && reference.median > 0.0 => {
-            format!("  ×{:.2}", result.median / reference.median)
+            format!("  {}", ratio(result.median / reference.median))
         }
         _ => String::new(),
     }
@@ -198,7 +198,7 @@ fn wisconsin(report: &Report) -> Option<Grid> {
         .map(|&query| {
             let mut cells = vec![number(published::wisconsin(query))];
             cells.extend(columns.iter().map(|&column| {
-                find(query, column).map_or_else(|| "–".to_owned(), |r| format!("{:.3}", r.mean))
+                find(query, column).map_or_else(|| "–".to_owned(), |r| milliseconds(r.mean))
             }));
             let ratio = best(query, false).zip(best(query, true)).map(|(peer, ours)| peer / ours);
             ratios.extend(ratio);
@@ -214,7 +214,7 @@ fn wisconsin(report: &Report) -> Option<Grid> {
     }
     let mut heads = vec!["published\n2010".to_owned()];
     heads.extend(columns.iter().map(|(engine, mode)| format!("{engine}\n{mode}")));
-    heads.push("best peer over\nQuickbeam".to_owned());
+    heads.push("best peer over best\nQuickbeam, any mode".to_owned());
     let title = "Table 7, Wisconsin: mean elapsed milliseconds of each query; the last column \
                  compares medians"
         .to_owned();
