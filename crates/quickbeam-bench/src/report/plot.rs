@@ -267,12 +267,14 @@ fn legend(root: &Root<'_>, x: i32, names: &[(RGBColor, &str)]) -> Drawn {
     Ok(())
 }
 
+/// A step with rate and standard deviation for each engine.
+type StepRates = (Step, Vec<Option<(f64, f64)>>);
+
 /// A bar chart.
 struct Bars<'r> {
     /// The engines that have a bar at all.
     engines: Vec<&'r str>,
-    /// Each step with rate and standard deviation for each engine.
-    groups: Vec<(Step, Vec<Option<(f64, f64)>>)>,
+    groups: Vec<StepRates>,
 }
 
 /// One table as groups of bars: a group for each step, a bar for each engine.
@@ -288,7 +290,7 @@ pub fn bars(
     };
     let mut engines = report.engines(benchmark);
     engines.retain(|engine| STEPS.iter().any(|&step| rate(engine, step).is_some()));
-    let groups: Vec<(Step, Vec<Option<(f64, f64)>>)> = STEPS
+    let groups: Vec<StepRates> = STEPS
         .into_iter()
         .map(|step| (step, engines.iter().map(|engine| rate(engine, step)).collect()))
         .filter(|(_, rates): &(Step, Vec<_>)| rates.iter().any(Option::is_some))
