@@ -37,8 +37,8 @@ pub use crate::schema::{
     Added, Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index,
     KeyColumn, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
     NewKey, NewTable, ObjectId, PUBLIC, PrimaryKey, Reference, Relation, Schema, Sequence,
-    SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas, shown_name,
-    split_lookup_name,
+    SequenceChanges, SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas,
+    shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;

@@ -16,10 +16,10 @@ use smol_str::SmolStr;
 use super::change::CatalogChange;
 use crate::catalog::{Catalog, CatalogSnapshot, Reserved};
 use crate::error::{Result, SqlError, SqlState};
-use crate::schema::SequenceOptions;
 use crate::schema::errors::{is_not, no_relation, read_only};
 use crate::schema::names::split_lookup_name;
 use crate::schema::{ObjectId, Relation, Sequence};
+use crate::schema::{SequenceChanges, SequenceOptions};
 use crate::types::DataType;
 
 /// Values reserved at a time.
@@ -83,16 +83,55 @@ impl Catalog {
         Ok(transaction.commit()?)
     }
 
-    /// ALTER SEQUENCE … RESTART; without a value, with the first one.
-    pub fn restart_sequence(
+    /// ALTER SEQUENCE. A change of its values begins a new epoch, as a restart does.
+    pub fn alter_sequence(
         &self,
         transaction: &Transaction,
         name: &str,
-        value: Option<i64>,
+        changes: &SequenceChanges,
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
-        let sequence = change.before.sequence_named(name)?;
-        change.restart(&sequence, value.unwrap_or(sequence.start))
+        let old = change.before.sequence_named(name)?;
+        let mut sequence = (*old).clone();
+        sequence.change(changes)?;
+        let next = match changes.restart {
+            Some(value) => Some(value.unwrap_or(sequence.start)),
+            None => self.next_after_change(transaction, &old, &sequence)?,
+        };
+        if let (Some(_), Some(value)) = (changes.restart, next) {
+            sequence.check_last(value)?;
+        }
+        sequence.epoch = sequence.epoch.wrapping_add(1);
+        put_next(self, transaction, &sequence, next.filter(|next| sequence.holds(*next)))?;
+        change.put_sequence(sequence)
+    }
+
+    /// Returns the value that follows the last one of a sequence that has changed.
+    fn next_after_change(
+        &self,
+        transaction: &Transaction,
+        old: &Sequence,
+        new: &Sequence,
+    ) -> Result<Option<i64>> {
+        let reserved = self.reserved.lock().get(&old.count()).copied();
+        let next = match reserved.filter(|reserved| reserved.left > 0) {
+            Some(reserved) => Some(reserved.next),
+            None => self.next_unreserved(transaction, old)?,
+        };
+        let last = match next {
+            // The first value was not given out yet.
+            Some(next) if next == old.start => {
+                new.check_last(next)?;
+                return Ok(Some(next));
+            }
+            Some(next) => next.checked_sub(old.increment),
+            None if old.increment > 0 => Some(old.maximum),
+            None => Some(old.minimum),
+        };
+        if let Some(last) = last {
+            new.check_last(last)?;
+        }
+        Ok(last.and_then(|last| last.checked_add(new.increment)))
     }
 
     /// `nextval`: the next value (SEQ-1).
@@ -266,6 +305,69 @@ impl Sequence {
             }
         }
         self.data_type = data_type;
+        Ok(())
+    }
+
+    /// Returns whether a value is within its limits.
+    fn holds(&self, value: i64) -> bool {
+        (self.minimum..=self.maximum).contains(&value)
+    }
+
+    /// Checks that the last value is within the limits.
+    fn check_last(&self, last: i64) -> Result<()> {
+        if self.holds(last) {
+            return Ok(());
+        }
+        let (what, limit) = match last > self.maximum {
+            true => ("greater than MAXVALUE", self.maximum),
+            false => ("less than MINVALUE", self.minimum),
+        };
+        let message = format!("RESTART value ({last}) cannot be {what} ({limit})");
+        Err(SqlError::new(SqlState::InvalidParameterValue, message))
+    }
+
+    /// Makes the changes of ALTER SEQUENCE to the definition.
+    fn change(&mut self, changes: &SequenceChanges) -> Result<()> {
+        let wrong = |message: String| Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        if changes.increment == Some(0) {
+            return wrong("INCREMENT must not be zero".into());
+        }
+        self.increment = changes.increment.unwrap_or(self.increment);
+        self.cycle = changes.cycle.unwrap_or(self.cycle);
+        if let Some(minimum) = changes.minimum.flatten() {
+            self.minimum = minimum;
+        }
+        if let Some(maximum) = changes.maximum.flatten() {
+            self.maximum = maximum;
+        }
+        if let Some(data_type) = changes.data_type {
+            self.set_type(data_type)?;
+        }
+        let (low, high) = limits(self.data_type)?;
+        let is_up = self.increment > 0;
+        if changes.minimum == Some(None) {
+            self.minimum = if is_up { 1 } else { low };
+        }
+        if changes.maximum == Some(None) {
+            self.maximum = if is_up { high } else { -1 };
+        }
+        for (what, value) in [("MAXVALUE", self.maximum), ("MINVALUE", self.minimum)] {
+            if !(low..=high).contains(&value) {
+                return wrong(format!(
+                    "{what} ({value}) is out of range for sequence data type {}",
+                    self.data_type
+                ));
+            }
+        }
+        let (minimum, maximum) = (self.minimum, self.maximum);
+        if minimum >= maximum {
+            return wrong(format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})"));
+        }
+        self.start = changes.start.unwrap_or(self.start);
+        if !self.holds(self.start) {
+            let start = self.start;
+            return wrong(format!("START value ({start}) must be from {minimum} to {maximum}"));
+        }
         Ok(())
     }
 

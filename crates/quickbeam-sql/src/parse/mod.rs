@@ -9,6 +9,7 @@ mod command;
 mod copy_options;
 mod explain;
 mod literals;
+mod overriding;
 mod positions;
 mod sequences;
 mod table_commands;
@@ -28,8 +29,9 @@ use crate::error::{Result, SqlError, SqlState};
 
 pub use column_actions::{ColumnAction, action_of};
 pub use command::{Command, Direction, Discard, Name, command};
+pub use overriding::{Overriding, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
-pub use sequences::RESTART as RESTART_SEQUENCE;
+pub use sequences::ALTER as ALTER_SEQUENCE;
 pub use text::Text;
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
@@ -137,7 +139,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
-    let tokens = column_actions::adapted(tokens);
+    let tokens = overriding::adapted(column_actions::adapted(tokens));
     let tokens = copy_options::adapted(table_commands::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }

@@ -1,15 +1,16 @@
 //! Definitions of sequences, in the parser's form.
 //!
 //! PostgreSQL takes a sequence's options in any order, the parser in one only, so they are sorted.
-//! The parser does not know ALTER SEQUENCE … RESTART; it becomes a procedure call.
+//! The parser does not know ALTER SEQUENCE; it becomes a procedure call.
 
 use std::ops::Range;
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
-/// The procedure that restarts a sequence: its name, and the first value if given.
-pub const RESTART: &str = "restart_sequence";
+/// The procedure that alters a sequence. Its arguments are the sequence's name, then the name of
+/// each option and its value; NULL is the default.
+pub const ALTER: &str = "\0alter_sequence";
 
 /// The tokens of a text, with the options of sequences in the parser's order.
 pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -19,7 +20,7 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if !tokens.iter().any(about_sequences) {
         return tokens;
     }
-    tokens = with_restarts(tokens);
+    tokens = with_alterations(tokens);
     for at in 0..tokens.len() {
         if let Some(range) = options_at(&tokens, at) {
             sort(&mut tokens, range);
@@ -115,31 +116,14 @@ fn sort(tokens: &mut [TokenWithSpan], range: Range<usize>) {
     part.iter_mut().zip(sorted).for_each(|(place, token)| *place = token);
 }
 
-/// `ALTER SEQUENCE name RESTART [[WITH] value]` as `CALL restart_sequence(name [, value])`.
-fn with_restarts(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+/// Returns the tokens of a text with `ALTER SEQUENCE name option …` as a procedure call.
+fn with_alterations(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out = Vec::with_capacity(tokens.len());
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
-        match restart_at(&tokens, at) {
-            Some((name, value, end)) => {
-                let span = token.span;
-                let word = |value: &str, keyword| {
-                    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
-                };
-                let blank = sqlparser::tokenizer::Whitespace::Space;
-                let begin = [
-                    word("CALL", Keyword::CALL),
-                    Token::Whitespace(blank),
-                    word(RESTART, Keyword::NoKeyword),
-                    Token::LParen,
-                ];
-                out.extend(begin.map(|token| TokenWithSpan::new(token, span)));
-                out.extend_from_slice(tokens.get(name).unwrap_or_default());
-                if !value.is_empty() {
-                    out.push(TokenWithSpan::new(Token::Comma, span));
-                    out.extend_from_slice(tokens.get(value).unwrap_or_default());
-                }
-                out.push(TokenWithSpan::new(Token::RParen, Span::empty()));
+        match alteration_at(&tokens, at) {
+            Some((call, end)) => {
+                out.extend(call);
                 at = end;
             }
             None => {
@@ -151,23 +135,171 @@ fn with_restarts(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     out
 }
 
-/// Returns the tokens of the name and the value of ALTER SEQUENCE … RESTART, and its end, if it
-/// begins here.
-fn restart_at(tokens: &[TokenWithSpan], at: usize) -> Option<(Range<usize>, Range<usize>, usize)> {
-    let mut rest = words(tokens, at).peekable();
-    for expected in [Keyword::ALTER, Keyword::SEQUENCE] {
-        rest.next().filter(|(_, token)| keyword(token) == Some(expected))?;
+/// The words of an ALTER SEQUENCE from there on.
+struct Alteration<'t> {
+    words: Vec<(usize, &'t TokenWithSpan)>,
+    at: usize,
+    call: Vec<TokenWithSpan>,
+    span: Span,
+}
+
+impl Alteration<'_> {
+    fn takes(&mut self, wanted: Keyword) -> bool {
+        let next = self.words.get(self.at).and_then(|(_, token)| keyword(&token.token));
+        let found = next == Some(wanted);
+        self.at += usize::from(found);
+        found
     }
-    let name = rest.peek()?.0;
-    let restart = rest.find(|(_, token)| {
-        keyword(token) == Some(Keyword::RESTART) || matches!(token, Token::SemiColon | Token::EOF)
-    })?;
-    if keyword(restart.1) != Some(Keyword::RESTART) {
+
+    fn push(&mut self, token: Token) {
+        self.call.push(TokenWithSpan::new(token, self.span));
+    }
+
+    fn option(&mut self, name: &str) {
+        self.push(Token::Comma);
+        self.push(Token::SingleQuotedString(name.to_owned()));
+        self.push(Token::Comma);
+    }
+
+    fn word(&mut self, value: &str, keyword: Keyword) {
+        self.push(Token::Word(Word { value: value.to_owned(), quote_style: None, keyword }));
+    }
+
+    /// Takes a signed number.
+    fn number(&mut self) -> Option<()> {
+        if let Some((_, sign)) = self.words.get(self.at)
+            && matches!(sign.token, Token::Minus | Token::Plus)
+        {
+            let sign = (*sign).clone();
+            self.call.push(sign);
+            self.at += 1;
+        }
+        let (_, number) = self.words.get(self.at)?;
+        if !matches!(number.token, Token::Number(..)) {
+            return None;
+        }
+        let number = (*number).clone();
+        self.call.push(number);
+        self.at += 1;
+        Some(())
+    }
+
+    /// Takes a qualified name.
+    fn name(&mut self) -> Option<()> {
+        loop {
+            let (_, word) = self.words.get(self.at)?;
+            if !matches!(word.token, Token::Word(_)) {
+                return None;
+            }
+            let word = (*word).clone();
+            self.call.push(word);
+            self.at += 1;
+            match self.words.get(self.at) {
+                Some((_, period)) if period.token == Token::Period => {
+                    let period = (*period).clone();
+                    self.call.push(period);
+                    self.at += 1;
+                }
+                _ => return Some(()),
+            }
+        }
+    }
+
+    /// Takes an option. Returns `None` if there is no such one.
+    fn take_option(&mut self) -> Option<()> {
+        let numbers = [
+            (Keyword::INCREMENT, "increment", Keyword::BY),
+            (Keyword::START, "start", Keyword::WITH),
+            (Keyword::MINVALUE, "minvalue", Keyword::NoKeyword),
+            (Keyword::MAXVALUE, "maxvalue", Keyword::NoKeyword),
+            (Keyword::CACHE, "cache", Keyword::NoKeyword),
+        ];
+        for (keyword, name, filler) in numbers {
+            if self.takes(keyword) {
+                self.option(name);
+                if filler != Keyword::NoKeyword {
+                    self.takes(filler);
+                }
+                return self.number();
+            }
+        }
+        if self.takes(Keyword::RESTART) {
+            self.option("restart");
+            let is_given = self.takes(Keyword::WITH)
+                || self.words.get(self.at).is_some_and(|(_, token)| {
+                    matches!(token.token, Token::Minus | Token::Plus | Token::Number(..))
+                });
+            if is_given {
+                return self.number();
+            }
+            self.word("NULL", Keyword::NULL);
+        } else if self.takes(Keyword::AS) {
+            let Some((_, TokenWithSpan { token: Token::Word(word), .. })) = self.words.get(self.at)
+            else {
+                return None;
+            };
+            let name = word.value.clone();
+            self.at += 1;
+            self.option("as");
+            self.push(Token::SingleQuotedString(name));
+        } else if self.takes(Keyword::CYCLE) {
+            self.option("cycle");
+            self.word("TRUE", Keyword::TRUE);
+        } else if self.takes(Keyword::NO) {
+            let (name, value) = match () {
+                () if self.takes(Keyword::MINVALUE) => ("minvalue", ("NULL", Keyword::NULL)),
+                () if self.takes(Keyword::MAXVALUE) => ("maxvalue", ("NULL", Keyword::NULL)),
+                () if self.takes(Keyword::CYCLE) => ("cycle", ("FALSE", Keyword::FALSE)),
+                () => return None,
+            };
+            self.option(name);
+            self.word(value.0, value.1);
+        } else if self.takes(Keyword::OWNED) {
+            self.takes(Keyword::BY).then_some(())?;
+            self.option("owned");
+            return self.name();
+        } else {
+            return None;
+        }
+        Some(())
+    }
+}
+
+/// Returns the call of an ALTER SEQUENCE that begins at that token, and the token after it.
+fn alteration_at(tokens: &[TokenWithSpan], at: usize) -> Option<(Vec<TokenWithSpan>, usize)> {
+    let is_end = |token: &Token| matches!(token, Token::SemiColon | Token::EOF);
+    if keyword(&tokens.get(at)?.token) != Some(Keyword::ALTER) {
         return None;
     }
-    rest.next_if(|(_, token)| keyword(token) == Some(Keyword::WITH));
-    let is_end = |token: &Token| matches!(token, Token::SemiColon | Token::EOF);
-    let value = rest.peek().map_or(tokens.len(), |(at, _)| *at);
-    let end = rest.find(|(_, token)| is_end(token)).map_or(tokens.len(), |(at, _)| at);
-    Some((name..restart.0, value.min(end)..end, end))
+    let shown = tokens.iter().enumerate().skip(at);
+    let shown = shown.filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+    let words: Vec<(usize, &TokenWithSpan)> =
+        shown.take_while(|(_, token)| !is_end(&token.token)).collect();
+    let span = tokens.get(at)?.span;
+    let mut reader = Alteration { words, at: 1, call: Vec::new(), span };
+    reader.takes(Keyword::SEQUENCE).then_some(())?;
+    reader.word("CALL", Keyword::CALL);
+    reader.push(Token::Whitespace(sqlparser::tokenizer::Whitespace::Space));
+    reader.push(Token::Word(Word {
+        value: ALTER.to_owned(),
+        quote_style: Some('"'),
+        keyword: Keyword::NoKeyword,
+    }));
+    reader.push(Token::LParen);
+    let if_exists = reader.takes(Keyword::IF) && reader.takes(Keyword::EXISTS);
+    reader.name()?;
+    if if_exists {
+        reader.option("if exists");
+        reader.word("TRUE", Keyword::TRUE);
+    }
+    let first = reader.at;
+    while reader.at < reader.words.len() {
+        reader.take_option()?;
+    }
+    if reader.at == first {
+        return None;
+    }
+    reader.call.push(TokenWithSpan::new(Token::RParen, Span::empty()));
+    let end = reader.words.last().map_or(at + 1, |(last, _)| last + 1);
+    Some((reader.call, end))
 }

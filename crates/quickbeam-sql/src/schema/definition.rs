@@ -149,6 +149,27 @@ pub struct SequenceOptions {
     pub cycle: bool,
 }
 
+/// What ALTER SEQUENCE says; `None` says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SequenceChanges {
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// AS.
+    pub data_type: Option<DataType>,
+    /// START WITH.
+    pub start: Option<i64>,
+    /// RESTART; `None` within: with the start value.
+    pub restart: Option<Option<i64>>,
+    /// INCREMENT BY.
+    pub increment: Option<i64>,
+    /// MINVALUE; `None` within: NO MINVALUE.
+    pub minimum: Option<Option<i64>>,
+    /// MAXVALUE; `None` within: NO MAXVALUE.
+    pub maximum: Option<Option<i64>>,
+    /// CYCLE, or NO CYCLE.
+    pub cycle: Option<bool>,
+}
+
 /// What an added column holds in the rows that are there.
 pub enum Added<'f> {
     /// The same in all of them.

@@ -8,7 +8,7 @@ pub(crate) mod tables;
 
 pub use definition::{
     Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewKey,
-    NewTable, SequenceOptions,
+    NewTable, SequenceChanges, SequenceOptions,
 };
 pub use names::{
     PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,

@@ -53,8 +53,10 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 catalog.create_sequence(transaction, name, options)?;
             }
         }
-        CatalogChange::RestartSequence(name, value) => {
-            catalog.restart_sequence(transaction, name, *value)?;
+        CatalogChange::AlterSequence(name, changes) => {
+            if !changes.if_exists || there(name) {
+                catalog.alter_sequence(transaction, name, changes)?;
+            }
         }
         CatalogChange::Drop(kind, names, if_exists, cascade) => {
             let names: Vec<_> =

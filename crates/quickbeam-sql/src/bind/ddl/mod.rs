@@ -22,7 +22,7 @@ use sqlparser::tokenizer::Token;
 use super::{Binder, fold};
 use crate::catalog::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Relation,
-    SequenceOptions,
+    SequenceChanges, SequenceOptions,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{ColumnAction, first_from};
@@ -47,8 +47,8 @@ pub enum CatalogChange {
     CreateView(SmolStr, Vec<SmolStr>, Arc<str>, bool),
     /// CREATE SEQUENCE; true: IF NOT EXISTS.
     CreateSequence(SmolStr, SequenceOptions, bool),
-    /// ALTER SEQUENCE … RESTART; `None` restarts at the sequence's start value.
-    RestartSequence(SmolStr, Option<i64>),
+    /// ALTER SEQUENCE.
+    AlterSequence(SmolStr, SequenceChanges),
     /// DROP of tables, views, indexes or sequences: IF EXISTS, CASCADE.
     Drop(ObjectKind, Vec<SmolStr>, bool, bool),
     /// TRUNCATE: names, CASCADE, RESTART IDENTITY.

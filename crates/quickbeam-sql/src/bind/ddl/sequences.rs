@@ -1,10 +1,10 @@
-//! CREATE SEQUENCE, ALTER SEQUENCE … RESTART, and the sequence options of an identity column.
+//! CREATE SEQUENCE, ALTER SEQUENCE, and the sequence options of an identity column.
 
 use sqlparser::ast::{self, Spanned};
 
-use super::super::{Binder, Scope, object_name, types};
+use super::super::{Binder, object_name, types};
 use super::{CatalogChange, ObjectKind};
-use crate::catalog::SequenceOptions;
+use crate::catalog::{SequenceChanges, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -77,32 +77,87 @@ impl Binder<'_> {
         Ok(CatalogChange::CreateSequence(folded, options, if_not_exists))
     }
 
-    /// Binds the procedure call that replaces ALTER SEQUENCE … RESTART.
+    /// Binds the procedure call that replaces ALTER SEQUENCE.
     pub fn call_procedure(&mut self, call: &ast::Function) -> Result<CatalogChange> {
         let refuse = || SqlError::unsupported("this form of CALL or of ALTER SEQUENCE");
         let ast::FunctionArguments::List(list) = &call.args else { return Err(refuse()) };
-        let is_restart = object_name(&call.name)? == crate::parse::RESTART_SEQUENCE;
-        let mut arguments = list.args.iter().map(|argument| match argument {
+        if object_name(&call.name)? != crate::parse::ALTER_SEQUENCE {
+            return Err(refuse());
+        }
+        let arguments = list.args.iter().filter_map(|argument| match argument {
             ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr),
             _ => None,
         });
-        let name = match arguments.next().flatten() {
-            Some(ast::Expr::Identifier(name)) if is_restart => vec![name.clone()],
-            Some(ast::Expr::CompoundIdentifier(parts)) if is_restart => parts.clone(),
+        let arguments: Vec<&ast::Expr> = arguments.collect();
+        let Some((name, options)) = arguments.split_first() else { return Err(refuse()) };
+        let name = match name {
+            ast::Expr::Identifier(name) => vec![name.clone()],
+            ast::Expr::CompoundIdentifier(parts) => parts.clone(),
             _ => return Err(refuse()),
         };
-        let name = self.known_object(ObjectKind::Sequence, &name.into(), false)?;
-        let value = match arguments.next() {
-            None => None,
-            Some(expr) => {
-                let bound = self.expression(expr.ok_or_else(refuse)?, &Scope::default())?;
-                let value = bound.expr.as_constant().and_then(|value| value.as_ref().as_i64());
-                Some(value.ok_or_else(refuse)?)
-            }
-        };
-        if arguments.next().is_some() {
-            return Err(refuse());
+        let mut changes = SequenceChanges::default();
+        for pair in options.chunks_exact(2) {
+            let [option, value] = pair else { continue };
+            self.sequence_change(&option.to_string(), value, &mut changes)?;
         }
-        Ok(CatalogChange::RestartSequence(name, value))
+        let name = self.known_object(ObjectKind::Sequence, &name.into(), changes.if_exists)?;
+        Ok(CatalogChange::AlterSequence(name, changes))
+    }
+
+    /// Reads an option of ALTER SEQUENCE. NULL is the default.
+    fn sequence_change(
+        &self,
+        option: &str,
+        value: &ast::Expr,
+        changes: &mut SequenceChanges,
+    ) -> Result<()> {
+        let text = value.to_string();
+        let is_null = text == "NULL";
+        let number = || self.number_of(value);
+        let optional = || if is_null { Ok(None) } else { number().map(Some) };
+        let once = |is_given: bool| match is_given {
+            true => Err(SqlError::new(SqlState::SyntaxError, "conflicting or redundant options")),
+            false => Ok(()),
+        };
+        match option.trim_matches('\'') {
+            "if exists" => changes.if_exists = true,
+            "increment" => {
+                once(changes.increment.replace(number()?).is_some())?;
+            }
+            "start" => {
+                once(changes.start.replace(number()?).is_some())?;
+            }
+            "minvalue" => {
+                once(changes.minimum.replace(optional()?).is_some())?;
+            }
+            "maxvalue" => {
+                once(changes.maximum.replace(optional()?).is_some())?;
+            }
+            "restart" => {
+                once(changes.restart.replace(optional()?).is_some())?;
+            }
+            "cycle" => {
+                once(changes.cycle.replace(text.eq_ignore_ascii_case("true")).is_some())?;
+            }
+            "cache" => {
+                let count = number()?;
+                if count <= 0 {
+                    let message = format!("CACHE ({count}) must be greater than zero");
+                    return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+                }
+            }
+            "as" => {
+                let parsed = crate::parse::data_types(text.trim_matches('\''))?;
+                let known = parsed.first().map(types::data_type).transpose()?;
+                let known = known.filter(|known| known.is_integer()).ok_or_else(|| {
+                    let message = "sequence type must be smallint, integer, or bigint";
+                    SqlError::new(SqlState::InvalidParameterValue, message)
+                })?;
+                once(changes.data_type.replace(known).is_some())?;
+            }
+            _ if text.eq_ignore_ascii_case("none") => {}
+            _ => return Err(SqlError::unsupported("OWNED BY a column")),
+        }
+        Ok(())
     }
 }

@@ -14,6 +14,7 @@ use crate::bind::{
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::parse::{Overriding, overriding_of};
 use crate::schema::errors::{named_twice, no_column};
 use crate::types::Value;
 
@@ -42,7 +43,8 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("INSERT into what is no table"));
         };
         let table = self.table(name)?;
-        let targets = self.targets(&table, &insert.columns)?;
+        let (columns, overriding) = overriding_of(&insert.columns);
+        let targets = self.targets(&table, columns)?;
         let alias = insert
             .table_alias
             .as_ref()
@@ -50,7 +52,7 @@ impl Binder<'_> {
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(alias.clone(), Source::Table(table.clone()));
         let source =
-            self.insert_source(&table, &targets, &insert.columns, insert.source.as_deref())?;
+            self.insert_source(&table, (&targets, overriding), columns, insert.source.as_deref())?;
         let old = relation_of(&table, old_slot, alias.clone());
         let conflict = match &insert.on {
             None => None,
@@ -107,7 +109,7 @@ impl Binder<'_> {
     fn insert_source(
         &mut self,
         table: &Arc<Table>,
-        targets: &[usize],
+        (targets, overriding): (&[usize], Option<Overriding>),
         names: &[ast::ObjectName],
         source: Option<&ast::Query>,
     ) -> Result<InsertSource> {
@@ -138,8 +140,9 @@ impl Binder<'_> {
                     return Err(SqlError::new(SqlState::SyntaxError, message).at(place(0)));
                 }
                 self.check_count(width, targets, names, place)?;
-                let (row, level) = self
-                    .level(|binder| binder.insert_row(table, targets, &defaults, &row.content))?;
+                let (row, level) = self.level(|binder| {
+                    binder.insert_row(table, (targets, overriding), &defaults, &row.content)
+                })?;
                 rows.push(row);
                 asked.push(level.subqueries);
             }
@@ -159,7 +162,7 @@ impl Binder<'_> {
         let mut values = defaults;
         for (number, (target, column)) in targets.iter().zip(&mut query.columns).enumerate() {
             let to = &table.columns[*target];
-            check_identity(to)?;
+            check_identity(to, overriding)?;
             let mut data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
             // An untyped parameter takes the column's type.
             if let (None, Body::Select(select)) = (data_type, &query.body)
@@ -170,7 +173,10 @@ impl Binder<'_> {
                 data_type = Some(column.data_type);
             }
             let typed = Typed { expr: Expr::column(slot, number), data_type, position: 0 };
-            values[*target] = self.assign(typed, to.data_type, &to.name)?;
+            let value = self.assign(typed, to.data_type, &to.name)?;
+            if !is_overridden(to, overriding) {
+                values[*target] = value;
+            }
         }
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
     }
@@ -225,7 +231,7 @@ impl Binder<'_> {
     fn insert_row(
         &mut self,
         table: &Table,
-        targets: &[usize],
+        (targets, overriding): (&[usize], Option<Overriding>),
         defaults: &[Expr],
         row: &[ast::Expr],
     ) -> Result<Vec<Expr>> {
@@ -236,9 +242,12 @@ impl Binder<'_> {
             if is_default(value) {
                 continue;
             }
-            check_identity(column)?;
+            check_identity(column, overriding)?;
             let bound = self.expression(value, &scope)?;
-            values[*target] = self.assign(bound, column.data_type, &column.name)?;
+            let value = self.assign(bound, column.data_type, &column.name)?;
+            if !is_overridden(column, overriding) {
+                values[*target] = value;
+            }
         }
         Ok(values)
     }
@@ -311,10 +320,16 @@ impl Binder<'_> {
     }
 }
 
+/// Returns whether OVERRIDING USER VALUE gives a column the value of its sequence.
+fn is_overridden(column: &Column, overriding: Option<Overriding>) -> bool {
+    overriding == Some(Overriding::User) && column.identity.is_some()
+}
+
 /// Refuses a value for a column GENERATED ALWAYS.
-fn check_identity(column: &Column) -> Result<()> {
+fn check_identity(column: &Column, overriding: Option<Overriding>) -> Result<()> {
     let is_generated = column.generated.is_some();
-    if is_generated || column.identity.is_some_and(|identity| identity.always) {
+    let is_always = column.identity.is_some_and(|identity| identity.always);
+    if is_generated || (is_always && overriding.is_none()) {
         let message = format!("cannot insert a non-DEFAULT value into column \"{}\"", column.name);
         let kind = if is_generated { "a generated" } else { "an identity" };
         let (name, suffix) =

@@ -6,7 +6,8 @@ use crate::common::{
 };
 use quickbeam::Isolation;
 use quickbeam_sql::catalog::{
-    Added, ForeignKeyAction, Method, NewCheck, NewIdentity, NewIndex, NewTable, SequenceOptions,
+    Added, ForeignKeyAction, Method, NewCheck, NewIdentity, NewIndex, NewTable, SequenceChanges,
+    SequenceOptions,
 };
 use quickbeam_sql::{DataType, SqlError, Value};
 
@@ -434,7 +435,8 @@ fn sequences_count_whatever_becomes_of_transactions() {
     let aborted = environment.begin().unwrap();
     assert_eq!(catalog.next_value(&aborted, &first).unwrap(), 1);
     // Begun again in this transaction only.
-    catalog.restart_sequence(&aborted, "s", None).unwrap();
+    let restart = SequenceChanges { restart: Some(None), ..SequenceChanges::default() };
+    catalog.alter_sequence(&aborted, "s", &restart).unwrap();
     assert_eq!(catalog.next_value(&aborted, &named(&aborted)).unwrap(), 3);
     aborted.abort().unwrap();
     let last = environment.begin().unwrap();
