@@ -4,9 +4,12 @@
 //! Above: COPY. Below: a reader of bytes. `\N` is NULL, and a line `\.` ends the records.
 //!
 //! - COPYTEXT-1: a record is in memory once; so is a piece of the input, of fixed size.
-//! - COPYTEXT-2: what a reader delivers does not depend on how the input is cut into pieces.
+//! - COPYTEXT-2: what a reader delivers does not depend on how the input is cut into pieces (by
+//!   test `records_are_read_as_postgresql_reads_them`)
 
 use std::io::Read;
+
+use quickbeam::invariant;
 
 use crate::csv::{PIECE, RECORD_LIMIT, fill};
 use crate::error::{Result, SqlError, SqlState};
@@ -144,6 +147,7 @@ impl<R: Read> TextReader<R> {
         loop {
             if self.at >= self.filled {
                 (self.at, self.filled) = (0, fill(&mut self.input, &mut self.piece)?);
+                invariant!(COPYTEXT_1, self.piece.len() == PIECE, "{} bytes", self.piece.len());
                 if self.filled == 0 {
                     return Ok(!self.line.is_empty());
                 }

@@ -6,10 +6,13 @@
 //! over empty lines, cannot tell these apart.
 //!
 //! - CSV-1: a record is in memory once; so is a piece of the input, of fixed size.
-//! - CSV-2: what a reader delivers does not depend on how the input is cut into pieces.
+//! - CSV-2: what a reader delivers does not depend on how the input is cut into pieces (by test
+//!   `records_are_read_as_postgresql_reads_them`)
 
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
+
+use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
 
@@ -258,6 +261,7 @@ impl<R: Read> CsvReader<R> {
     /// Reads the next piece; false at the end.
     fn fill(&mut self) -> Result<bool> {
         (self.at, self.filled) = (0, fill(&mut self.input, &mut self.piece)?);
+        invariant!(CSV_1, self.piece.len() == PIECE, "{} bytes", self.piece.len());
         Ok(self.filled > 0)
     }
 }

@@ -73,6 +73,8 @@ pub use engine::{BackupReport, Statistics, TemporaryFile, VerifyReport};
 pub use environment::Environment;
 pub use error::{Error, Result};
 pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
+#[doc(hidden)]
+pub use invariant::CHECKS_INVARIANTS;
 pub use latency::LatencySummary;
 pub use options::{AccessMethod, Durability, Isolation, Options, TransactionOptions, UndoPolicy};
 pub use salvage::{

@@ -3,7 +3,7 @@
 //!
 //! - PORTAL-1: rows that a portal has not delivered yet are not changed by later statements: under
 //!   read committed they are read in a snapshot of their own, unless the transaction has changed
-//!   something before.
+//!   something before (by test `rows_left_in_a_portal_stay_as_they_were`)
 
 use std::sync::Arc;
 

@@ -6,13 +6,16 @@
 //!
 //! - CATALOG-1: every change of the catalog first writes the record of its version, with a number
 //!   never used before. So changes of the catalog exclude each other, and what is in memory under a
-//!   version is what every transaction that reads this version sees.
+//!   version is what every transaction that reads this version sees (by test
+//!   `two_catalogs_of_an_environment_do_not_get_in_each_others_way`)
 //! - CATALOG-2: a transaction sees the catalog of its snapshot, and its own changes. While the
-//!   engine's catalog version is the one for which the version is known, that costs one comparison.
+//!   engine's catalog version is the one for which the version is known, that costs one comparison
+//!   (by test `definitions_roll_back_with_their_transaction`)
 //! - CATALOG-3: what changes how a table's records are written, or which indexes and foreign keys
 //!   go with them, gives the table's tree another name (`Table::generation`). A transaction that
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
-//!   must still hold when it commits. So neither misses what the other did.
+//!   must still hold when it commits. So neither misses what the other did (by test
+//!   `rows_written_by_an_old_definition_do_not_get_in`)
 
 pub mod describe;
 pub(crate) mod records;

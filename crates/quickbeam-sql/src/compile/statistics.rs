@@ -1,8 +1,10 @@
 //! How much there is: what the planner asks, and whether a plan still fits.
 //!
-//! - STATISTICS-1: statistics make a plan better or worse; they never change the answer.
+//! - STATISTICS-1: statistics make a plan better or worse; they never change the answer (by test
+//!   `plans_have_the_same_answers`)
 //! - STATISTICS-2: a statement whose plan depends on row counts is planned again when a table has
-//!   several times the rows that it was planned for, or only a fraction of them.
+//!   several times the rows that it was planned for, or only a fraction of them (by test
+//!   `statement_is_planned_again_when_its_tables_grow_or_shrink`)
 
 use std::sync::Arc;
 

@@ -2,10 +2,12 @@
 //!
 //! - SEQ-1: no value is given out twice, also by transactions that roll back; values may be
 //!   skipped. For that, values are reserved, some at a time, in separate transactions. Only a
-//!   sequence that no other transaction can see yet counts in the transaction that created it.
+//!   sequence that no other transaction can see yet counts in the transaction that created it (by
+//!   test `values_of_a_sequence_are_given_out_once`)
 //! - SEQ-2: the record of a sequence's next value is never removed while the environment is open:
 //!   values may have been reserved since the snapshot of the transaction that drops it. Opening the
-//!   catalog removes the records that remain.
+//!   catalog removes the records that remain (by test
+//!   `sequences_count_whatever_becomes_of_transactions`)
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -10,7 +10,7 @@
 //! | other index, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
 //! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs
-//!   to a row.
+//!   to a row (by test `tables_do_what_the_map_does`)
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -6,9 +6,10 @@
 //! node to node.
 //!
 //! - PLAN-1: a node's filter holds for every row that it returns. No condition of the statement is
-//!   lost, and none is checked before the rows that it reads are current.
+//!   lost, and none is checked before the rows that it reads are current (by test
+//!   `plans_have_the_same_answers`)
 //! - PLAN-2: the current row of a slot stays until the node that owns the slot is asked for its
-//!   next row.
+//!   next row (by test `both_ways_give_the_same`)
 
 mod access_path;
 mod column_pruning;

@@ -2,9 +2,10 @@
 //!
 //! - SCHEMA-NAME-1: a relation has a lookup name, unique in the catalog. In the schema `public` it
 //!   is the relation's own name, in another one the schema's name, the character 0 and its own
-//!   name. No name contains that character.
+//!   name. No name contains that character (by test `a_lookup_name_has_its_schema`)
 //! - SCHEMA-NAME-2: texts of views, defaults and checks name a relation of `public` without a
-//!   schema, and others with one. They are bound without regard to `search_path`.
+//!   schema, and others with one. They are bound without regard to `search_path` (by test
+//!   `every_file_under_every_setting`)
 
 use smol_str::{SmolStr, format_smolstr};
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
+use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 
 use super::executor::{Done, ResultRows};
 use super::rows::{QueryTransaction, Rows};
@@ -57,6 +57,7 @@ impl Session {
         let mut attempt = 0;
         loop {
             attempt += 1;
+            invariant!(COPY_2, attempt == 1 || !statement.is_copy(), "{}", statement.text);
             match self.execute_alone(statement, parameters, result) {
                 Err(error) if attempt < ATTEMPTS && is_tried_again(&error, statement) => {}
                 Ok(done) => return Ok(done.count),
@@ -156,6 +157,7 @@ impl Session {
                 }
             }
             attempt += 1;
+            invariant!(COPY_2, attempt == 1 || !statement.is_copy(), "{}", statement.text);
             match self.execute_alone(statement, parameters, ResultRows::Kept) {
                 Err(error) if attempt < ATTEMPTS && is_tried_again(&error, statement) => {}
                 Err(error) => return Err(error),

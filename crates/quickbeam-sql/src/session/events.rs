@@ -1,9 +1,11 @@
 //! LISTEN and NOTIFY, and notices: what a session hears beside the results of its statements.
 //!
 //! - EVENTS-1: LISTEN, UNLISTEN and NOTIFY take effect when their transaction has committed, in
-//!   order. A rollback forgets them, also one to a savepoint.
-//! - EVENTS-2: a session that does not fetch its notifications keeps at most [`MAILBOX_BYTES`]; a
-//!   commit that would exceed them fails.
+//!   order. A rollback forgets them, also one to a savepoint (by test
+//!   `notifications_reach_those_who_listen`)
+//! - EVENTS-2: a commit that notifies fails while a session that listens keeps more than
+//!   [`MAILBOX_BYTES`] of notifications (by test
+//!   `notifications_beyond_the_mailbox_fail_the_commit`)
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};

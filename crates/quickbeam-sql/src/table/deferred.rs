@@ -2,10 +2,10 @@
 //!
 //! - DEFER-1: a reference that a statement leaves without its row is kept until the transaction
 //!   ends, and checked before the commit, or when SET CONSTRAINTS makes its constraint immediate. A
-//!   check looks at the rows as they are then, so a rollback to a savepoint need not forget any.
-//!   `tests/logic/changes/deferred.test` shows it.
+//!   check looks at the rows as they are then, so a rollback to a savepoint need not forget any (by
+//!   test `every_file_under_every_setting`)
 //! - DEFER-2: the reads of a check must still hold at commit, under every isolation level, as those
-//!   of an immediate one (STMT-2).
+//!   of an immediate one, STMT-2 (by test `deferred_foreign_keys_hold_in_every_interleaving`)
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;

@@ -3,9 +3,11 @@
 //! Above: the executor, which evaluates DEFAULT and CHECK of the rows it makes and says what
 //! becomes of a row. Below: the trees.
 //!
-//! - STMT-1: a statement that fails leaves no changes, once [`TableWriter::rollback`] was called.
+//! - STMT-1: a statement that fails leaves no changes, once [`TableWriter::rollback`] was called
+//!   (by test `what_fails_half_way_leaves_nothing`)
 //! - STMT-2: the reads that a constraint relies on (a referenced row exists, no row refers) must
-//!   still hold at commit, under every isolation level: [`Transaction::track_reads`].
+//!   still hold at commit, under every isolation level: [`Transaction::track_reads`] (by test
+//!   `no_row_is_left_without_the_one_it_refers_to`)
 
 use std::sync::Arc;
 

@@ -2,7 +2,8 @@
 //! PostgreSQL.
 //!
 //! - INTERVAL-1: intervals compare by their length with months of 30 days and days of 24 hours;
-//!   equal intervals have equal hashes and equal key encodings.
+//!   equal intervals have equal hashes and equal key encodings (by test
+//!   `keys_sort_as_their_values`)
 
 use std::cmp::Ordering;
 use std::fmt::Write;

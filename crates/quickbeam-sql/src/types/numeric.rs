@@ -5,13 +5,15 @@
 //! point. `docs/adr/0003-numeric.md` explains the limit.
 //!
 //! - NUM-1: the absolute value of the integer is below 10^38, and the scale is at most 38.
-//! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings.
+//! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings
+//!   (by test `what_is_equal_hashes_alike`)
 
 use std::cmp::Ordering;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use ethnum::I256;
+use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
 
@@ -64,6 +66,11 @@ impl Numeric {
     pub const ZERO: Numeric = Numeric { high: 0, low: 0, scale: 0 };
 
     fn raw(mantissa: i128, scale: u8) -> Numeric {
+        invariant!(
+            NUM_1,
+            scale <= MAX_PRECISION && mantissa.unsigned_abs() < power(MAX_PRECISION) as u128,
+            "{mantissa} with scale {scale}"
+        );
         Numeric { high: (mantissa >> 64) as i64, low: mantissa as u64, scale }
     }
 

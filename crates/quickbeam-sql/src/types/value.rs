@@ -3,9 +3,9 @@
 //! - VALUE-1: there are two equalities. SQL's, where NULL equals nothing, is [`ValueRef::compare`].
 //!   Keys, groups and sorting use `Eq`, `Ord` and `Hash`: NULL equals NULL and sorts last, NaN
 //!   equals NaN and is the greatest number, -0 equals 0, and decimals that differ only in scale are
-//!   equal.
-//! - VALUE-2: all numeric types compare with each other; every other type compares only with
-//!   itself.
+//!   equal (by test `what_is_equal_hashes_alike`)
+//! - VALUE-2: all numeric types compare with each other; every other type compares only with itself
+//!   (by test `numbers_meet_as_in_postgresql`)
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};

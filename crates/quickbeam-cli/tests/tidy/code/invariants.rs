@@ -10,7 +10,7 @@ use crate::source::Source;
 use crate::{expect_none, tree};
 
 /// The crates whose invariants are checked.
-const CRATES: [&str; 1] = ["crates/quickbeam/"];
+const CRATES: [&str; 2] = ["crates/quickbeam/", "crates/quickbeam-sql/"];
 
 /// An invariant as a head comment states it.
 struct Stated {

@@ -1,12 +1,13 @@
 //! UPDATE and DELETE.
 //!
 //! - CHANGE-1: all rows to be changed are found before the first is changed, unless there is at
-//!   most one, so that no change is found again (the Halloween problem).
+//!   most one, so that no change is found again (the Halloween problem) (by test
+//!   `changes_of_many_rows`)
 //! - CHANGE-2: under read committed, a row is locked and read again before it is changed. If
 //!   another transaction has changed it, the conditions and new values are those of the newest
-//!   version.
+//!   version (by test `rows_that_another_changed_are_looked_at_again`)
 //! - CHANGE-3: RETURNING reads a changed row with the FROM rows that it was found with, although
-//!   other rows are current by then.
+//!   other rows are current by then (by test `every_file_under_every_setting`)
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Hashed subqueries: the subquery's rows are read once, and each outer row looks up its answer.
 //!
 //! - ANSWERS-1: the answer is the same as comparing with the subquery's rows one by one, including
-//!   NULLs.
+//!   NULLs (by test `subqueries_are_answered_by_hash`)
 
 use std::cmp::Ordering;
 

@@ -1,9 +1,10 @@
 //! The memory budget of a statement (DIRECT-3).
 //!
 //! - BUDGET-1: an operator charges what it keeps, and releases the charge when it starts a new run.
-//!   A subquery may run any number of times.
+//!   A subquery may run any number of times (by test `a_subquery_may_be_asked_any_number_of_times`)
 //! - BUDGET-2: an operator that can spill asks with [`MemoryCharge::fits`]. It spills once it keeps
-//!   a sixteenth of the limit, so it does not spill row by row if others use up the budget.
+//!   a sixteenth of the limit, so it does not spill row by row if others use up the budget (by test
+//!   `partitions_that_do_not_fit_either_are_split_again`)
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};

@@ -6,14 +6,14 @@
 //! which becomes the current row of the node's slots (PLAN-2).
 //!
 //! - DIRECT-1: no operator borrows from the transaction or from another operator. Rows are in the
-//!   [`Context`]'s slots.
+//!   [`Context`]'s slots (by type)
 //! - DIRECT-2: after [`Operator::rewind`] an operator starts a new run, with the outer rows and
 //!   parameters of that time. Nothing of an earlier run reaches the new one, even if that run ended
 //!   early or with an error. State of a run is local to one call, or the first `next` of a run
 //!   resets it. A finding of one run, such as "a key is not a number", does not hold for the next
-//!   one.
+//!   one (by test `statement_answers_as_a_fresh_one_after_any_execution`)
 //! - DIRECT-3: operators charge what they keep to the statement's memory budget, and every loop
-//!   checks for cancellation.
+//!   checks for cancellation (by test `a_statement_stays_within_its_memory_and_can_be_cancelled`)
 
 mod aggregate;
 mod hashed_subquery;

@@ -3,9 +3,11 @@
 //! Above: sorts and aggregations. Below: the engine's temporary files.
 //!
 //! - SPILL-1: the statement owns the file, the operator refers to it. When the statement ends, in
-//!   whatever way, the file is removed, although a prepared statement keeps its operators.
+//!   whatever way, the file is removed, although a prepared statement keeps its operators (by test
+//!   `a_statement_that_ends_early_or_is_cancelled_leaves_no_file`)
 //! - SPILL-2: an environment without a directory, or open for reading only, has no temporary files.
-//!   There a statement that exceeds its memory fails with 53200.
+//!   There a statement that exceeds its memory fails with 53200 (by test
+//!   `in_memory_and_read_only_there_is_no_file`)
 
 mod encoding;
 mod merge;

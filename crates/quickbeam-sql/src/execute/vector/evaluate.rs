@@ -1,9 +1,11 @@
 //! Vectorized expressions.
 //!
 //! - BATCH-1: a vectorized expression gives the same result for each row as the expression that it
-//!   was compiled from. An expression that cannot be compiled leaves its step to row execution.
+//!   was compiled from. An expression that cannot be compiled leaves its step to row execution (by
+//!   test `both_ways_give_the_same`)
 //! - BATCH-2: an expression that may fail is evaluated only for rows for which row execution would
-//!   evaluate it. Earlier conditions have removed the others, and it is not part of OR or CASE.
+//!   evaluate it. Earlier conditions have removed the others, and it is not part of OR or CASE (by
+//!   test `both_ways_give_the_same`)
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Vector sources: leaves of a table decoded column by column, or rows of any operator.
 //!
 //! - SOURCE-1: [`VectorSource::next`] fills its own columns in each call. An error drops them, so
-//!   no row of a failed execution reaches the next one.
+//!   no row of a failed execution reaches the next one (by test
+//!   `statement_answers_as_a_fresh_one_after_any_execution`)
 
 use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
 use super::column::{self, Vector, VectorType, kind_of};

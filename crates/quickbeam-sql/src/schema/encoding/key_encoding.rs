@@ -18,9 +18,10 @@
 //! are a group of the engine's ([`AccessMethod::HashPrefix`]).
 //!
 //! - KEY-1: a key is less than another exactly if its values come before in the columns' order;
-//!   equal exactly if they are equal.
+//!   equal exactly if they are equal (by test `keys_sort_as_their_values`)
 //! - KEY-2: keys that begin with the same values begin with the same bytes, and no others do. So
-//!   all of them lie from those bytes up to, and without, [`prefix_end`] of them.
+//!   all of them lie from those bytes up to, and without, [`prefix_end`] of them (by test
+//!   `the_end_of_a_prefix_is_behind_all_that_begin_so`)
 
 use quickbeam::AccessMethod;
 

@@ -4,9 +4,10 @@
 //! Columns of fixed length that stand side by side in both rows are one copy, and so is the content
 //! of columns of variable length.
 //!
-//! - SPLICE-1: the output is byte for byte that of encoding the values.
+//! - SPLICE-1: the output is byte for byte that of encoding the values (by test
+//!   `answers_are_those_of_postgresql`)
 //! - SPLICE-2: rows of an older layout, and missing rows, are not copied; the caller decodes values
-//!   for them.
+//!   for them (by test `columns_come_and_go_without_rows_being_written`)
 
 use super::row_format::{ColumnLayout, HEADER, damaged, encode, place_all};
 use crate::error::Result;

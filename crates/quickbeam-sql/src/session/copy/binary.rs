@@ -1,7 +1,7 @@
 //! PostgreSQL's binary format of COPY: a header, records of fields with their lengths, a trailer.
 //!
 //! - COPYBINARY-1: a record is in memory once; what its lengths announce takes no memory before it
-//!   arrives.
+//!   arrives (by test `binary_goes_in_and_comes_out`)
 
 use std::io::{BufReader, ErrorKind, Read};
 use std::ops::Range;

@@ -3,7 +3,8 @@
 //! Above: the execution of statements. Below: INSERT for one record after the other, queries, CSV.
 //! No file is opened here: what COPY may read and write, the owner of the connection says.
 //!
-//! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
+//! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays (by
+//!   test `a_bad_line_is_named_and_leaves_nothing`)
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
 
 pub(crate) mod binary;

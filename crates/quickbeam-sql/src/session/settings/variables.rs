@@ -1,7 +1,8 @@
 //! The settings of a session: SET, SHOW and RESET.
 //!
 //! - SETTING-1: a change outside a transaction, or committed, lasts as long as the session. A
-//!   rollback undoes the changes of its transaction. SET LOCAL ends with the transaction.
+//!   rollback undoes the changes of its transaction. SET LOCAL ends with the transaction (by test
+//!   `setting_lasts_for_the_session_unless_rolled_back`)
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

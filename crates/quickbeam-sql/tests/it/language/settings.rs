@@ -200,3 +200,18 @@ fn commands_check_their_transaction() {
     run(&connection, "ROLLBACK");
     assert_eq!(code(&connection, "REVOKE ALL ON t FROM PUBLIC"), "0A000");
 }
+
+#[test]
+fn notifications_beyond_the_mailbox_fail_the_commit() {
+    let database = database();
+    let (listener, sender) = (database.connect(), database.connect());
+    run(&listener, "LISTEN news");
+    let payload = "x".repeat(7_990);
+    let notify = |n: u32| sender.execute(&format!("NOTIFY news, '{n}{payload}'"), &[]);
+    let sent = (0..9_999).take_while(|n| notify(*n).is_ok()).count();
+    assert!((8_000..9_000).contains(&sent), "64 MiB of some 8 KB are {sent}");
+    assert_eq!(notify(0).unwrap_err().code(), "54000");
+    assert_eq!(listener.take_notifications().len(), sent);
+    assert_eq!(notify(0).unwrap(), 0);
+    assert_eq!(listener.take_notifications().len(), 1);
+}

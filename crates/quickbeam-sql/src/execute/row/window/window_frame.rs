@@ -1,8 +1,9 @@
 //! Frames of window functions: which rows of a partition a function sees from each row.
 //!
 //! - FRAME-1: rows of a partition are sorted, so that peers are adjacent and RANGE bounds are found
-//!   by binary search.
-//! - FRAME-2: a RANGE offset compares a NULL key with NULL keys only, as PostgreSQL does.
+//!   by binary search (by test `statements_answer_as_in_postgresql`)
+//! - FRAME-2: a RANGE offset compares a NULL key with NULL keys only, as PostgreSQL does (by test
+//!   `statements_answer_as_in_postgresql`)
 
 use std::cmp::Ordering;
 use std::ops::Range;

@@ -1,9 +1,10 @@
 //! jsonpath: evaluation, and the functions and operators of it.
 //!
 //! - PATH-3: in lax mode arrays are opened for accessors and operators that want their elements,
-//!   and what is not there is no item. In strict mode both are errors.
+//!   and what is not there is no item. In strict mode both are errors (by test
+//!   `statements_answer_as_in_postgresql`)
 //! - PATH-4: an error inside a predicate makes it unknown. Only an unknown variable, and what is
-//!   not supported, is an error everywhere.
+//!   not supported, is an error everywhere (by test `statements_answer_as_in_postgresql`)
 
 use std::cmp::Ordering;
 use std::sync::Arc;

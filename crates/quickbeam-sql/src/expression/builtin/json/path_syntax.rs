@@ -1,9 +1,10 @@
 //! The syntax of jsonpath.
 //!
 //! - PATH-1: `@` stands only inside a filter and `last` only inside a subscript; anything else is a
-//!   syntax error, as in PostgreSQL.
+//!   syntax error, as in PostgreSQL (by test `statements_answer_as_in_postgresql`)
 //! - PATH-2: a path has at most [`MAX_PARTS`] operators, accessors and parentheses. So none of them
-//!   exhausts the stack, neither here nor when it is evaluated.
+//!   exhausts the stack, neither here nor when it is evaluated (by test
+//!   `a_long_or_deep_path_is_refused`)
 
 use regex::{Regex, RegexBuilder};
 

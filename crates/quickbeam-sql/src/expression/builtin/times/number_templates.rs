@@ -2,7 +2,7 @@
 //!
 //! - TEMPLATE-1: the binder passes numbers in their own type: an integer is padded with zeros,
 //!   NUMERIC is rounded half away from zero and a floating-point number to the even neighbour, as
-//!   each type's output does in PostgreSQL.
+//!   each type's output does in PostgreSQL (by test `statements_answer_as_in_postgresql`)
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{
