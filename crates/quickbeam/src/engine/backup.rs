@@ -8,7 +8,7 @@
 //!   `stopped_backup_is_whole_or_absent`)
 //! - BACKUP-2: a backup has every commit that was acknowledged before it began. It has those of one
 //!   moment during the copy: the end of the copied log. (by test
-//!   `backups_under_load_are_consistent`)
+//!   `backup_has_a_commit_made_during_the_copy`)
 //! - BACKUP-3: a failure of the target is the backup's error only: the environment goes on. (by
 //!   test `failed_backup_leaves_the_environment_in_use`)
 

@@ -190,6 +190,39 @@ fn backup_has_no_part_of_an_open_transaction() {
     assert_eq!(contents(&scene.environment).unwrap()["data"].len(), 200);
 }
 
+/// A commit during the copy of the pages is in the log only. The backup has it, in as many segments
+/// as it takes, and recovers it.
+#[test]
+fn backup_has_a_commit_made_during_the_copy() {
+    for records in [1, 300] {
+        let scene = Scene::new(&options());
+        put(&scene.environment, &scene.database, b"before", b"");
+        let (environment, database) = (scene.environment.clone(), scene.database.clone());
+        let is_first = AtomicBool::new(true);
+        scene.vfs.set_pause(move |call, path| {
+            let is_copy = path.ends_with("backup.new") && matches!(call, Call::Write { .. });
+            if is_copy && is_first.swap(false, Ordering::SeqCst) {
+                crate::common::fill(&environment, &database, records, 2000);
+            }
+        });
+        let target = Path::new("backup");
+        let report = scene.environment.backup_to(target).unwrap();
+        assert!(report.log_bytes >= records as u64 * 2000);
+        scene.vfs.set_pause(|_, _| {});
+        let expected = contents(&scene.environment).unwrap();
+        assert_eq!(expected["data"].len(), records + 1);
+        // Recovery in memory takes room for what it changes.
+        let options_of_reader = small_options().cache_size(8 << 20);
+        let reader =
+            Environment::open_read_only_in(scene.vfs.clone(), target, options_of_reader).unwrap();
+        assert_eq!(contents(&reader).unwrap(), expected);
+        drop(reader);
+        let backup = Environment::open_in(scene.vfs.clone(), Some(target), options()).unwrap();
+        assert_sound(&backup);
+        assert_eq!(contents(&backup).unwrap(), expected);
+    }
+}
+
 /// Opens the backup if there is one: then it has what was committed. Returns whether there is one.
 fn check_target(scene: &Scene, target: &Path) -> bool {
     let opened = Environment::open_in(scene.vfs.clone(), Some(target), options().create(false));
