@@ -27,7 +27,8 @@ fn number_of(bytes: &[u8]) -> u64 {
 /// Checks that an error names its place.
 pub fn assert_names_its_place(error: &Error) {
     match error {
-        Error::Corruption { file, place, detail } => {
+        Error::Corruption { file, place, detail, .. } => {
+            let place = place.to_string();
             assert!(!file.is_empty() && !place.is_empty() && !detail.is_empty());
         }
         Error::NotAnEnvironment { path, detail } => {

@@ -4,6 +4,7 @@
 //! [`Error::DiskFull`]. Reopen or restore: [`Error::Corruption`], [`Error::Failed`], [`Error::Io`].
 //! The other variants report a mistake in the call, which changed nothing.
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -70,9 +71,11 @@ pub enum Error {
         /// The file's name.
         file: String,
         /// Page, block or log position.
-        place: String,
+        place: DamagedPlace,
         /// What was expected and what was found.
         detail: String,
+        /// The two values that should be equal, if the damage is a difference of two numbers.
+        mismatch: Option<Box<Mismatch>>,
     },
     /// The device is full. The operation changed nothing; the environment stays usable once there
     /// is space.
@@ -181,6 +184,110 @@ pub enum Error {
     },
 }
 
+/// The place of damaged bytes in a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DamagedPlace {
+    /// A page of the data file.
+    Page(u64),
+    /// The image of a page in a block of the data file.
+    Image {
+        /// The page number.
+        page: u64,
+        /// The block number.
+        block: u64,
+    },
+    /// The two meta pages of the data file.
+    MetaPages,
+    /// A position in the log (LSN).
+    LogPosition(u64),
+    /// The header of a log segment.
+    SegmentHeader,
+    /// The end of a log segment.
+    SegmentEnd,
+}
+
+impl DamagedPlace {
+    /// Returns the page number, if the place is a page.
+    #[must_use]
+    pub fn page(&self) -> Option<u64> {
+        match *self {
+            DamagedPlace::Page(page) | DamagedPlace::Image { page, .. } => Some(page),
+            _ => None,
+        }
+    }
+
+    /// Returns the log position, if the place is one.
+    #[must_use]
+    pub fn log_position(&self) -> Option<u64> {
+        match *self {
+            DamagedPlace::LogPosition(position) => Some(position),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for DamagedPlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DamagedPlace::Page(page) => write!(f, "page {page}"),
+            DamagedPlace::Image { page, block } => write!(f, "page {page} in block {block}"),
+            DamagedPlace::MetaPages => f.write_str("meta pages"),
+            DamagedPlace::LogPosition(position) => write!(f, "log position {position}"),
+            DamagedPlace::SegmentHeader => f.write_str("segment header"),
+            DamagedPlace::SegmentEnd => f.write_str("end of the segment"),
+        }
+    }
+}
+
+/// Two numbers that should be equal: checksums, page numbers, lengths or log positions. The detail
+/// of the error says which.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The number that intact bytes would have.
+    pub expected: u64,
+    /// The number that was found.
+    pub found: u64,
+}
+
+/// Damage of bytes that were read, whose place the caller knows.
+#[derive(Debug)]
+pub(crate) struct Damage {
+    detail: String,
+    mismatch: Option<Mismatch>,
+}
+
+impl Damage {
+    /// Returns damage that consists in a difference of two numbers.
+    pub(crate) fn mismatch(expected: u64, found: u64, detail: impl Into<String>) -> Damage {
+        Damage { detail: detail.into(), mismatch: Some(Mismatch { expected, found }) }
+    }
+
+    /// Returns the error for damage at `place` of `file`.
+    #[cold]
+    pub(crate) fn at(self, file: impl Into<String>, place: DamagedPlace) -> Error {
+        let Damage { detail, mismatch } = self;
+        Error::Corruption { file: file.into(), place, detail, mismatch: mismatch.map(Box::new) }
+    }
+
+    /// Returns the description of the damage.
+    pub(crate) fn into_detail(self) -> String {
+        self.detail
+    }
+}
+
+impl From<String> for Damage {
+    fn from(detail: String) -> Damage {
+        Damage { detail, mismatch: None }
+    }
+}
+
+impl From<&str> for Damage {
+    fn from(detail: &str) -> Damage {
+        Damage::from(detail.to_owned())
+    }
+}
+
 impl Error {
     /// Returns whether the transaction may succeed if it is retried.
     ///
@@ -235,10 +342,26 @@ impl Error {
 
     /// Returns a [`Error::Corruption`] for a page of the data file.
     pub(crate) fn page(page: u64, detail: impl Into<String>) -> Error {
-        Error::Corruption {
-            file: crate::files::DATA_FILE.into(),
-            place: format!("page {page}"),
-            detail: detail.into(),
-        }
+        Damage::from(detail.into()).at(crate::files::DATA_FILE, DamagedPlace::Page(page))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corruption_names_its_place_in_numbers_and_in_words() {
+        let place = DamagedPlace::Image { page: 7, block: 9 };
+        let error = Damage::mismatch(1, 2, "checksum is 00000002").at("data", place);
+        let words = "corruption in data at page 7 in block 9: checksum is 00000002; \
+                     restore from a backup, or salvage what is readable";
+        assert_eq!(error.to_string(), words);
+        let Error::Corruption { place, mismatch, .. } = error else { panic!("{error}") };
+        assert_eq!((place.page(), place.log_position()), (Some(7), None));
+        assert_eq!(mismatch.as_deref(), Some(&Mismatch { expected: 1, found: 2 }));
+        let place = DamagedPlace::LogPosition(5);
+        assert_eq!((place.page(), place.log_position()), (None, Some(5)));
+        assert_eq!(place.to_string(), "log position 5");
     }
 }

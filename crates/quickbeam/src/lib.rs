@@ -71,7 +71,7 @@ mod wal;
 
 pub use engine::{BackupReport, Statistics, TemporaryFile, VerifyReport};
 pub use environment::Environment;
-pub use error::{Error, Result};
+pub use error::{DamagedPlace, Error, Mismatch, Result};
 pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 #[doc(hidden)]
 pub use invariant::CHECKS_INVARIANTS;

@@ -36,7 +36,7 @@ use crate::sync::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
 
 use crate::blocks::{BlockAllocator, Location};
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::{TransactionId, TransactionRecord, TransactionTable};
 use crate::page::{Page, PageId, PageKind, image_checksum, read_image};
@@ -362,20 +362,16 @@ impl Pool {
 
     /// Reads the image of page number `page` at `location` into `content`.
     pub fn read_location(&self, page: PageId, location: Location, content: Page<'_>) -> Result<()> {
-        let place = || format!("page {page} in block {}", location.block());
-        let corrupt = |detail: String| Error::Corruption {
-            file: crate::files::DATA_FILE.into(),
-            place: place(),
-            detail,
-        };
+        let place = DamagedPlace::Image { page, block: location.block() };
+        let corrupt = |damage: Damage| damage.at(crate::files::DATA_FILE, place);
         with_buffer(self.page_size, |image| {
             let offset = location.block() * self.page_size as u64;
             match self.file.read_at(image, offset) {
                 Ok(()) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-                    return Err(corrupt(format!("the file ends before offset {offset}")));
+                    return Err(corrupt(format!("the file ends before offset {offset}").into()));
                 }
-                Err(error) => return Err(Error::io(format!("reading {}", place()), error)),
+                Err(error) => return Err(Error::io(format!("reading {place}"), error)),
             }
             if !location.matches(image_checksum(image)) {
                 return Err(corrupt("another image is where this one was written".into()));

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use crate::blocks::Location;
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::options::is_log_segment_size;
 use crate::vfs::File;
@@ -264,17 +264,15 @@ impl MetaPages {
     pub fn read(self, file: &dyn File, path: &Path) -> Result<FoundMetaPage> {
         let read =
             |place| read_slot(file, place).map_err(|error| Error::on_file("reading", path, error));
-        let damage = |detail: &str| Error::Corruption {
-            file: path.display().to_string(),
-            place: "root slots".into(),
-            detail: detail.into(),
+        let damage = |detail: &str| {
+            Damage::from(detail).at(path.display().to_string(), DamagedPlace::MetaPages)
         };
         let [even, odd] = [read(0)?, read(1)?];
         let other_damaged = even.is_damaged || odd.is_damaged;
         let (identity, mut root, is_alone, is_other_damaged) = match (even.slot, odd.slot) {
             (MetaSlot::Valid(identity, root), MetaSlot::Valid(other_identity, other)) => {
                 if identity != other_identity {
-                    return Err(damage("the two slots are of different data files"));
+                    return Err(damage("the two meta pages are of different data files"));
                 }
                 let newer = (root.sequence > other.sequence) != planted(Canary::RootStale);
                 let is_apart = root.sequence.abs_diff(other.sequence) != 1;
@@ -290,7 +288,7 @@ impl MetaPages {
                 (identity, root, true, other_damaged && !is_first)
             }
             (MetaSlot::Nothing, MetaSlot::Nothing) => {
-                return Err(damage("neither slot holds a valid root"));
+                return Err(damage("neither of them is valid"));
             }
         };
         // The other slot may have held the newer root, so the log after this root must be searched.

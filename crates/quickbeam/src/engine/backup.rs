@@ -22,7 +22,7 @@ use crate::blocks::Location;
 use crate::buffer::Pool;
 use crate::checkpoint::page_map::{DIRECTORY_PAGES, MAPPING_PAGES};
 use crate::checkpoint::{Locations, MetaPages, Root};
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::files::{DATA_FILE, LOG_DIRECTORY};
 use crate::page::{PageId, Scratch, image_checksum, read_image};
 use crate::vfs::{File, OpenMode, OsVfs, Vfs};
@@ -227,11 +227,8 @@ fn check_image(size: usize, image: &[u8], page: PageId, location: Location) -> R
     let checked = if location.matches(image_checksum(image)) {
         Scratch::with(size, |content| read_image(image, page, content))
     } else {
-        Err("another image is where this one was written".to_owned())
+        Err(Damage::from("another image is where this one was written"))
     };
-    checked.map_err(|detail| Error::Corruption {
-        file: DATA_FILE.into(),
-        place: format!("page {page} in block {}", location.block()),
-        detail,
-    })
+    let place = DamagedPlace::Image { page, block: location.block() };
+    checked.map_err(|damage| damage.at(DATA_FILE, place))
 }

@@ -12,7 +12,7 @@ use crate::checkpoint::{
     Checkpointer, EpochStart, FoundMetaPage, Identity, MetaPages, PageMap, Root, StoreKind,
     load_directory,
 };
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Durability, Options};
@@ -82,14 +82,12 @@ pub fn open_data_file(
     let is_doubtful = found.is_doubtful;
     if found.is_other_damaged && !found.root.segment_exists {
         // A log would show what the newer root had; without one the loss is undetectable.
-        return Err(Error::Corruption {
-            file: data_path.display().to_string(),
-            place: "root slots".into(),
-            detail: format!(
-                "one is damaged, and there is no log that would show what was newer than root {}",
-                found.root.sequence
-            ),
-        });
+        let detail = format!(
+            "one is damaged, and there is no log that would show what was newer than root {}",
+            found.root.sequence
+        );
+        let file = data_path.display().to_string();
+        return Err(Damage::from(detail).at(file, DamagedPlace::MetaPages));
     }
     let FoundMetaPage { identity, root, .. } = found;
     if identity.kind != kind {

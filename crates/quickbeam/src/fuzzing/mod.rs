@@ -16,7 +16,7 @@ use std::sync::Arc;
 use crate::access::btree::try_split;
 use crate::access::overflow::{chains_of, decode_pointer};
 use crate::checkpoint::MetaPages;
-use crate::error::Result;
+use crate::error::{Damage, Result};
 use crate::page::{OVERFLOW, Page, PageKind, Scratch, TOMBSTONE, read_image, write_image};
 use crate::vfs::{MemoryVfs, OpenMode, Vfs};
 pub use crate::wal::seal_record;
@@ -30,7 +30,7 @@ pub fn read_page(image: &[u8], page: u64, choice: u64) -> std::result::Result<Ve
         return Err("not the size of a page".into());
     }
     Scratch::with(size, |scratch| {
-        read_image(image, page, scratch)?;
+        read_image(image, page, scratch).map_err(Damage::into_detail)?;
         let mut bytes = vec![0; size];
         write_image(scratch, &mut bytes);
         if matches!(scratch.kind(), Some(PageKind::Leaf | PageKind::Inner)) {

@@ -7,6 +7,7 @@
 
 use super::words::Page;
 use super::{HASH_BYTES, HEADER_BYTES, PageId, PageKind};
+use crate::error::Damage;
 
 /// Encodes the page with its checksum into `out`, which has the page's length. Returns the
 /// checksum.
@@ -25,11 +26,12 @@ pub fn image_checksum(image: &[u8]) -> u32 {
 }
 
 /// Validates an image and copies it into `page`. The error describes the damage.
-pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), String> {
+pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), Damage> {
     let found = image_checksum(image);
     let computed = crc32c::crc32c(image.get(4..).unwrap_or_default());
     if found != computed {
-        return Err(format!("checksum is {computed:08x}, the page says {found:08x}"));
+        let detail = format!("checksum is {computed:08x}, the page says {found:08x}");
+        return Err(Damage::mismatch(found.into(), computed.into(), detail));
     }
     for (i, chunk) in image.chunks_exact(8).enumerate() {
         let mut word = [0; 8];
@@ -37,9 +39,10 @@ pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), 
         page.set_word(i, u64::from_le_bytes(word));
     }
     if page.page_id() != expected {
-        return Err(format!("the page says it is page {}", page.page_id()));
+        let detail = format!("the page says it is page {}", page.page_id());
+        return Err(Damage::mismatch(expected, page.page_id(), detail));
     }
-    validate(page)
+    Ok(validate(page)?)
 }
 
 /// Returns whether the image of this page will be accepted when it is read (IMAGE-1).

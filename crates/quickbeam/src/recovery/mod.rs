@@ -22,7 +22,7 @@ use crate::access::overflow::{
 use crate::buffer::Pool;
 use crate::catalog::{CATALOG_TREE, decode_catalog_record};
 use crate::checkpoint::{INCARNATION_LIMIT, Identity, Root};
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::files::LOG_DIRECTORY;
 use crate::options::AccessMethod;
@@ -158,11 +158,8 @@ pub fn replay(
 }
 
 fn damaged(lsn: u64) -> Error {
-    Error::Corruption {
-        file: LOG_DIRECTORY.into(),
-        place: format!("log position {lsn}"),
-        detail: "a whole record does not hold what a commit does".into(),
-    }
+    Damage::from("a whole record does not hold what a commit does")
+        .at(LOG_DIRECTORY, DamagedPlace::LogPosition(lsn))
 }
 
 fn apply(

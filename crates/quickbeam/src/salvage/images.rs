@@ -15,6 +15,7 @@ use crate::access::btree::Tree;
 use crate::blocks::{Location, RESERVED_BYTES};
 use crate::checkpoint::page_map::{self, DIRECTORY_PAGES, MAPPING_PAGES};
 use crate::checkpoint::{PageMap, Root};
+use crate::error::Damage;
 use crate::page::{Page, PageId, PageKind, Scratch, image_checksum, read_image};
 use crate::vfs::File;
 
@@ -71,7 +72,7 @@ impl Images {
             image.get(8..).and_then(|b| b.first_chunk()).map_or(0, |b| u64::from_le_bytes(*b))
         });
         Scratch::with(self.page_size, |scratch| {
-            read_image(&image, number, scratch)?;
+            read_image(&image, number, scratch).map_err(Damage::into_detail)?;
             Ok(work(scratch))
         })
     }

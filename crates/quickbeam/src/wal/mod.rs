@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::locks::{Mutex, MutexGuard};
 use crossbeam_utils::CachePadded;
 
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::latency::Latencies;
 use crate::vfs::{Event, Vfs};
@@ -435,11 +435,11 @@ impl Log {
         let mut records = 0;
         while reader.position() < end {
             if reader.next()?.is_none() {
-                return Err(Error::Corruption {
-                    file: settings.directory.display().to_string(),
-                    place: format!("log position {}", reader.position()),
-                    detail: format!("no whole record, though the log goes on to {end}"),
-                });
+                let position = reader.position();
+                let detail = format!("no whole record, though the log goes on to {end}");
+                let place = DamagedPlace::LogPosition(position);
+                return Err(Damage::mismatch(end, position, detail)
+                    .at(settings.directory.display().to_string(), place));
             }
             records += 1;
         }

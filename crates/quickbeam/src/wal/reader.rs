@@ -11,7 +11,7 @@ use std::sync::Arc;
 use super::Lsn;
 use super::record::{HEADER, RecordKind, decode, places};
 use super::segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::vfs::{OpenMode, Vfs};
 
 /// A record as recovery reads it.
@@ -95,17 +95,15 @@ impl LogReader {
         }
         let on = |error| Error::on_file("reading", &path, error);
         let file = self.vfs.open(&path, OpenMode::Read).map_err(on)?;
-        let damage = |place: &str, detail: String| Error::Corruption {
-            file: path.display().to_string(),
-            place: place.into(),
-            detail,
-        };
+        let damage =
+            |place, damage: Damage| damage.at(path.display().to_string(), place);
         // A segment gets its name only after its full length is durable.
         let length = file.length().map_err(on)?;
         if length < self.segment_size {
             let detail =
                 format!("{length} of {} bytes of the segment are there", self.segment_size);
-            return Err(damage("end of the segment", detail));
+            let damaged = Damage::mismatch(self.segment_size, length, detail);
+            return Err(damage(DamagedPlace::SegmentEnd, damaged));
         }
         let mut bytes = vec![0; self.segment_size as usize];
         file.read_at(&mut bytes, 0).map_err(on)?;
@@ -113,7 +111,7 @@ impl LogReader {
             SegmentIdentity { environment: self.environment, number, size: self.segment_size };
         if SegmentIdentity::decode(&bytes) != Some(expected) {
             let detail = "it is not the header of this environment's segment of that number";
-            return Err(damage("segment header", detail.into()));
+            return Err(damage(DamagedPlace::SegmentHeader, detail.into()));
         }
         self.segment = Some((number, bytes));
         Ok(true)
@@ -192,16 +190,17 @@ impl LogReader {
                     && header.durable > stop
                 {
                     let what = "no whole record, though the log was durable up to";
-                    return Err(self.damage(stop, format!("{what} {}", header.durable)));
+                    let detail = format!("{what} {}", header.durable);
+                    let damage = Damage::mismatch(header.durable, stop, detail);
+                    return Err(self.damage(stop, damage));
                 }
             }
         }
         Ok(None)
     }
 
-    fn damage(&self, position: Lsn, detail: String) -> Error {
+    fn damage(&self, position: Lsn, damage: Damage) -> Error {
         let path = path_of(&self.directory, position / self.segment_size);
-        let place = format!("log position {position}");
-        Error::Corruption { file: path.display().to_string(), place, detail }
+        damage.at(path.display().to_string(), DamagedPlace::LogPosition(position))
     }
 }

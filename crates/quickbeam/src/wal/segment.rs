@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::{LogSettings, Lsn};
 use crate::sync::locks::Mutex;
 
-use crate::error::{Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::vfs::{DIRECT_ALIGNMENT, File, MappedFile, OpenMode, Vfs};
 
@@ -294,14 +294,15 @@ impl SegmentWriter {
         if found.size == size && found.environment == environment {
             return Ok(());
         }
-        Err(Error::Corruption {
-            file: path.display().to_string(),
-            place: "segment header".into(),
-            detail: format!(
-                "it is of environment {:016x} with segments of {} bytes; the data file says {environment:016x} and {size}",
-                found.environment, found.size
-            ),
-        })
+        let detail = format!(
+            "it is of environment {:016x} with segments of {} bytes; the data file says {environment:016x} and {size}",
+            found.environment, found.size
+        );
+        let damage = match found.size == size {
+            true => Damage::mismatch(environment, found.environment, detail),
+            false => Damage::mismatch(size, found.size, detail),
+        };
+        Err(damage.at(path.display().to_string(), DamagedPlace::SegmentHeader))
     }
 
     /// Reads the first part of the block that the end lies in, because direct writes rewrite that

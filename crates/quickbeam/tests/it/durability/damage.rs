@@ -13,8 +13,8 @@ use crate::common::{
     Files, Random, Records, contents, open_files, place, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, DATA_FILE, DataStore, Durability, Environment, Error, LOG_DIRECTORY, Options,
-    Result,
+    AccessMethod, DATA_FILE, DamagedPlace, DataStore, Durability, Environment, Error,
+    LOG_DIRECTORY, Options, Result,
 };
 
 const PAGE: usize = 4096;
@@ -83,13 +83,13 @@ fn assert_clear(error: &Error, what: &str) {
         // With the older root the log is read from further back, where it may be gone.
         Error::Corruption { file, place, .. } if file.contains(LOG_DIRECTORY) => {
             assert!(
-                place.contains("log position") && what.contains("newest slot"),
+                place.log_position().is_some() && what.contains("newest slot"),
                 "{what}: {place}"
             );
         }
         Error::Corruption { file, place, .. } => {
             assert!(file.contains(DATA_FILE), "{what}: {file}");
-            let named = ["page", "block", "root slots"].iter().any(|word| place.contains(word));
+            let named = place.page().is_some() || *place == DamagedPlace::MetaPages;
             assert!(named, "{what}: place {place:?}");
         }
         error => panic!("{what}: {error}"),
@@ -375,7 +375,7 @@ fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
     let misplaced = damage(files, |data| over(data, other));
     for (files, what) in [(spoiled, "bits"), (zeroed, "zeros"), (misplaced, "the other slot")] {
         match open(&files) {
-            Err(Error::Corruption { place, .. }) => assert_eq!(place, "root slots", "{what}"),
+            Err(Error::Corruption { place, .. }) => assert_eq!(place, DamagedPlace::MetaPages, "{what}"),
             Err(error) => panic!("{what}: {error}"),
             Ok(()) => panic!("{what}: opened as of the root before"),
         }
