@@ -14,7 +14,7 @@ macro_rules! models {
         mod $name {
             use super::*;
             use crate::engine::$source::{
-                Snapshots, TransactionState, TransactionTable, WaitOptions,
+                Outcome, Snapshots, TransactionState, TransactionTable, WaitOptions,
             };
 
             /// A transaction commits or aborts while another one begins to wait for it.
@@ -35,11 +35,12 @@ macro_rules! models {
                         })
                     };
                     let ending = start(move || {
+                        let outcome = if committed { Outcome::Committed } else { Outcome::Aborted };
                         if committed {
                             registry.newest_commit.store(1, Ordering::SeqCst);
                             writer.set_committed(1);
                         }
-                        registry.finish(writer, committed);
+                        registry.finish(writer, outcome);
                     });
                     ending.join().unwrap();
                     waiter.join().unwrap();

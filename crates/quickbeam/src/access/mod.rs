@@ -9,3 +9,11 @@ pub mod btree;
 pub mod hash;
 pub mod limits;
 pub mod overflow;
+
+/// The direction of a scan or a cursor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    #[default]
+    Forward,
+    Backward,
+}

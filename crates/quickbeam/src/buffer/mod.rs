@@ -50,6 +50,15 @@ use page_table::PageTable;
 use quiesce::Quiesce;
 pub use quiesce::{ChangeGuard, SHARED_STRIPE};
 
+/// Whether several threads use a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sharing {
+    /// Threads latch pages.
+    Shared,
+    /// One owner: latches are plain stores.
+    Exclusive,
+}
+
 /// The state of a running checkpoint, fixed when its epoch began.
 pub struct CheckpointEpoch {
     /// The checkpoint covers pages changed in this epoch or before it.
@@ -127,15 +136,15 @@ pub fn with_buffer<T>(length: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
 }
 
 impl Pool {
-    /// Creates a pool of `cache_size` bytes over `file`. `shared` says whether several threads will
-    /// use it.
+    /// Creates a pool of `cache_size` bytes over `file`. `sharing` says whether several threads
+    /// will use it.
     pub fn new(
         vfs: Arc<dyn Vfs>,
         file: Arc<dyn File>,
         transactions: Arc<TransactionTable>,
         page_size: usize,
         cache_size: usize,
-        shared: bool,
+        sharing: Sharing,
     ) -> Result<Pool> {
         let frames = cache_size / page_size;
         let file_end = file.length().map_err(|e| Error::io("reading the data file's length", e))?;
@@ -146,7 +155,7 @@ impl Pool {
             counters: PoolCounters::default(),
             frames_wanted: vfs.event(),
             file_reserve: FileReserve::new(file_end, page_size),
-            shared,
+            shared: sharing == Sharing::Shared,
             table: PageTable::new(),
             arena: Arena::new(frames, page_size)?,
             frame_pages: std::iter::repeat_with(AtomicU64::default).take(frames).collect(),

@@ -39,7 +39,7 @@ use crate::error::{Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::Timestamp;
 use crate::page::PageId;
-use crate::wal::{Log, Lsn};
+use crate::wal::{Log, Lsn, UnusedSegments};
 
 pub use meta_page::{FoundMetaPage, INCARNATION_LIMIT, Identity, MetaPages, Root, StoreKind};
 pub use page_map::{PageMap, load_directory};
@@ -58,6 +58,17 @@ pub struct EpochStart {
     pub dead_chains: Vec<PageId>,
     /// Unfinished transactions, for [`CheckpointEpoch`].
     pub active: ActiveWriters,
+}
+
+/// The circumstances of a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CheckpointKind {
+    /// Commits may follow.
+    Online,
+    /// Commits follow at a high rate: log segments are kept for reuse.
+    Busy,
+    /// No record is appended to the log before the next opening.
+    Final,
 }
 
 /// Unfinished transactions by id.
@@ -142,15 +153,13 @@ impl Checkpointer {
     }
 
     /// Makes a checkpoint. `fix` runs while page changes are quiesced and holds the commit lock
-    /// meanwhile. `clean` says that no record will be appended to the log before the next opening.
-    /// `busy` is passed to the log.
+    /// meanwhile.
     pub fn run(
         &self,
         pool: &Pool,
         log: Option<&Log>,
         incarnation: u32,
-        clean: bool,
-        busy: bool,
+        kind: CheckpointKind,
         fix: impl FnOnce() -> EpochStart,
     ) -> Result<()> {
         let mut state = self.state.lock();
@@ -194,7 +203,7 @@ impl Checkpointer {
             log_position: fixed.log_position,
             log_start: fixed.log_start,
             incarnation,
-            clean,
+            clean: kind == CheckpointKind::Final,
             segment_exists: false,
             directory: Location::NONE,
         };
@@ -213,7 +222,11 @@ impl Checkpointer {
         self.counters.log_position.store(fixed.log_position, Ordering::Relaxed);
         self.counters.completed.fetch_add(1, Ordering::Relaxed);
         if let Some(log) = log {
-            log.discard_before(fixed.log_start, busy)?;
+            let segments = match kind {
+                CheckpointKind::Busy => UnusedSegments::Keep,
+                CheckpointKind::Online | CheckpointKind::Final => UnusedSegments::Remove,
+            };
+            log.discard_before(fixed.log_start, segments)?;
         }
         pool.shrink_file()
     }

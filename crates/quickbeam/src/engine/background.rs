@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Engine;
+use crate::checkpoint::CheckpointKind;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::vfs::{Event, Task};
@@ -116,7 +117,7 @@ fn make_checkpoints(engine: &Engine) {
             || (waited >= engine.options.checkpoint_interval && engine.pool.changed_pages() > 0);
         if due {
             last = engine.vfs.now();
-            engine.checkpoint(false, true)?;
+            engine.checkpoint(CheckpointKind::Busy)?;
         }
         Ok(())
     });

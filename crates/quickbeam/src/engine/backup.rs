@@ -21,7 +21,7 @@ use super::Engine;
 use crate::blocks::Location;
 use crate::buffer::Pool;
 use crate::checkpoint::page_map::{DIRECTORY_PAGES, MAPPING_PAGES};
-use crate::checkpoint::{Locations, MetaPages, Root};
+use crate::checkpoint::{CheckpointKind, Locations, MetaPages, Root};
 use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::files::{DATA_FILE, LOG_DIRECTORY};
 use crate::page::{PageId, Scratch, image_checksum, read_image};
@@ -62,7 +62,7 @@ impl Engine {
         };
         let backup = Backup { target: &*target, directory };
         backup.check_target()?;
-        self.checkpoint(false, true)?;
+        self.checkpoint(CheckpointKind::Busy)?;
         self.checkpointer.inspect(|checkpoint| {
             self.check_failed()?;
             // Check again: another backup may have used the directory while this one waited.

@@ -16,7 +16,7 @@ use crate::access::overflow::{chain_slice, free_pages};
 use crate::buffer::SHARED_STRIPE;
 use crate::error::Result;
 use crate::failpoints::{Canary, planted};
-use crate::mvcc::DeferredTask;
+use crate::mvcc::{DeferredTask, TaskSize};
 use crate::page::PageId;
 use crate::sync::shard;
 
@@ -36,7 +36,8 @@ impl Engine {
         // slot.
         let stripe = SHARED_STRIPE + shard::thread_shard();
         for _ in 0..limit.min(1 << 40) {
-            let Some(work) = self.transactions.take_ready(limit == usize::MAX) else { break };
+            let size = if limit == usize::MAX { TaskSize::Any } else { TaskSize::Small };
+            let Some(work) = self.transactions.take_ready(size) else { break };
             self.run_or_requeue(stripe, work)?;
         }
         Ok(())

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use crossbeam_utils::CachePadded;
 
 use super::{Engine, background};
+use crate::checkpoint::CheckpointKind;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::sync::locks::Mutex;
@@ -92,7 +93,7 @@ impl EngineLifetime {
         }
         engine.transactions.look_after();
         engine.run_deferred(usize::MAX)?;
-        engine.checkpoint(true, false)
+        engine.checkpoint(CheckpointKind::Final)
     }
 
     /// Restarts the background threads after closing failed on a full device. Returns false if the

@@ -23,13 +23,13 @@ use std::time::Duration;
 
 use crate::sync::locks::{Mutex, RwLock};
 
-use crate::access::btree::Tree;
+use crate::access::btree::{Tree, Versioning};
 use crate::access::hash::BucketDirectory;
 use crate::buffer::Pool;
-use crate::checkpoint::{Checkpointer, EpochStart};
+use crate::checkpoint::{CheckpointKind, Checkpointer, EpochStart};
 use crate::error::{Error, Result};
 use crate::latency::Latencies;
-use crate::mvcc::{DeferredTask, Timestamp, TransactionTable};
+use crate::mvcc::{DeferredTask, ReplacedChains, Timestamp, TransactionTable};
 use crate::options::{AccessMethod, Options};
 use crate::vfs::{Event, File, Vfs};
 use crate::wal::Log;
@@ -174,7 +174,7 @@ impl Engine {
     pub fn make_tree(&self, stripe: usize, method: AccessMethod) -> Result<Tree> {
         let id = self.next_tree.fetch_add(1, Ordering::Relaxed);
         let change_guard = self.pool.enter(stripe);
-        let tree = Tree::create(&self.pool, &change_guard, id, method, true)?;
+        let tree = Tree::create(&self.pool, &change_guard, id, method, Versioning::Versioned)?;
         self.trees.write().insert(id, tree);
         Ok(tree)
     }
@@ -201,8 +201,8 @@ impl Engine {
         (version <= snapshot).then_some(version)
     }
 
-    /// Writes a checkpoint now. With `clean` the next opening does not read the log.
-    pub fn checkpoint(&self, clean: bool, busy: bool) -> Result<()> {
+    /// Writes a checkpoint now. After a final one the next opening does not read the log.
+    pub fn checkpoint(&self, kind: CheckpointKind) -> Result<()> {
         let fix = || {
             let buffer = self.log.as_ref().map(Log::lock);
             let alone = self.log.is_none().then(|| self.commit_lock.lock());
@@ -216,20 +216,18 @@ impl Engine {
                 log_position,
                 log_start: fragments.unwrap_or(log_position).min(log_position),
                 trees: self.trees.read().values().copied().collect(),
-                dead_chains: self.transactions.dead_chains(false),
+                dead_chains: self.transactions.dead_chains(ReplacedChains::Excluded),
                 active,
             };
             drop((buffer, alone));
             state
         };
         let log = self.log.as_ref();
-        self.checkpointer.run(&self.pool, log, self.incarnation, clean, busy, fix).inspect_err(
-            |error| {
-                if !matches!(error, Error::DiskFull { .. }) {
-                    self.fail(error);
-                }
-            },
-        )
+        self.checkpointer.run(&self.pool, log, self.incarnation, kind, fix).inspect_err(|error| {
+            if !matches!(error, Error::DiskFull { .. }) {
+                self.fail(error);
+            }
+        })
     }
 
     fn wake_all(&self) {

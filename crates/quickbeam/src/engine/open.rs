@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{Engine, temporary};
 use crate::access::overflow::free_chain;
-use crate::buffer::Pool;
+use crate::buffer::{Pool, Sharing};
 use crate::catalog::CATALOG_TREE;
 use crate::checkpoint::{
-    Checkpointer, EpochStart, FoundMetaPage, Identity, MetaPages, PageMap, Root, StoreKind,
-    load_directory,
+    CheckpointKind, Checkpointer, EpochStart, FoundMetaPage, Identity, MetaPages, PageMap, Root,
+    StoreKind, load_directory,
 };
 use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
@@ -111,8 +111,11 @@ pub fn open_data_file(
     let page_size = identity.page_size as usize;
     let checked = Options { page_size, ..options.clone() };
     checked.check()?;
-    let shared = kind == StoreKind::Transactional;
-    let pool = Pool::new(vfs.clone(), file, transactions, page_size, options.cache_size, shared)?;
+    let sharing = match kind {
+        StoreKind::Transactional => Sharing::Shared,
+        StoreKind::Plain => Sharing::Exclusive,
+    };
+    let pool = Pool::new(vfs.clone(), file, transactions, page_size, options.cache_size, sharing)?;
     let loaded = load_directory(&pool, root.directory)?;
     check_blocks(&pool, &loaded)?;
     for &location in loaded.chunks.iter().chain(&loaded.pages) {
@@ -320,7 +323,13 @@ impl Engine {
             dead_chains: Vec::new(),
             active: Default::default(),
         };
-        self.checkpointer.run(&self.pool, self.log.as_ref(), self.incarnation, false, false, fix)
+        self.checkpointer.run(
+            &self.pool,
+            self.log.as_ref(),
+            self.incarnation,
+            CheckpointKind::Online,
+            fix,
+        )
     }
 }
 

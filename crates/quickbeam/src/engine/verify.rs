@@ -13,6 +13,7 @@ use crate::buffer::Pool;
 use crate::catalog::CATALOG_TREE;
 use crate::checkpoint::Locations;
 use crate::error::Result;
+use crate::mvcc::ReplacedChains;
 use crate::page::Scratch;
 
 /// The result of [`Environment::verify`](crate::Environment::verify): counts and complaints.
@@ -145,7 +146,7 @@ impl Engine {
             // Before the gate closes: the holder of this lock may wait at the gate.
             let freeing = self.freeing_trees.read().clone();
             let mut report = self.pool.close_for(|| {
-                let mut dead = self.transactions.dead_chains(true);
+                let mut dead = self.transactions.dead_chains(ReplacedChains::Included);
                 dead.sort_unstable();
                 dead.dedup();
                 let all = self.trees.read();

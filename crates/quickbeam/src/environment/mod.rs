@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crossbeam_utils::CachePadded;
 
+use crate::checkpoint::CheckpointKind;
 use crate::engine::{
     Access, BackupReport, Engine, EngineLifetime, EngineRef, ShardedEngineRef, Statistics,
     TemporaryFile, VerifyReport, open,
@@ -308,7 +309,7 @@ impl Environment {
         // needs.
         engine.transactions.look_after();
         engine.run_deferred(usize::MAX)?;
-        engine.checkpoint(false, false)?;
+        engine.checkpoint(CheckpointKind::Online)?;
         // Blocks that only the previous checkpoint used are free now; truncate those at the file's
         // end.
         engine.pool.shrink_file()

@@ -37,7 +37,9 @@ mod version_merge;
 
 pub use deadlock::WaitGraph;
 pub use snapshots::Snapshots;
-pub use transaction_table::{Found, Resolved, TransactionTable, WaitOptions};
+pub use transaction_table::{
+    Found, Outcome, ReplacedChains, Resolved, TaskSize, TransactionTable, WaitOptions,
+};
 pub use undo::{Before, DeferredTask, TransactionRecord, TransactionState, UndoEntry};
 
 /// Position in the commit order; 0 is before every commit.

@@ -27,6 +27,29 @@ const EVENTS: usize = 16;
 /// How often an interruptible waiter checks for an interruption.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(10);
 
+/// How a transaction ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Committed,
+    Aborted,
+}
+
+/// The deferred tasks that a thread takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TaskSize {
+    /// All tasks.
+    Any,
+    /// Tasks other than freeing a whole tree.
+    Small,
+}
+
+/// Whether overflow chains replaced by unfinished transactions count as dead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplacedChains {
+    Included,
+    Excluded,
+}
+
 /// How long a transaction waits for another one.
 #[derive(Clone, Copy)]
 pub struct WaitOptions<'a> {
@@ -406,10 +429,10 @@ impl TransactionTable {
         }
     }
 
-    /// Ends a transaction and wakes its waiters. If it aborted (`committed` is false), its records
-    /// are already restored.
-    pub fn finish(&self, writer: Arc<TransactionRecord>, committed: bool) {
-        if !committed {
+    /// Ends a transaction and wakes its waiters. The records of an aborted one are already
+    /// restored.
+    pub fn finish(&self, writer: Arc<TransactionRecord>, outcome: Outcome) {
+        if outcome == Outcome::Aborted {
             writer.deferred.lock().clear();
             self.change_ready(|ready| {
                 let chains = std::mem::take(&mut *writer.new_chains.lock());
@@ -426,11 +449,12 @@ impl TransactionTable {
         self.end(writer);
     }
 
-    /// Takes one ready task; frees a whole tree only if `heavy` is set.
-    pub fn take_ready(&self, heavy: bool) -> Option<DeferredTask> {
+    /// Takes one ready task of that size.
+    pub fn take_ready(&self, size: TaskSize) -> Option<DeferredTask> {
         self.change_ready(|ready| {
             let light = |work: &DeferredTask| !is_tree(work);
-            let at = if heavy { 0 } else { ready.iter().take(8).position(light)? };
+            let at =
+                if size == TaskSize::Any { 0 } else { ready.iter().take(8).position(light)? };
             let work = ready.remove(at)?;
             self.freeing.lock().extend(chain_of(&work));
             Some(work)
@@ -482,10 +506,9 @@ impl TransactionTable {
         done
     }
 
-    /// Returns the chains that wait to be freed and that no image taken now refers to. Includes
-    /// chains replaced by unfinished transactions only if `replaced` is set: a checkpoint still
-    /// refers to them.
-    pub fn dead_chains(&self, replaced: bool) -> Vec<u64> {
+    /// Returns the chains that wait to be freed and that no image taken now refers to. A
+    /// checkpoint still refers to chains replaced by unfinished transactions.
+    pub fn dead_chains(&self, replaced: ReplacedChains) -> Vec<u64> {
         // All locks are held together, in the order in which chains move from one list to the next:
         // no chain is missed or counted twice.
         let order = self.order.lock();
@@ -495,7 +518,7 @@ impl TransactionTable {
         chains.extend(order.deferred.values().flat_map(|(_, work)| work).filter_map(chain_of));
         for writer in order.writers() {
             let committed = matches!(writer.state(), TransactionState::Committed(_));
-            if committed || replaced {
+            if committed || replaced == ReplacedChains::Included {
                 chains.extend(writer.deferred.lock().iter().filter_map(chain_of));
             }
             if !committed {
@@ -582,8 +605,12 @@ mod tests {
     fn freed_chain_does_not_hide_another_of_the_same_number() {
         let transactions = TransactionTable::new(&MemoryVfs::new());
         let defer = || transactions.ready.lock().push_back(DeferredTask::FreeChain(7));
-        let take =
-            || assert!(matches!(transactions.take_ready(true), Some(DeferredTask::FreeChain(7))));
+        let take = || {
+            assert!(matches!(
+                transactions.take_ready(TaskSize::Any),
+                Some(DeferredTask::FreeChain(7))
+            ))
+        };
         defer();
         take();
         // The first thread has freed the pages; meanwhile another thread has used, replaced and
@@ -591,8 +618,8 @@ mod tests {
         defer();
         take();
         transactions.freed(7, 0);
-        assert_eq!(transactions.dead_chains(false), [7]);
+        assert_eq!(transactions.dead_chains(ReplacedChains::Excluded), [7]);
         transactions.freed(7, 0);
-        assert_eq!(transactions.dead_chains(false), [] as [u64; 0]);
+        assert_eq!(transactions.dead_chains(ReplacedChains::Excluded), [] as [u64; 0]);
     }
 }

@@ -289,7 +289,7 @@ mod tests {
             let timestamp = self.transactions.newest_commit.load(Ordering::SeqCst) + 1;
             writer.set_committed(timestamp);
             self.transactions.newest_commit.store(timestamp, Ordering::SeqCst);
-            self.transactions.finish(writer, true);
+            self.transactions.finish(writer, crate::mvcc::Outcome::Committed);
             timestamp
         }
 

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::access::btree::{LeafHint, Tree};
+use crate::access::btree::{LeafHint, Tree, Versioning};
 use crate::access::limits::{check_limits, fits_inline};
 use crate::access::overflow::{
     chain_pages, decode_pointer, encode_pointer, free_chain, free_pages, write_chain,
@@ -81,7 +81,7 @@ impl<'p> TreeMap<'p> {
             return Err(Error::page(0, format!("{id} is not the number of a tree")));
         }
         let change_guard = self.pool.enter(0);
-        let tree = Tree::create(self.pool, &change_guard, id, method, true)?;
+        let tree = Tree::create(self.pool, &change_guard, id, method, Versioning::Versioned)?;
         self.next = self.next.max(id + 1);
         self.trees.insert(id, tree);
         Ok(tree)

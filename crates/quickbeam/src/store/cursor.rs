@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use super::DataStore;
+use crate::access::Direction;
 use crate::access::btree::Tree;
 use crate::access::limits::check_ordered;
 use crate::access::overflow::{check_pointer, decode_pointer, prefetch_chains, read_chain_start};
@@ -39,7 +40,7 @@ pub struct StoreCursor<'s> {
     /// Records of a leaf from the current one on, in the direction in which the cursor moves.
     batch: RecordBatch,
     at: usize,
-    backward: bool,
+    direction: Direction,
     /// The leaf of these records, the leaf's version and the slot of the last of them.
     place: Option<(PageId, u64, usize)>,
     /// The key that a search starts at, and the fence of a leaf without a record. The cursor keeps
@@ -56,7 +57,7 @@ impl<'s> StoreCursor<'s> {
             is_placed: false,
             batch: RecordBatch::default(),
             at: 0,
-            backward: false,
+            direction: Direction::Forward,
             place: None,
             bound: Vec::new(),
             fence: Vec::new(),
@@ -123,7 +124,7 @@ impl<'s> StoreCursor<'s> {
         if !self.is_placed {
             return self.first();
         }
-        if self.step(false) {
+        if self.step(Direction::Forward) {
             return Ok(true);
         }
         self.forward(true)
@@ -136,7 +137,7 @@ impl<'s> StoreCursor<'s> {
         if !self.is_placed {
             return self.last();
         }
-        if self.step(true) {
+        if self.step(Direction::Backward) {
             return Ok(true);
         }
         self.backward(true, false)
@@ -185,13 +186,13 @@ impl<'s> StoreCursor<'s> {
     /// Moves to the next record in that direction, if it has been read. If not, the search from
     /// the current record is prepared.
     #[inline]
-    fn step(&mut self, backward: bool) -> bool {
-        if backward == self.backward && self.at + 1 < self.batch.len() {
+    fn step(&mut self, direction: Direction) -> bool {
+        if direction == self.direction && self.at + 1 < self.batch.len() {
             self.at += 1;
             return true;
         }
         self.batch.key(self.at).clone_into(&mut self.bound);
-        if backward != self.backward {
+        if direction != self.direction {
             self.place = None;
         }
         false
@@ -217,7 +218,7 @@ impl<'s> StoreCursor<'s> {
             if position < guard.page.count() {
                 let positions = (position..guard.page.count()).take(limit);
                 let last = take(pool, &guard, positions, &mut self.batch)?;
-                (self.at, self.backward) = (0, false);
+                (self.at, self.direction) = (0, Direction::Forward);
                 if beyond {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Greater, &self.bound)?;
@@ -265,7 +266,7 @@ impl<'s> StoreCursor<'s> {
             };
             if end > 0 {
                 let last = take(pool, &guard, (0..end).rev().take(limit), &mut self.batch)?;
-                (self.at, self.backward) = (0, true);
+                (self.at, self.direction) = (0, Direction::Backward);
                 if is_bounded && !at {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Less, &self.bound)?;

@@ -9,13 +9,13 @@ mod cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::access::btree::{LeafHint, Tree};
+use crate::access::btree::{LeafHint, Tree, Versioning};
 use crate::access::hash::{BucketDirectory, with_stored};
 use crate::access::limits::check_limits;
 use crate::access::overflow::{free_chain, free_pages, pointer_of, read_chain};
 use crate::buffer::{ChangeGuard, Pool};
 use crate::catalog::{CATALOG_TREE, check_name, decode_catalog_record, encode_catalog_record};
-use crate::checkpoint::{Checkpointer, EpochStart, MetaPages, StoreKind};
+use crate::checkpoint::{CheckpointKind, Checkpointer, EpochStart, MetaPages, StoreKind};
 use crate::engine::{
     Access, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
     verify_pages,
@@ -140,7 +140,13 @@ impl DataStore {
             Some(catalog) => *catalog,
             None => {
                 let (change_guard, method) = (ChangeGuard::unshared(), AccessMethod::BTree);
-                let catalog = Tree::create(&pool, &change_guard, CATALOG_TREE, method, false)?;
+                let catalog = Tree::create(
+                    &pool,
+                    &change_guard,
+                    CATALOG_TREE,
+                    method,
+                    Versioning::Unversioned,
+                )?;
                 trees.push(catalog);
                 catalog
             }
@@ -204,7 +210,13 @@ impl DataStore {
 
     fn new_tree(&mut self, method: AccessMethod) -> Result<Tree> {
         let change_guard = ChangeGuard::unshared();
-        let tree = Tree::create(&self.pool, &change_guard, self.next_tree, method, false)?;
+        let tree = Tree::create(
+            &self.pool,
+            &change_guard,
+            self.next_tree,
+            method,
+            Versioning::Unversioned,
+        )?;
         self.next_tree += 1;
         self.trees.push(tree);
         Ok(tree)
@@ -496,7 +508,8 @@ impl DataStore {
             dead_chains: self.dead_chains.clone(),
             active: Default::default(),
         };
-        let made = self.checkpointer.run(&self.pool, None, self.incarnation, true, false, fix);
+        let made =
+            self.checkpointer.run(&self.pool, None, self.incarnation, CheckpointKind::Final, fix);
         if let Err(error) = &made
             && !matches!(error, Error::DiskFull { .. })
         {

@@ -15,6 +15,7 @@ use crate::error::Result;
 use crate::mvcc::Before;
 use crate::options::AccessMethod;
 use crate::page::{Page, key_limit, shortest_separator};
+use crate::transaction::DatabaseUse;
 
 impl Database {
     /// Inserts records with ascending keys and returns how many. Stops at the first key that exists
@@ -29,7 +30,7 @@ impl Database {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn append(&self, transaction: &Transaction, records: &[(&[u8], &[u8])]) -> Result<usize> {
-        let tree = self.tree(transaction, true)?;
+        let tree = self.tree(transaction, DatabaseUse::Write)?;
         let mut done = 0;
         while let Some((key, value)) = records.get(done) {
             if !self.write_key(transaction, tree, key, WriteOp::PutIfAbsent(value))? {

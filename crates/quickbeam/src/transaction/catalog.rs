@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::write::WriteOp;
-use super::{Database, State, Transaction};
+use super::{Database, DatabaseUse, State, Transaction};
 use crate::access::btree::Tree;
 use crate::catalog::{check_name, decode_catalog_record, encode_catalog_record};
 use crate::error::{Error, Result};
@@ -123,12 +123,18 @@ impl Transaction {
     /// Whether what was known at that catalog version, that `name` is `tree`, holds for this
     /// transaction; then it is noted as used.
     #[inline]
-    pub(super) fn uses(&self, name: &Arc<str>, tree: Tree, version: u64, writes: bool) -> bool {
+    pub(super) fn uses(
+        &self,
+        name: &Arc<str>,
+        tree: Tree,
+        version: u64,
+        usage: DatabaseUse,
+    ) -> bool {
         let state = &mut *self.state.borrow_mut();
         if state.catalog_version != Some(version) || state.changed_catalog {
             return false;
         }
-        if self.notes_use(writes) {
+        if self.notes_use(usage) {
             state.used.note(name, tree);
         }
         true
@@ -186,8 +192,8 @@ impl Transaction {
 
     /// Whether a use of a database is to be noted: below serializable only writing to it is.
     #[inline]
-    pub(super) fn notes_use(&self, writes: bool) -> bool {
-        writes || self.tracks_reads()
+    pub(super) fn notes_use(&self, usage: DatabaseUse) -> bool {
+        usage == DatabaseUse::Write || self.tracks_reads()
     }
 
     /// Notes that a database was used: if its name means something else at commit, the commit

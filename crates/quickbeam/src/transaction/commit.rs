@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use super::{Expiry, State, Transaction};
 use crate::error::Result;
 use crate::failpoints::{Canary, Probe, planted, probe};
-use crate::mvcc::TransactionRecord;
+use crate::mvcc::{Outcome, TransactionRecord};
 use crate::options::Durability;
 use crate::wal::{Appended, Log, Lsn, RecordKind};
 
@@ -45,7 +45,7 @@ impl Transaction {
         engine.transactions.snapshots.count_commit(self.slot);
         engine.transactions.snapshots.release(self.slot);
         let own_tasks = writer.deferred.count();
-        engine.transactions.finish(writer, true);
+        engine.transactions.finish(writer, Outcome::Committed);
         if let (Some(log), Some(end)) = (&engine.log, end) {
             self.wait_for_durability(log, end)?;
         }

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use crate::engine::{Engine, ShardedEngineRef};
 use crate::error::{Error, Result};
-use crate::mvcc::{DeferredTask, Timestamp, TransactionRecord};
+use crate::mvcc::{DeferredTask, Outcome, Timestamp, TransactionRecord};
 use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::sync::shard;
 
@@ -60,6 +60,13 @@ pub struct Savepoint {
     deferred: usize,
     chains: usize,
     created: usize,
+}
+
+/// How a call uses a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DatabaseUse {
+    Read,
+    Write,
 }
 
 /// Whether a transaction's snapshot can expire (SNAP-3).
@@ -472,7 +479,7 @@ impl Transaction {
                 let undone = self.undo_to(state, &writer, 0);
                 engine.transactions.snapshots.release(self.slot);
                 if undone.is_ok() {
-                    engine.transactions.finish(writer, false);
+                    engine.transactions.finish(writer, Outcome::Aborted);
                 }
                 undone
             }

@@ -57,6 +57,15 @@ pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
 /// A log sequence number: a position in the log.
 pub type Lsn = u64;
 
+/// What happens to segments that recovery does not need any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnusedSegments {
+    /// Some of them stay for reuse.
+    Keep,
+    /// They are removed.
+    Remove,
+}
+
 /// Counters for statistics.
 #[derive(Default)]
 pub struct LogCounters {
@@ -402,11 +411,10 @@ impl Log {
         Ok(ensured)
     }
 
-    /// Releases the segments that end before `keep`. If the log is `busy`, some of them stay for
-    /// reuse.
-    pub fn discard_before(&self, keep: Lsn, busy: bool) -> Result<()> {
+    /// Releases the segments that end before `keep`.
+    pub fn discard_before(&self, keep: Lsn, unused: UnusedSegments) -> Result<()> {
         let mut writer = self.writer.lock();
-        if busy {
+        if unused == UnusedSegments::Keep {
             return writer.discard_before(keep, segment::SPARE_SEGMENTS);
         }
         let forgotten = {

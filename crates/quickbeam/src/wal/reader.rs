@@ -95,8 +95,7 @@ impl LogReader {
         }
         let on = |error| Error::on_file("reading", &path, error);
         let file = self.vfs.open(&path, OpenMode::Read).map_err(on)?;
-        let damage =
-            |place, damage: Damage| damage.at(path.display().to_string(), place);
+        let damage = |place, damage: Damage| damage.at(path.display().to_string(), place);
         // A segment gets its name only after its full length is durable.
         let length = file.length().map_err(on)?;
         if length < self.segment_size {

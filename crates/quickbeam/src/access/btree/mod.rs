@@ -51,6 +51,13 @@ pub struct Tree {
     pub method: AccessMethod,
 }
 
+/// Whether the records of a tree carry version words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Versioning {
+    Versioned,
+    Unversioned,
+}
+
 /// The likely position of the next leaf: a parent and the index of a child.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NextLeaf {
@@ -64,16 +71,16 @@ fn wrong_leaf(leaf: PageId) -> Error {
 }
 
 impl Tree {
-    /// Creates an empty tree. `versioned` says whether its records carry version words.
+    /// Creates an empty tree.
     pub fn create(
         pool: &Pool,
         change_guard: &ChangeGuard,
         id: u32,
         method: AccessMethod,
-        versioned: bool,
+        versioning: Versioning,
     ) -> Result<Tree> {
         let guard = pool.new_page(change_guard, PageKind::Leaf, id, 0)?;
-        guard.page().set_versioned(versioned);
+        guard.page().set_versioned(versioning == Versioning::Versioned);
         guard.page().set_hashed(!method.is_ordered());
         guard.page().set_fences(b"", None);
         Ok(Tree { id, root: guard.id, method })

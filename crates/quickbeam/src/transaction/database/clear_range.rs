@@ -19,6 +19,7 @@ use crate::error::Result;
 use crate::failpoints::{Canary, planted};
 use crate::mvcc::TransactionRecord;
 use crate::page::{Page, TOMBSTONE};
+use crate::transaction::DatabaseUse;
 use crate::transaction::write::{WriteCheck, WriteOp};
 use crate::transaction::{State, Transaction};
 
@@ -45,7 +46,7 @@ impl Database {
         transaction: &Transaction,
         bounds: impl RangeBounds<K>,
     ) -> Result<u64> {
-        let tree = self.tree(transaction, true)?;
+        let tree = self.tree(transaction, DatabaseUse::Write)?;
         let bounds = (bounds.start_bound().map(K::as_ref), bounds.end_bound().map(K::as_ref));
         if !matches!(bounds, (Bound::Unbounded, Bound::Unbounded)) {
             check_ordered(tree)?;

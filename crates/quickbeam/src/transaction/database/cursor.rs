@@ -11,12 +11,14 @@ use std::ops::Bound;
 
 use super::Database;
 use super::read_ahead::ReadAhead;
+use crate::access::Direction;
 use crate::access::btree::Tree;
 use crate::access::limits::check_ordered;
 use crate::buffer::{Pool, ReadGuard, Tries};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
 use crate::page::{OVERFLOW, Page, PageId};
+use crate::transaction::DatabaseUse;
 use crate::transaction::read::Visibility;
 use crate::transaction::write::WriteOp;
 use crate::transaction::{State, Transaction};
@@ -204,7 +206,7 @@ impl<'t> Cursor<'t> {
             return self.first();
         }
         if self.reads_ahead() {
-            return self.step_ahead(false);
+            return self.step_ahead(Direction::Forward);
         }
         self.search.bound.clone_from(&self.key);
         self.forward(From::Beyond)
@@ -231,7 +233,7 @@ impl<'t> Cursor<'t> {
             return self.last();
         }
         if self.reads_ahead() {
-            return self.step_ahead(true);
+            return self.step_ahead(Direction::Backward);
         }
         self.search.bound.clone_from(&self.key);
         self.backward(true, From::Beyond)
@@ -313,7 +315,7 @@ impl<'t> Cursor<'t> {
             return Ok(());
         };
         if self.transaction.is_read_committed() {
-            let tree = database.tree(self.transaction, false)?;
+            let tree = database.tree(self.transaction, DatabaseUse::Read)?;
             if tree.method != self.tree.method {
                 // The cursor's database was dropped: it has no position any more.
                 return Err(Error::NoSuchDatabase { name: database.name().to_owned() });
@@ -337,20 +339,20 @@ impl<'t> Cursor<'t> {
     /// Moves to the neighbouring record, reading ahead if necessary. Returns false,
     /// without moving, if there is none.
     #[inline]
-    fn step_ahead(&mut self, backward: bool) -> Result<bool> {
-        if self.ahead.step(backward) {
+    fn step_ahead(&mut self, direction: Direction) -> Result<bool> {
+        if self.ahead.step(direction) {
             return Ok(true);
         }
-        self.read_ahead(backward)
+        self.read_ahead(direction)
     }
 
     #[cold]
-    fn read_ahead(&mut self, backward: bool) -> Result<bool> {
+    fn read_ahead(&mut self, direction: Direction) -> Result<bool> {
         if let Some((key, value)) = self.ahead.current() {
             key.clone_into(&mut self.key);
             value.clone_into(&mut self.value);
         }
-        self.ahead.read(self.transaction, self.tree, &self.key, backward)
+        self.ahead.read(self.transaction, self.tree, &self.key, direction)
     }
 
     /// Moves to the first visible record at or after the search bound.

@@ -10,6 +10,7 @@ use crate::access::hash::{hash_of, hash_prefix_bounds, hashed_part};
 use crate::error::{Error, Result};
 use crate::options::AccessMethod;
 use crate::page::PageId;
+use crate::transaction::DatabaseUse;
 use crate::transaction::Transaction;
 
 impl Database {
@@ -21,7 +22,7 @@ impl Database {
         prefix: &[u8],
     ) -> Result<f64> {
         let transaction = transaction.as_transaction();
-        let tree = self.tree(transaction, false)?;
+        let tree = self.tree(transaction, DatabaseUse::Read)?;
         check_hash_prefix(tree)?;
         let (mut low, mut high) = (prefix.to_vec(), Vec::new());
         let (_, is_bounded) = hash_prefix_bounds(&mut low, &mut high);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::write::WriteOp;
-use super::{Transaction, Updated};
+use super::{DatabaseUse, Transaction, Updated};
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::hash::{BucketDirectory, HASH_BYTES, with_stored};
 use crate::access::limits::check_ordered;
@@ -76,7 +76,7 @@ impl Database {
 
     /// Returns the tree that the name means in this transaction, and records its use.
     #[inline]
-    pub(super) fn tree(&self, transaction: &Transaction, writes: bool) -> Result<Tree> {
+    pub(super) fn tree(&self, transaction: &Transaction, usage: DatabaseUse) -> Result<Tree> {
         if transaction.environment_id() != self.environment {
             return Err(Error::misuse(format!(
                 "database {:?} belongs to another environment than the transaction",
@@ -85,16 +85,21 @@ impl Database {
         }
         transaction.begin_call();
         let known_at = self.known_at.load(Ordering::Relaxed);
-        if transaction.uses(&self.name, self.tree, known_at, writes) {
+        if transaction.uses(&self.name, self.tree, known_at, usage) {
             return Ok(self.tree);
         }
-        self.look_up_tree(transaction, writes, known_at)
+        self.look_up_tree(transaction, usage, known_at)
     }
 
     #[cold]
-    fn look_up_tree(&self, transaction: &Transaction, writes: bool, known_at: u64) -> Result<Tree> {
+    fn look_up_tree(
+        &self,
+        transaction: &Transaction,
+        usage: DatabaseUse,
+        known_at: u64,
+    ) -> Result<Tree> {
         let (tree, version) = transaction.resolve_database(&self.name)?;
-        if transaction.notes_use(writes) {
+        if transaction.notes_use(usage) {
             transaction.note_used(&self.name, tree);
         }
         if let Some(version) = version.filter(|_| tree == self.tree) {
@@ -112,7 +117,7 @@ impl Database {
         key: &[u8],
         op: WriteOp<'_>,
     ) -> Result<bool> {
-        let tree = self.tree(transaction, true)?;
+        let tree = self.tree(transaction, DatabaseUse::Write)?;
         self.write_key(transaction, tree, key, op)
     }
 
@@ -251,7 +256,7 @@ impl Database {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         let transaction = transaction.as_transaction();
-        let tree = self.tree(transaction, false)?;
+        let tree = self.tree(transaction, DatabaseUse::Read)?;
         self.read(transaction, tree, key, value)
     }
 
@@ -280,7 +285,7 @@ impl Database {
         value: &mut Vec<u8>,
     ) -> Result<bool> {
         value.clear();
-        let tree = self.tree(transaction, true)?;
+        let tree = self.tree(transaction, DatabaseUse::Write)?;
         let locked = self.write_key(transaction, tree, key, WriteOp::Lock)?;
         Ok(locked && self.read(transaction, tree, key, value)?)
     }
@@ -347,7 +352,7 @@ impl Database {
         key: &[u8],
         mut make: impl FnMut(&[u8], &mut Vec<u8>) -> bool,
     ) -> Result<Updated> {
-        let tree = self.tree(transaction, true)?;
+        let tree = self.tree(transaction, DatabaseUse::Write)?;
         if tree.method.is_ordered() {
             return transaction.update(tree, key, &mut make);
         }
@@ -405,7 +410,7 @@ impl Database {
     /// ```
     pub fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
         let transaction = transaction.as_transaction();
-        let tree = self.tree(transaction, false)?;
+        let tree = self.tree(transaction, DatabaseUse::Read)?;
         let fractions = [0.1, 0.5, 0.9];
         let mut sum = 0.0;
         for fraction in fractions {
@@ -418,7 +423,7 @@ impl Database {
     /// Meant for query planning. Fails with [`Error::Misuse`] for a hash database.
     pub fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
         let transaction = transaction.as_transaction();
-        let tree = self.tree(transaction, false)?;
+        let tree = self.tree(transaction, DatabaseUse::Read)?;
         check_ordered(tree)?;
         transaction.unless_expired(tree.fraction_before(&transaction.engine().pool, key))
     }
@@ -432,7 +437,7 @@ impl Database {
         fraction: f64,
     ) -> Result<Option<Vec<u8>>> {
         let transaction = transaction.as_transaction();
-        let tree = self.tree(transaction, false)?;
+        let tree = self.tree(transaction, DatabaseUse::Read)?;
         let key = tree.key_at_fraction(&transaction.engine().pool, fraction.clamp(0.0, 1.0));
         let key = transaction.unless_expired(key)?;
         Ok(key.map(|mut stored| stored.split_off(tree.key_start().min(stored.len()))))
@@ -452,7 +457,7 @@ impl Database {
     /// ```
     pub fn cursor<'t>(&self, transaction: &'t impl ReadTransaction) -> Result<Cursor<'t>> {
         let transaction = transaction.as_transaction();
-        Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, false)?))
+        Ok(Cursor::new(transaction, self.clone(), self.tree(transaction, DatabaseUse::Read)?))
     }
 
     /// Inserts records in ascending order of their keys, filling pages completely. Returns how

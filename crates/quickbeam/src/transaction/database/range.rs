@@ -10,6 +10,7 @@ use std::ops::{Bound, RangeBounds};
 
 use super::scan::{Scan, ScanBatch};
 use super::{Database, ReadTransaction};
+use crate::access::Direction;
 use crate::error::{Error, Result};
 use crate::transaction::Transaction;
 
@@ -147,23 +148,24 @@ impl Database {
 impl Range<'_> {
     /// Moves one end on. Returns the next record's place in its batch, or `None` if the other end
     /// delivered it (RANGE-1).
-    fn take(&mut self, backward: bool) -> Result<Option<usize>> {
-        if backward && !self.database.access_method().is_ordered() {
+    fn take(&mut self, direction: Direction) -> Result<Option<usize>> {
+        if direction == Direction::Backward && !self.database.access_method().is_ordered() {
             return Err(Error::misuse("a hash database has no order to read it backwards in"));
         }
         let (low, high) = (as_slice(&self.low), as_slice(&self.high));
-        let (end, other) = match backward {
-            false => {
+        let (end, other) = match direction {
+            Direction::Forward => {
                 (self.front.get_or_insert_with(|| RangeEnd::new(Scan::new(low, high))), &self.back)
             }
-            true => {
+            Direction::Backward => {
                 let scan = || RangeEnd::new(Scan::new(low, high).backward());
                 (self.back.get_or_insert_with(scan), &self.front)
             }
         };
         let Some(at) = end.advance(&self.database, self.transaction)? else { return Ok(None) };
         let key = end.batch.key(at);
-        let is_met = |last: &[u8]| if backward { key <= last } else { key >= last };
+        let is_met =
+            |last: &[u8]| if direction == Direction::Backward { key <= last } else { key >= last };
         if other.as_ref().and_then(RangeEnd::last_key).is_some_and(is_met) {
             return Ok(None);
         }
@@ -172,19 +174,19 @@ impl Range<'_> {
 
     /// Moves one end on to its next record; `None` at the end, and ever after.
     #[inline]
-    fn step(&mut self, backward: bool) -> Result<Option<(&[u8], &[u8])>> {
+    fn step(&mut self, direction: Direction) -> Result<Option<(&[u8], &[u8])>> {
         if self.finished {
             return Ok(None);
         }
-        let taken = self.take(backward);
+        let taken = self.take(direction);
         self.finished = !matches!(taken, Ok(Some(_)));
-        let end = if backward { &self.back } else { &self.front };
+        let end = if direction == Direction::Backward { &self.back } else { &self.front };
         Ok(taken?.zip(end.as_ref()).map(|(at, end)| (end.batch.key(at), end.batch.value(at))))
     }
 
-    fn step_owned(&mut self, backward: bool) -> Option<Result<Record>> {
+    fn step_owned(&mut self, direction: Direction) -> Option<Result<Record>> {
         let owned = |(key, value): (&[u8], &[u8])| (key.to_vec(), value.to_vec());
-        self.step(backward).map(|record| record.map(owned)).transpose()
+        self.step(direction).map(|record| record.map(owned)).transpose()
     }
 
     /// Returns the next record, as [`next`](Iterator::next) does, without copying it.
@@ -207,14 +209,14 @@ impl Range<'_> {
     /// ```
     #[inline]
     pub fn next_borrowed(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.step(false)
+        self.step(Direction::Forward)
     }
 
     /// Returns the last record not yet returned, as [`next_back`](DoubleEndedIterator::next_back)
     /// does, without copying it.
     #[inline]
     pub fn next_back_borrowed(&mut self) -> Result<Option<(&[u8], &[u8])>> {
-        self.step(true)
+        self.step(Direction::Backward)
     }
 }
 
@@ -222,13 +224,13 @@ impl Iterator for Range<'_> {
     type Item = Result<Record>;
 
     fn next(&mut self) -> Option<Result<Record>> {
-        self.step_owned(false)
+        self.step_owned(Direction::Forward)
     }
 }
 
 impl DoubleEndedIterator for Range<'_> {
     fn next_back(&mut self) -> Option<Result<Record>> {
-        self.step_owned(true)
+        self.step_owned(Direction::Backward)
     }
 }
 

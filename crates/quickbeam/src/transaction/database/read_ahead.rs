@@ -9,6 +9,7 @@
 use std::ops::Bound;
 
 use super::scan::{Scan, ScanBatch};
+use crate::access::Direction;
 use crate::access::btree::Tree;
 use crate::error::Result;
 use crate::transaction::Transaction;
@@ -23,7 +24,7 @@ pub struct ReadAhead {
     batch: ScanBatch,
     /// The current record, while the cursor is among these records.
     at: Option<usize>,
-    backward: bool,
+    direction: Direction,
 }
 
 impl ReadAhead {
@@ -41,9 +42,9 @@ impl ReadAhead {
 
     /// Moves to the next record in that direction, if it has been read.
     #[inline]
-    pub fn step(&mut self, backward: bool) -> bool {
+    pub fn step(&mut self, direction: Direction) -> bool {
         let next = self.at.map_or(usize::MAX, |at| at + 1);
-        let has_it = backward == self.backward && next < self.batch.len();
+        let has_it = direction == self.direction && next < self.batch.len();
         if has_it {
             self.at = Some(next);
         }
@@ -57,18 +58,18 @@ impl ReadAhead {
         transaction: &Transaction,
         tree: Tree,
         key: &[u8],
-        backward: bool,
+        direction: Direction,
     ) -> Result<bool> {
         let scan = self
             .scan
             .get_or_insert_with(|| Box::new(Scan::new(Bound::Unbounded, Bound::Unbounded)));
-        if self.at.is_some() && self.backward == backward {
+        if self.at.is_some() && self.direction == direction {
             scan.set_record_limit(usize::MAX);
         } else {
-            scan.restart_beside(key, backward);
+            scan.restart_beside(key, direction);
             scan.set_record_limit(FIRST_RECORDS);
         }
-        self.backward = backward;
+        self.direction = direction;
         self.at = None;
         let found = transaction.scan_next(tree, scan, &mut self.batch, &mut || ())?;
         self.at = found.then_some(0);

@@ -375,7 +375,9 @@ fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
     let misplaced = damage(files, |data| over(data, other));
     for (files, what) in [(spoiled, "bits"), (zeroed, "zeros"), (misplaced, "the other slot")] {
         match open(&files) {
-            Err(Error::Corruption { place, .. }) => assert_eq!(place, DamagedPlace::MetaPages, "{what}"),
+            Err(Error::Corruption { place, .. }) => {
+                assert_eq!(place, DamagedPlace::MetaPages, "{what}")
+            }
             Err(error) => panic!("{what}: {error}"),
             Ok(()) => panic!("{what}: opened as of the root before"),
         }

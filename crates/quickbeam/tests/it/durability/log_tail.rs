@@ -144,7 +144,10 @@ fn assert_names_place(opened: Result<Environment>, what: &str) {
     match opened {
         Err(Error::Corruption { file, place, .. }) => {
             assert!(file.contains(LOG_DIRECTORY), "{what}: {file}");
-            assert!(place.log_position().is_some() || place.to_string().contains("segment"), "{what}: {place}");
+            assert!(
+                place.log_position().is_some() || place.to_string().contains("segment"),
+                "{what}: {place}"
+            );
         }
         Err(error) => panic!("{what}: {error}"),
         Ok(_) => panic!("{what}: opened"),

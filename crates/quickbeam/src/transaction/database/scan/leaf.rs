@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use super::batch::ScanBatch;
 use super::{Scan, memory_of};
+use crate::access::Direction;
 use crate::access::btree::{NextLeaf, Tree};
 use crate::access::overflow::{POINTER_BYTES, check_pointer, prefetch_chains, read_chain_start};
 use crate::buffer::Tries;
@@ -66,9 +67,9 @@ impl Transaction {
             if leaves > MAX_EMPTY_LEAVES && !scan.ranges.is_empty() {
                 return Ok(true);
             }
-            let scanned = match scan.backward {
-                true => self.scan_leaf_backward(tree, scan, batch),
-                false => self.scan_leaf_forward(tree, scan, batch),
+            let scanned = match scan.direction {
+                Direction::Backward => self.scan_leaf_backward(tree, scan, batch),
+                Direction::Forward => self.scan_leaf_forward(tree, scan, batch),
             };
             self.unless_expired(scanned)?;
             read_one();

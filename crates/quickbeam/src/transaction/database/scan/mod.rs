@@ -23,10 +23,12 @@ use std::ops::Bound;
 
 use super::leaf_filter::{IntField, IntRange};
 use super::{Database, ReadTransaction};
+use crate::access::Direction;
 use crate::access::btree::NextLeaf;
 use crate::access::hash::hash_prefix_bounds;
 use crate::access::limits::check_ordered;
 use crate::error::{Error, Result};
+use crate::transaction::DatabaseUse;
 use crate::transaction::Transaction;
 
 pub use batch::ScanBatch;
@@ -58,7 +60,7 @@ pub use batch::ScanBatch;
 pub struct Scan {
     low: Bound<Vec<u8>>,
     high: Bound<Vec<u8>>,
-    backward: bool,
+    direction: Direction,
     keys: bool,
     value_limit: usize,
     record_limit: usize,
@@ -84,7 +86,7 @@ impl Scan {
         Scan {
             low: low.map(<[u8]>::to_vec),
             high: high.map(<[u8]>::to_vec),
-            backward: false,
+            direction: Direction::Forward,
             keys: true,
             value_limit: usize::MAX,
             record_limit: usize::MAX,
@@ -118,7 +120,7 @@ impl Scan {
     /// ```
     #[must_use]
     pub fn backward(mut self) -> Scan {
-        self.backward = true;
+        self.direction = Direction::Backward;
         self
     }
 
@@ -159,14 +161,14 @@ impl Scan {
         self
     }
 
-    /// Restarts just after `key`, or before it if `backward`. Buffers are kept.
-    pub(in crate::transaction) fn restart_beside(&mut self, key: &[u8], backward: bool) {
+    /// Restarts just after `key`, or just before it. Buffers are kept.
+    pub(in crate::transaction) fn restart_beside(&mut self, key: &[u8], direction: Direction) {
         let beside = Bound::Excluded(key);
-        match backward {
-            false => self.restart(beside, Bound::Unbounded),
-            true => self.restart(Bound::Unbounded, beside),
+        match direction {
+            Direction::Forward => self.restart(beside, Bound::Unbounded),
+            Direction::Backward => self.restart(Bound::Unbounded, beside),
         }
-        self.backward = backward;
+        self.direction = direction;
     }
 
     /// As [`record_limit`](Self::record_limit), from the next batch on.
@@ -287,7 +289,7 @@ impl Database {
         scan: &mut Scan,
         batch: &mut ScanBatch,
     ) -> Result<bool> {
-        let tree = self.tree(transaction, false)?;
+        let tree = self.tree(transaction, DatabaseUse::Read)?;
         let mut hinted = None;
         if scan.is_hash_prefix && !scan.is_hashed {
             hinted = Some(self.seek_bucket(transaction, tree, scan)?);
