@@ -197,6 +197,12 @@ impl Pool {
             let old = entry.location();
             let written = if old != Location::NONE && !entry.has(status::OWNED) {
                 // No checkpoint refers to the block of the page's last eviction (POOL-5).
+                invariant!(
+                    POOL_3,
+                    self.blocks.is_used(old.block()),
+                    "page {page} is evicted to block {}, which is free",
+                    old.block()
+                );
                 self.write_block_at(copy, old.block())
             } else {
                 self.write_block(copy)

@@ -281,6 +281,13 @@ impl CheckpointState {
                     self.mapping[page as usize] = location;
                 }
                 self.carried = pending;
+                invariant!(
+                    CKPT_3,
+                    self.carried.iter().all(|(_, image)| {
+                        *image == Location::NONE || pool.blocks.is_used(image.block())
+                    }),
+                    "a failed checkpoint released an image"
+                );
                 Err(error)
             }
         }
@@ -396,6 +403,13 @@ impl CheckpointState {
     /// commit may be acknowledged.
     fn sync_and_write_meta_page(&self, pool: &Pool, root: &Root) -> Result<()> {
         invariant!(CKPT_4, self.failure.is_none(), "a checkpoint follows a failed flush");
+        invariant!(
+            ROOT_1,
+            root.sequence == self.root.sequence + 1,
+            "checkpoint {} follows checkpoint {}",
+            root.sequence,
+            self.root.sequence
+        );
         // Never `DiskFull`: the data to be flushed is lost, and a retry would not restore it.
         let failed = |action: &str| {
             let action = action.to_owned();

@@ -121,6 +121,12 @@ impl Transaction {
                 // No other transaction can commit now, so validation holds at the commit.
                 self.validate(state)?;
             }
+            invariant!(
+                TXN_4,
+                self.count_stale(state) == 0,
+                "the commit of transaction {} is not validated",
+                writer.id()
+            );
             let timestamp = transactions.newest_commit.load(Ordering::SeqCst) + 1;
             let end = buffer.as_mut().map(|(log, buffer)| {
                 let dropped = planted(Canary::RecordDropped) && timestamp.is_multiple_of(16);

@@ -74,7 +74,18 @@ impl Transaction {
     /// `Delete` or `Lock` found none.
     pub(super) fn write(&self, tree: Tree, key: &[u8], op: WriteOp<'_>) -> Result<bool> {
         self.check_write(key, op.value())?;
-        self.with_writer(|state, writer| self.write_value(state, writer, tree, key, op))
+        self.with_writer(|state, writer| {
+            let checks = cfg!(any(debug_assertions, feature = "invariants"));
+            let before = if checks { writer.entries() } else { 0 };
+            let written = self.write_value(state, writer, tree, key, op);
+            invariant!(
+                TXN_5,
+                written.is_ok() || writer.entries() == before,
+                "a failed write of transaction {} left undo entries",
+                writer.id()
+            );
+            written
+        })
     }
 
     /// Fails in a read-only transaction.

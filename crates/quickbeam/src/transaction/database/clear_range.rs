@@ -83,6 +83,15 @@ impl Transaction {
             self.with_writer(|state, writer| self.clear_leaves(state, writer, tree, start, high));
         if cleared.is_err() {
             self.rollback_to(savepoint)?;
+            invariant!(
+                CLEAR_1,
+                self.state
+                    .borrow()
+                    .writer
+                    .as_ref()
+                    .is_none_or(|writer| { writer.entries() == savepoint.entries }),
+                "a failed deletion of a range left undo entries"
+            );
         }
         self.release(savepoint);
         cleared

@@ -12,6 +12,7 @@ use super::scan::{Scan, ScanBatch};
 use crate::access::Direction;
 use crate::access::btree::Tree;
 use crate::error::Result;
+use crate::failpoints::{Canary, planted};
 use crate::transaction::Transaction;
 
 /// Records of the first batch after a search. A cursor that moves further gets whole leaves.
@@ -60,6 +61,11 @@ impl ReadAhead {
         key: &[u8],
         direction: Direction,
     ) -> Result<bool> {
+        invariant!(
+            AHEAD_1,
+            transaction.is_read_only() || planted(Canary::ReadAheadOfChanges),
+            "a cursor of a transaction with changes reads ahead"
+        );
         let scan = self
             .scan
             .get_or_insert_with(|| Box::new(Scan::new(Bound::Unbounded, Bound::Unbounded)));
