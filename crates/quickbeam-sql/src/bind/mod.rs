@@ -134,6 +134,8 @@ pub struct Binder<'a> {
     /// Whether untyped parameters in the select list of the next query wait for the type that the
     /// context needs.
     defers: bool,
+    /// The slots of system catalogs, with the OIDs of the catalogs.
+    catalog_slots: Vec<(usize, i64)>,
     /// Expansions of names in the text, if they are recorded.
     expansions: Option<Vec<Expansion>>,
 }
@@ -183,7 +185,8 @@ fn cross_database(name: &ObjectName) -> SqlError {
 pub fn function_name(name: &ObjectName) -> Result<SmolStr> {
     match &name.0[..] {
         [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(function)]
-            if fold(schema) == "pg_catalog" =>
+            if fold(schema) == "pg_catalog"
+                || fold(schema) == "information_schema" && fold(function) == "_pg_expandarray" =>
         {
             Ok(fold(function))
         }
@@ -217,6 +220,7 @@ impl<'a> Binder<'a> {
             ctes: Vec::new(),
             unknown: Vec::new(),
             defers: false,
+            catalog_slots: Vec::new(),
             expansions: None,
         }
     }

@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use quickbeam::ScanBatch;
 
+use crate::catalog::describe::Described;
 use crate::catalog::{CatalogSnapshot, Table};
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
@@ -236,6 +237,9 @@ pub trait Host {
 
     /// Returns the catalog that the statement sees.
     fn snapshot(&self) -> &CatalogSnapshot;
+
+    /// Returns about how many bytes the rows of a table or the entries of an index have.
+    fn estimated_size(&self, relation: Described<'_>) -> Result<i64>;
 
     /// Takes the next value of the sequence with that number.
     fn next_value(&self, sequence: u32) -> Result<i64>;

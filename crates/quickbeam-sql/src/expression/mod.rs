@@ -30,7 +30,8 @@ use std::sync::Arc;
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::stack_arrays;
 pub use builtin::{
-    Builtin, Polymorphic, RowFunction, SERVER_VERSION, Shape, overloads, polymorphic, row_function,
+    Builtin, EXPANSION, Polymorphic, RowFunction, SERVER_VERSION, Shape, overloads, polymorphic,
+    row_function,
 };
 pub use builtin::{json_of_any, write_key, write_value};
 pub use datum::Datum;

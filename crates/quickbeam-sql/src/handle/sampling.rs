@@ -38,6 +38,21 @@ impl TableHandle {
         Ok(self.database().estimate(transaction)?)
     }
 
+    /// Returns about how many bytes the rows have, or the entries of the index with that number:
+    /// the number of records times the size of a few.
+    pub fn estimated_size(&self, transaction: &Transaction, index: Option<usize>) -> Result<i64> {
+        let Some((tree, _)) = self.tree_of(index) else { return Ok(0) };
+        let (mut bytes, mut found) = (0, 0);
+        for way in [0.1, 0.5, 0.9] {
+            let Some(key) = tree.sample_key(transaction, way)? else { continue };
+            let Some(value) = tree.get(transaction, &key)? else { continue };
+            bytes += key.len() + value.len();
+            found += 1;
+        }
+        let each = if found == 0 { 0.0 } else { bytes as f64 / f64::from(found) };
+        Ok((tree.estimate(transaction)? * each) as i64)
+    }
+
     /// Returns the average fraction of rows for one value of the first `columns` of the primary
     /// key, or of the index with that number. Returns `None` if it cannot be estimated.
     pub fn part_of_each(

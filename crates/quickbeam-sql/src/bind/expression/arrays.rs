@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Subscript};
 
+use crate::bind::query::row_functions_in_list::composite_field;
 use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
@@ -210,6 +211,11 @@ impl Binder<'_> {
         let root = match root {
             Ast::Identifier(name) if !qualified.is_empty() => {
                 let names = std::iter::once(name.clone()).chain(fields).collect();
+                self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
+            }
+            root if !qualified.is_empty()
+                && let Some(names) = composite_field(root, &fields[0]) =>
+            {
                 self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
             }
             root if qualified.is_empty() => self.expression(root, scope)?.without_vector(),

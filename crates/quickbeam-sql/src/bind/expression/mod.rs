@@ -197,6 +197,12 @@ impl Binder<'_> {
             }
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
+        if let (Err(_), Some((last, before))) = (&found, names.split_last())
+            && last == "tableoid"
+            && let Some(number) = self.table_oid(before.last(), scope)
+        {
+            return Ok(Typed::new(number, DataType::OID, position));
+        }
         let column = found.map_err(|error| error.at(position as usize))?;
         if let Ast::Identifier(name) = ast {
             self.note_column(name, column, scope);

@@ -100,6 +100,10 @@ impl Binder<'_> {
             offset: None,
             with_ties: false,
         };
-        self.derived(Arc::new(query), alias, Some(name), scope)
+        let from = self.derived(Arc::new(query), alias, Some(name), scope)?;
+        if let From::Query(derived) = &from {
+            self.catalog_slots.push((derived.slot, table.oid));
+        }
+        Ok(from)
     }
 }

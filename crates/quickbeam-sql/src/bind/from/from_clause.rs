@@ -54,6 +54,28 @@ impl Binder<'_> {
         Ok(whole)
     }
 
+    /// Joins what FROM has with functions that return rows for each row of it.
+    pub(in crate::bind) fn and_rows_of(
+        &mut self,
+        from: Option<From>,
+        list: &[TableWithJoins],
+        scope: &mut Scope,
+    ) -> Result<Option<From>> {
+        // `*` does not mean their columns.
+        let star = scope.star.clone();
+        let right = self.products(list, scope)?;
+        scope.star = star;
+        Ok(match (from, right) {
+            (Some(left), Some(right)) => Some(From::Join {
+                kind: JoinKind::Inner,
+                left: Box::new(left),
+                right: Box::new(right),
+                on: Vec::new(),
+            }),
+            (left, right) => left.or(right),
+        })
+    }
+
     pub(in crate::bind) fn joined(
         &mut self,
         item: &TableWithJoins,

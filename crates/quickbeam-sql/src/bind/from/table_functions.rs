@@ -11,7 +11,7 @@ use crate::bind::{
     Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, RowFunction};
+use crate::expression::{EXPANSION, Expr, RowFunction};
 use crate::types::{CastContext, DataType, cast_context};
 
 impl Binder<'_> {
@@ -104,8 +104,10 @@ impl Binder<'_> {
         let mut columns: Vec<OutputColumn> = Vec::new();
         let column = |name: &str, data_type| OutputColumn { name: name.into(), data_type };
         let mut exprs = Vec::with_capacity(arguments.len());
+        let mut element = None;
         let is_unnest = function.columns.is_empty();
-        if arguments.is_empty() {
+        let is_expansion = name == EXPANSION.name;
+        if arguments.is_empty() && (is_unnest || !function.arguments.is_empty()) {
             return Err(missing());
         }
         for (at, argument) in arguments.into_iter().enumerate() {
@@ -119,9 +121,10 @@ impl Binder<'_> {
                     }
                     exprs.push(self.coerce(argument, to)?);
                 }
-                (None, Some(DataType::Array(element))) => {
+                (None, Some(DataType::Array(own))) => {
+                    element = Some(own.data_type());
                     if is_unnest {
-                        columns.push(column(name, element.data_type()));
+                        columns.push(column(name, own.data_type()));
                     }
                     exprs.push(argument.expr);
                 }
@@ -137,7 +140,11 @@ impl Binder<'_> {
                 (None, Some(_)) => return Err(missing()),
             }
         }
-        columns.extend(function.columns.iter().map(|(name, data_type)| column(name, *data_type)));
+        for (name, data_type) in function.columns {
+            // The elements of an array have the type of that array's elements.
+            let own = if is_expansion && *name == "x" { element } else { None };
+            columns.push(column(name, own.unwrap_or(*data_type)));
+        }
         Ok((TableFunctionKind::Rows(function), exprs, columns))
     }
 

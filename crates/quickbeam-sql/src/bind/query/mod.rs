@@ -5,6 +5,7 @@ pub(super) mod expand;
 pub(super) mod implied_names;
 pub(super) mod order_and_group_keys;
 pub(super) mod row_calls;
+pub(super) mod row_functions_in_list;
 pub(super) mod select;
 pub(super) mod set_operations;
 pub(super) mod subqueries;
@@ -25,7 +26,9 @@ use crate::types::{DataType, Value};
 impl Binder<'_> {
     /// A query that is a statement.
     pub fn query_statement(&mut self, query: &ast::Query) -> Result<Query> {
-        self.query(query, None)
+        let bound = self.query(query, None)?;
+        row_functions_in_list::refuse_composites(&bound.columns)?;
+        Ok(bound)
     }
 
     /// Binds a query. `outer` is the scope of the enclosing query.

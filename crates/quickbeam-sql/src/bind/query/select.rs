@@ -68,14 +68,14 @@ impl Binder<'_> {
         let defers = std::mem::take(&mut self.defers);
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope { outer, ..Scope::default() };
-            let from = binder.from(&written.from, &mut scope)?;
+            let (from, items) = binder.items_and_from(written, &mut scope)?;
             let filter = match &written.selection {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.name_windows(&written.named_window)?;
-            let selected = binder.select_list(&written.projection, &scope, defers)?;
+            let selected = binder.select_list(&items, &scope, defers)?;
             let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = match &written.having {

@@ -37,6 +37,7 @@ use quickbeam::Transaction;
 
 use super::vector::BatchProgram;
 use crate::bind::Aggregate;
+use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
@@ -121,6 +122,19 @@ impl Host for Context<'_> {
 
     fn snapshot(&self) -> &CatalogSnapshot {
         self.snapshot
+    }
+
+    fn estimated_size(&self, relation: Described<'_>) -> Result<i64> {
+        let (table, index) = match relation {
+            Described::Table(table) => (table, None),
+            Described::Index(table, index) => {
+                let number = table.indexes.iter().position(|known| known.id == index.id);
+                (table, number)
+            }
+            _ => return Ok(0),
+        };
+        let handle = self.snapshot.handle(self.transaction, table.id)?;
+        handle.estimated_size(self.transaction, index)
     }
 
     fn next_value(&self, sequence: u32) -> Result<i64> {

@@ -6,11 +6,13 @@ use super::session::{search_path, stable};
 use super::{Builtin, Implementation, integer, strict, text};
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
 use crate::catalog::system::{OWNER, Procedure, procedure, type_named};
-use crate::error::Result;
-use crate::types::DataType::{Boolean, Integer, Text};
-use crate::types::{DataType, Value, ValueRef};
+use crate::error::{Result, SqlError, SqlState};
+use crate::schema::errors::no_relation;
+use crate::types::DataType::{BigInt, Boolean, Integer, Text};
+use crate::types::{DataType, SystemType, Value, ValueRef};
 
 const OID: DataType = DataType::OID;
+const REGCLASS: DataType = DataType::System(SystemType::Regclass);
 
 /// Declares the functions that ask for a right. Every connection has all rights.
 macro_rules! privileges {
@@ -47,6 +49,11 @@ pub(super) static TABLE: &[Builtin] = &[
     }),
     strict("pg_type_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_function_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_collation_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_operator_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_opclass_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_opfamily_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_tablespace_location", &[OID], Text, |_| Ok(Value::text(""))),
     strict("pg_relation_is_publishable", &[OID], Boolean, |_| Ok(Value::Boolean(false))),
     strict("pg_get_userbyid", &[OID], Text, |v| {
         let oid = integer(v, 0)?;
@@ -78,12 +85,76 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("col_description", &[OID, Integer], Text, |f, v| {
         comment(f, integer(v, 0)?, u16::try_from(integer(v, 1)?).unwrap_or(0))
     }),
+    stable("pg_get_serial_sequence", &[Text, Text], Text, |frame, v| {
+        let (name, column) = (text(v, 0)?, text(v, 1)?);
+        let snapshot = frame.host()?.snapshot();
+        let found = snapshot.oid_named(name, &search_path(frame)?);
+        let Some(Described::Table(table)) = found.and_then(|oid| snapshot.relation_of(oid)) else {
+            return Err(no_relation(name));
+        };
+        let found = table.columns.iter().find(|known| known.name == column).ok_or_else(|| {
+            let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
+            SqlError::new(SqlState::UndefinedColumn, message)
+        })?;
+        let sequence = found.identity.and_then(|it| snapshot.sequence(it.sequence));
+        let quoted = |schema: &str, name: &str| {
+            format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name))
+        };
+        let written = sequence.map(|it| quoted(&it.schema, &it.name));
+        Ok(written.map_or(Value::Null, Value::text))
+    }),
+    stable("pg_relation_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, true, false)),
+    stable("pg_relation_size", &[REGCLASS, Text], BigInt, |f, v| match text(v, 1)? {
+        "main" => size(f, integer(v, 0)?, true, false),
+        "fsm" | "vm" | "init" => Ok(Value::BigInt(0)),
+        _ => Err(SqlError::new(SqlState::InvalidParameterValue, "invalid fork name")),
+    }),
+    stable("pg_table_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, true, false)),
+    stable("pg_indexes_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, false, true)),
+    stable("pg_total_relation_size", &[REGCLASS], BigInt, |f, v| {
+        size(f, integer(v, 0)?, true, true)
+    }),
+    strict("pg_size_pretty", &[BigInt], Text, |v| Ok(Value::text(pretty(integer(v, 0)?)))),
     strict("pg_get_function_result", &[OID], Text, |v| {
         Ok(function(v)?.map_or(Value::Null, |known| Value::text(known.result_name())))
     }),
     strict("pg_get_function_arguments", &[OID], Text, arguments),
     strict("pg_get_function_identity_arguments", &[OID], Text, arguments),
 ];
+
+/// Returns the estimated bytes of a relation's rows, of its indexes, or of both; NULL if there is
+/// no such relation.
+fn size(frame: &Frame<'_>, oid: i64, rows: bool, indexes: bool) -> Result<Value> {
+    let host = frame.host()?;
+    let snapshot = host.snapshot();
+    let Some(relation) = snapshot.relation_of(oid) else { return Ok(Value::Null) };
+    let mut bytes = if rows { host.estimated_size(relation)? } else { 0 };
+    if let (Described::Table(table), true) = (relation, indexes) {
+        for index in &table.indexes {
+            bytes += host.estimated_size(Described::Index(table, index))?;
+        }
+    }
+    Ok(Value::BigInt(bytes))
+}
+
+/// Returns a number of bytes as people read it: a unit is used up to 10240 of it.
+fn pretty(bytes: i64) -> String {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    const LIMIT: i64 = 10 * 1024;
+    if bytes.abs() < LIMIT {
+        return format!("{bytes} bytes");
+    }
+    // Halves keep the rounding exact; the last unit has no limit.
+    let mut halves = bytes >> 9;
+    let rounded = |halves: i64| (halves + halves.signum()) / 2;
+    for unit in &UNITS[..UNITS.len() - 1] {
+        if halves.abs() < LIMIT * 2 - 1 {
+            return format!("{} {unit}", rounded(halves));
+        }
+        halves >>= 10;
+    }
+    format!("{} {}", rounded(halves), UNITS[UNITS.len() - 1])
+}
 
 /// Returns the function with the OID in the first argument.
 fn function(arguments: &[ValueRef<'_>]) -> Result<Option<&'static Procedure>> {

@@ -16,7 +16,7 @@ mod times;
 
 pub use self::json::json_functions::{json_of_any, write_key, write_value};
 pub use arrays::{Polymorphic, Shape, polymorphic};
-pub use row_functions::{RowFunction, row_function};
+pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
 
 use std::collections::HashMap;

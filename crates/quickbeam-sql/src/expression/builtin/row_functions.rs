@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::expression::builtin::json::json_changes::{each, elements, keys};
 use crate::expression::builtin::json::path::query;
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
-use crate::types::{Array, DataType, ElementType, Value, ValueRef};
+use crate::types::{Array, DataType, ElementType, SystemType, Value, ValueRef};
 
 /// A row.
 pub type FunctionRow = Vec<Value>;
@@ -61,6 +61,7 @@ const fn strict(
 }
 
 static TABLE: &[RowFunction] = &[
+    strict("pg_get_keywords", &[], KEYWORDS, |_| Ok(keywords())),
     strict("generate_subscripts", &[None, INTEGER], SUBSCRIPTS, subscripts),
     strict("generate_subscripts", &[None, INTEGER, BOOLEAN], SUBSCRIPTS, subscripts),
     RowFunction { is_strict: false, ..strict("string_to_table", &[TEXT, TEXT], PARTS, parts) },
@@ -96,6 +97,32 @@ static TABLE: &[RowFunction] = &[
     strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
 ];
 
+const KEYWORDS: &[(&str, DataType)] = &[
+    ("word", DataType::Text),
+    ("catcode", DataType::System(SystemType::SingleChar)),
+    ("barelabel", DataType::Boolean),
+    ("catdesc", DataType::Text),
+    ("baredesc", DataType::Text),
+];
+
+/// Returns the key words of PostgreSQL 15 with their categories.
+fn keywords() -> Vec<FunctionRow> {
+    let row = |line: &str| {
+        let mut fields = line.split('\t');
+        let (word, code, bare) = (fields.next()?, fields.next()?, fields.next()? == "t");
+        let description = match code {
+            "U" => "unreserved",
+            "C" => "unreserved (cannot be function or type name)",
+            "T" => "reserved (can be function or type name)",
+            _ => "reserved",
+        };
+        let label = if bare { "can be bare label" } else { "requires AS" };
+        let text = |text: &str| Value::text(text);
+        Some(vec![text(word), text(code), Value::Boolean(bare), text(description), text(label)])
+    };
+    include_str!("keywords.tsv").lines().filter_map(row).collect()
+}
+
 const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Integer)];
 /// No table is a partition of another one.
 const ANCESTORS: &[(&str, DataType)] = &[("relid", DataType::BigInt)];
@@ -109,8 +136,24 @@ pub fn row_function(name: &str, count: usize) -> Option<&'static RowFunction> {
     if name == UNNEST.name {
         return Some(&UNNEST);
     }
+    if name == EXPANSION.name && count == 1 {
+        return Some(&EXPANSION);
+    }
     TABLE.iter().find(|known| known.name == name && known.arguments.len() == count)
 }
+
+/// `information_schema._pg_expandarray`: the elements of an array with their numbers. The first
+/// column has the type of the elements.
+pub static EXPANSION: RowFunction = strict(
+    "_pg_expandarray",
+    &[None],
+    &[("x", DataType::Text), ("n", DataType::Integer)],
+    |arguments| {
+        let number = |at: usize| Value::Integer(i32::try_from(at + 1).unwrap_or(i32::MAX));
+        let elements = array(arguments, 0)?.iter().enumerate();
+        Ok(elements.map(|(at, element)| vec![element.to_value(), number(at)]).collect())
+    },
+);
 
 fn rows_of<'v>(values: impl IntoIterator<Item = ValueRef<'v>>) -> Vec<FunctionRow> {
     values.into_iter().map(|value| vec![value.to_value()]).collect()
