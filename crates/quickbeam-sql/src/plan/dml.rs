@@ -1,5 +1,6 @@
 //! INSERT, UPDATE and DELETE.
 
+use super::date_comparisons::compare_dates_of_change;
 use super::simplify::{simplify_change, simplify_insert};
 use super::{ChangePlan, InsertPlan, PlanNode, Statistics};
 use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of, generated_columns};
@@ -74,6 +75,7 @@ pub fn plan_change(
     statistics: &dyn Statistics,
 ) -> Result<(ChangePlan, Vec<SlotShape>)> {
     simplify_change(&mut change);
+    compare_dates_of_change(&mut change, slots);
     let planner = Planner::new(slots, parameters, statistics);
     let tables = planner.stored_tables(&change.with, &Slots::default())?;
     let (mut root, ..) = planner.rows_of(

@@ -14,6 +14,7 @@
 mod access_path;
 mod column_pruning;
 mod cost;
+mod date_comparisons;
 mod dml;
 mod explain;
 mod in_list;

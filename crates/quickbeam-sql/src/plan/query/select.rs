@@ -11,6 +11,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
+use crate::plan::date_comparisons::compare_dates;
 use crate::plan::simplify::simplify_query;
 use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics, TurnedOff};
 use crate::types::{DataType, Value};
@@ -47,6 +48,7 @@ pub fn plan_query(
     statistics: &dyn Statistics,
 ) -> Result<(QueryPlan, Vec<SlotShape>)> {
     simplify_query(&mut query);
+    compare_dates(&mut query, slots);
     let planner = Planner::new(slots, parameters, statistics);
     let plan = planner.query(&query, &Slots::default())?;
     Ok((plan, planner.all_slots()))

@@ -131,3 +131,26 @@ fn settings_turn_join_methods_and_access_paths_off() {
     c.execute("ROLLBACK", &[]).unwrap();
     assert!(plan(&c, looked).contains("Nested Loop"), "{}", plan(&c, looked));
 }
+
+#[test]
+fn a_day_compared_with_a_moment_bounds_an_index() {
+    let c = filled();
+    c.execute("CREATE TABLE days (k INTEGER PRIMARY KEY, d DATE NOT NULL)", &[]).unwrap();
+    let days = "SELECT n, DATE '2020-01-01' + n FROM generate_series(0, 3999) g(n)";
+    c.execute(&format!("INSERT INTO days {days}"), &[]).unwrap();
+    c.execute("CREATE INDEX days_d ON days (d)", &[]).unwrap();
+    let month = "d >= DATE '2021-03-01' AND d < DATE '2021-03-01' + INTERVAL '1 month'";
+    let found = plan(&c, &format!("SELECT k FROM days WHERE {month}"));
+    assert!(found.contains("Range: d >= '2021-03-01' AND d < '2021-04-01'"), "{found}");
+    for (condition, count) in [
+        (month, "31"),
+        ("d <= TIMESTAMP '2020-01-02 12:00'", "2"),
+        ("TIMESTAMP '2020-01-02 12:00' > d", "2"),
+        ("d > TIMESTAMP '2030-12-11 23:59'", "2"),
+        ("d = TIMESTAMP '2020-01-02 12:00'", "0"),
+        ("d < TIMESTAMP 'infinity'", "4000"),
+    ] {
+        let text = format!("SELECT count(*) FROM days WHERE {condition}");
+        assert_eq!(lines(&c, &text), [count], "{condition}");
+    }
+}
