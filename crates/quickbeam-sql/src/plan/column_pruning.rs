@@ -8,7 +8,7 @@ use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 
 /// Calls `visit` with every expression of a plan's step and of those below it.
-fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
+pub fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
     match node {
         PlanNode::SingleRow | PlanNode::StoredScan(_) => {}
         PlanNode::FunctionScan(function) => function.arguments().for_each(visit),

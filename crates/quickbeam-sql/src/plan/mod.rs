@@ -34,7 +34,7 @@ use crate::expression::{ColumnRef, Expr};
 use crate::types::{DataType, Value};
 
 pub use self::query::select::plan_query;
-pub use column_pruning::prune_prefixes;
+pub use column_pruning::{each_expression, prune_prefixes};
 pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_change, plan_insert};
 pub use explain::explain;

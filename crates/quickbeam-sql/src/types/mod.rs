@@ -32,7 +32,7 @@ pub use datetime::{
 pub use interval::{
     HOUR, Interval, IntervalUnit, MINUTE, format_interval, interval_out_of_range, parse_interval,
 };
-pub use numeric::{MAX_PRECISION, Numeric};
+pub use numeric::{MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power};
 pub use system::SystemType;
 pub use text::{checked_text, format_value, format_vector, parse_value};
 pub use value::{Value, ValueRef};

@@ -20,6 +20,9 @@ use crate::error::{Result, SqlError, SqlState};
 /// Maximum number of digits.
 pub const MAX_PRECISION: u8 = 38;
 
+/// Digits that fit into 64 bits.
+pub const SHORT_PRECISION: u8 = 18;
+
 const POWERS: [i128; 39] = {
     let mut powers = [1_i128; 39];
     let mut at = 1;
@@ -47,7 +50,8 @@ pub(super) fn overflow() -> SqlError {
         .with_detail("A number has at most 38 digits.")
 }
 
-fn power(exponent: u8) -> i128 {
+/// Returns 10^`exponent`, or the largest integer beyond 38.
+pub fn decimal_power(exponent: u8) -> i128 {
     POWERS.get(usize::from(exponent)).copied().unwrap_or(i128::MAX)
 }
 
@@ -68,7 +72,8 @@ impl Numeric {
     fn raw(mantissa: i128, scale: u8) -> Numeric {
         invariant!(
             NUM_1,
-            scale <= MAX_PRECISION && mantissa.unsigned_abs() < power(MAX_PRECISION) as u128,
+            scale <= MAX_PRECISION
+                && mantissa.unsigned_abs() < decimal_power(MAX_PRECISION) as u128,
             "{mantissa} with scale {scale}"
         );
         Numeric { high: (mantissa >> 64) as i64, low: mantissa as u64, scale }
@@ -76,7 +81,8 @@ impl Numeric {
 
     /// Returns `mantissa` / 10^`scale`, or an error if it has more than 38 digits.
     pub fn new(mantissa: i128, scale: u8) -> Result<Numeric> {
-        if scale > MAX_PRECISION || mantissa.unsigned_abs() >= power(MAX_PRECISION) as u128 {
+        if scale > MAX_PRECISION || mantissa.unsigned_abs() >= decimal_power(MAX_PRECISION) as u128
+        {
             return Err(overflow());
         }
         Ok(Numeric::raw(mantissa, scale))
@@ -109,7 +115,7 @@ impl Numeric {
     /// Rounds a wide value to 38 digits by giving up digits after the point. Returns an error if
     /// the integer part alone is too long.
     fn from_wide(mut mantissa: I256, mut scale: u32) -> Result<Numeric> {
-        let limit = I256::new(power(MAX_PRECISION));
+        let limit = I256::new(decimal_power(MAX_PRECISION));
         let mut drop = scale.saturating_sub(u32::from(MAX_PRECISION));
         let mut kept = divide_by_power(mantissa, drop);
         while kept.abs() >= limit {
@@ -126,8 +132,21 @@ impl Numeric {
 
     fn aligned(self, other: Numeric) -> (I256, I256, u8) {
         let scale = self.scale.max(other.scale);
-        let widen = |n: Numeric| I256::new(n.mantissa()) * I256::new(power(scale - n.scale));
+        let widen =
+            |n: Numeric| I256::new(n.mantissa()) * I256::new(decimal_power(scale - n.scale));
         (widen(self), widen(other), scale)
+    }
+
+    /// Returns the largest integer that is not greater than the number times 10^`scale`, or `None`
+    /// beyond 64 bits.
+    #[must_use]
+    pub fn scaled_floor(self, scale: u8) -> Option<i64> {
+        let mantissa = self.mantissa();
+        let floor = match scale.checked_sub(self.scale) {
+            Some(more) => mantissa.checked_mul(decimal_power(more))?,
+            None => mantissa.div_euclid(decimal_power(self.scale - scale)),
+        };
+        i64::try_from(floor).ok()
     }
 
     /// Returns the sum; its scale is the larger of the two.
@@ -211,8 +230,9 @@ impl Numeric {
             return Err(overflow());
         }
         if scale >= i32::from(self.scale) {
-            let wide = I256::new(self.mantissa()) * I256::new(power(scale as u8 - self.scale));
-            if wide.abs() >= I256::new(power(MAX_PRECISION)) {
+            let wide =
+                I256::new(self.mantissa()) * I256::new(decimal_power(scale as u8 - self.scale));
+            if wide.abs() >= I256::new(decimal_power(MAX_PRECISION)) {
                 return Err(overflow());
             }
             return Numeric::new(wide.as_i128(), scale as u8);
@@ -225,7 +245,8 @@ impl Numeric {
         if rounded == I256::ZERO {
             return Ok(Numeric::ZERO);
         }
-        let wide = rounded.checked_mul(I256::new(power(scale.unsigned_abs().min(38) as u8)));
+        let wide =
+            rounded.checked_mul(I256::new(decimal_power(scale.unsigned_abs().min(38) as u8)));
         Numeric::from_wide(wide.ok_or_else(overflow)?, 0)
     }
 
@@ -238,17 +259,17 @@ impl Numeric {
         }
         let dropped = i32::from(self.scale) - scale;
         let Ok(dropped @ 0..=MAX_PRECISION) = u8::try_from(dropped) else { return Numeric::ZERO };
-        let kept = self.mantissa() / power(dropped);
+        let kept = self.mantissa() / decimal_power(dropped);
         match u8::try_from(scale) {
             Ok(scale) => Numeric::raw(kept, scale),
             // The result has no more digits than the number had.
-            Err(_) => Numeric::raw(kept * power(dropped - self.scale), 0),
+            Err(_) => Numeric::raw(kept * decimal_power(dropped - self.scale), 0),
         }
     }
 
     /// Returns the largest integer that is not greater.
     pub fn floor(self) -> Result<Numeric> {
-        let unit = power(self.scale);
+        let unit = decimal_power(self.scale);
         Numeric::new(self.mantissa().div_euclid(unit), 0)
     }
 
@@ -261,7 +282,7 @@ impl Numeric {
     /// has more digits than the precision leaves.
     pub fn fit(self, precision: u8, scale: u8) -> Result<Numeric> {
         let fitted = self.round(i32::from(scale)).ok();
-        fitted.filter(|n| n.mantissa().abs() < power(precision)).ok_or_else(|| {
+        fitted.filter(|n| n.mantissa().abs() < decimal_power(precision)).ok_or_else(|| {
             let digits = precision.saturating_sub(scale);
             SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(
                 format!(
@@ -283,7 +304,7 @@ impl Numeric {
         // Conversion through text rounds once. Numbers of up to 15 digits are exact without it.
         let mantissa = self.mantissa();
         if mantissa.abs() < (1 << 53) && self.scale <= 22 {
-            return mantissa as f64 / power(self.scale) as f64;
+            return mantissa as f64 / decimal_power(self.scale) as f64;
         }
         format!("{mantissa}e-{}", self.scale).parse().unwrap_or(f64::NAN)
     }
@@ -347,7 +368,7 @@ impl Numeric {
                 b'.' if !point => point = true,
                 b'0'..=b'9' => {
                     count += 1;
-                    if mantissa < power(MAX_PRECISION - 1) && dropped.is_none() {
+                    if mantissa < decimal_power(MAX_PRECISION - 1) && dropped.is_none() {
                         mantissa = mantissa * 10 + i128::from(byte - b'0');
                         behind += i64::from(point);
                     } else if point {
@@ -365,7 +386,7 @@ impl Numeric {
         }
         if dropped == Some(true) {
             mantissa += 1;
-            if mantissa == power(MAX_PRECISION) {
+            if mantissa == decimal_power(MAX_PRECISION) {
                 // 9.99… became 10.0…, which has one digit too many.
                 mantissa /= 10;
                 behind -= 1;
@@ -403,9 +424,9 @@ impl Numeric {
         let shift = weight * 4 + i32::from(self.scale);
         let magnitude = self.mantissa().abs();
         let first = if shift >= 0 {
-            magnitude / power(shift.min(38) as u8)
+            magnitude / decimal_power(shift.min(38) as u8)
         } else {
-            magnitude * power(shift.unsigned_abs() as u8)
+            magnitude * decimal_power(shift.unsigned_abs() as u8)
         };
         (weight, first)
     }
@@ -470,7 +491,7 @@ impl fmt::Display for Numeric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mantissa = self.mantissa();
         let sign = if mantissa < 0 { "-" } else { "" };
-        let (unit, width) = (power(self.scale).unsigned_abs(), usize::from(self.scale));
+        let (unit, width) = (decimal_power(self.scale).unsigned_abs(), usize::from(self.scale));
         let magnitude = mantissa.unsigned_abs();
         if width == 0 {
             return write!(f, "{sign}{magnitude}");

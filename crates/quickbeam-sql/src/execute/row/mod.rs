@@ -448,10 +448,13 @@ impl<'b> OperatorBuilder<'b> {
                 let scan = table_function::FunctionScan::new(function);
                 Operator::FunctionScan(Box::new(scan))
             }
-            PlanNode::Vectorized(batch) => {
-                let program = BatchProgram::new(&batch.step, &batch.columns, self)?;
-                Operator::Batch(Box::new(program))
-            }
+            PlanNode::Vectorized(batch) => match &batch.step {
+                // Below a vectorized step that is executed by rows.
+                step @ (PlanNode::HashJoin(_) | PlanNode::Filter { .. }) => {
+                    return self.operator(step);
+                }
+                step => Operator::Batch(Box::new(BatchProgram::new(step, &batch.columns, self)?)),
+            },
             PlanNode::LockRows { input, tables, recheck, wait } => {
                 let input = self.operator(input)?;
                 let mut handles = Vec::with_capacity(tables.len());

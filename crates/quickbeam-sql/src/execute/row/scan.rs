@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Comparison, Current, Expr, Frame};
 use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
 use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
-use crate::types::{DataType, Value, ValueRef};
+use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// The operator of a table scan.
 #[derive(Debug)]
@@ -53,6 +53,8 @@ struct Narrow {
     form: u16,
     at: usize,
     width: usize,
+    /// The scale of a NUMERIC column, whose numbers stand without their point.
+    scale: Option<u8>,
     comparison: Comparison,
     value: Expr,
 }
@@ -75,8 +77,13 @@ fn narrows(access: &TableAccess) -> (Vec<Narrow>, bool) {
         };
         let is_known = matches!(value, Expr::Constant(_) | Expr::Parameter(_) | Expr::Column(_));
         let NumberAt { form, at, width } = access.table.number_at(column.column)?;
-        let not_null = access.table.columns.get(column.column).is_some_and(|c| c.not_null);
-        let narrow = Narrow { form, at, width, comparison, value };
+        let known = access.table.columns.get(column.column)?;
+        let scale = match known.data_type {
+            DataType::Numeric(Some((_, scale))) => Some(scale),
+            _ => None,
+        };
+        let not_null = known.not_null;
+        let narrow = Narrow { form, at, width, scale, comparison, value };
         (is_known && comparison != Comparison::NotEqual).then_some((narrow, not_null))
     };
     let count = conjuncts.len();
@@ -90,12 +97,34 @@ impl Narrow {
     /// Returns the range of the integer that the condition allows, or `None` if it does not limit
     /// it.
     fn window(&self, value: ValueRef<'_>) -> Option<IntRange> {
+        if let (Some(scale), false) = (self.scale, value.is_null()) {
+            return self.window_of_numeric(value.as_numeric()?, scale);
+        }
         let number = match value {
             ValueRef::Date(days) => i64::from(days),
             // Nothing compares with NULL.
             ValueRef::Null => return Some(self.of(1, 0)),
             other => other.as_i64()?,
         };
+        self.window_of_number(number)
+    }
+
+    /// Returns the range of the numbers of a NUMERIC column without their point.
+    fn window_of_numeric(&self, value: Numeric, scale: u8) -> Option<IntRange> {
+        let floor = value.scaled_floor(scale)?;
+        let is_exact = Numeric::new(floor.into(), scale).is_ok_and(|number| number == value);
+        let Some(above) = floor.checked_add(1).filter(|_| !is_exact) else {
+            return is_exact.then(|| self.window_of_number(floor)).flatten();
+        };
+        Some(match self.comparison {
+            Comparison::Equal => self.of(1, 0),
+            Comparison::Less | Comparison::LessOrEqual => self.of(i64::MIN, floor),
+            Comparison::Greater | Comparison::GreaterOrEqual => self.of(above, i64::MAX),
+            Comparison::NotEqual => return None,
+        })
+    }
+
+    fn window_of_number(&self, number: i64) -> Option<IntRange> {
         let below = number.checked_sub(1);
         let above = number.checked_add(1);
         Some(match self.comparison {
@@ -301,7 +330,12 @@ impl TableScan {
     /// Whether the scan reads the rows of the slot one after another, and `column` is an integer
     /// column.
     pub fn takes_keys(&self, column: ColumnRef) -> bool {
-        let is_number = || self.handle.table().number_at(column.column).is_some();
+        let table = self.handle.table();
+        let is_number = || {
+            let known = table.columns.get(column.column);
+            table.number_at(column.column).is_some()
+                && known.is_some_and(|known| !matches!(known.data_type, DataType::Numeric(_)))
+        };
         column.slot == self.slot
             && matches!(self.method, ScanMethod::Rows(_))
             && !self.is_limited()

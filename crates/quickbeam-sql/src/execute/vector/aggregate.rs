@@ -4,6 +4,7 @@ use arrow_array::{Array, BooleanArray, Float64Array, Int64Array};
 
 use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append, overflow};
 use super::column::{ColumnBuilder, Vector, VectorType, kind_of, number_value};
+use super::decimal::sum_wide;
 use super::evaluate::VectorExpr;
 use super::source::{ColumnBatch, VectorSource};
 use crate::bind::{Aggregate, AggregateKind};
@@ -11,13 +12,13 @@ use crate::error::{Result, SqlError};
 use crate::execute::hash::int_table::IntTable;
 use crate::execute::hash::pair_table::PairTable;
 use crate::execute::spill::{Partitions, read_value, write_value};
-use crate::types::{DataType, Value, ValueRef};
+use crate::types::{DataType, Numeric, Value, ValueRef};
 
 /// The states of one aggregate for all groups.
 #[derive(Debug)]
 enum AggregateStates {
     Counts(Vec<i64>),
-    /// Sums of integers, and their counts.
+    /// Sums of integers or of NUMERIC without their point, and their counts.
     Sums(Vec<i128>, Vec<i64>),
     /// Sums of doubles, and their counts.
     DoubleSums(Vec<f64>, Vec<i64>),
@@ -72,7 +73,8 @@ pub struct VectorAggregate {
 impl AggregateStates {
     fn new(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> AggregateStates {
         let kind = argument.and_then(|argument| kind_of(argument.data_type));
-        let is_number = kind == Some(VectorType::Numbers);
+        let is_number = matches!(kind, Some(VectorType::Numbers | VectorType::Decimals(_)));
+        let is_wide = matches!(kind, Some(VectorType::WideDecimals(_)));
         let is_double = kind == Some(VectorType::Doubles);
         let each = || AggregateStates::Each(Vec::new(), KeyTable::default());
         let is_plain = !aggregate.has_more_arguments();
@@ -82,7 +84,7 @@ impl AggregateStates {
             }
             _ if aggregate.distinct => each(),
             AggregateKind::Count => AggregateStates::Counts(Vec::new()),
-            AggregateKind::Sum | AggregateKind::Average if is_number => {
+            AggregateKind::Sum | AggregateKind::Average if is_number || is_wide => {
                 AggregateStates::Sums(Vec::new(), Vec::new())
             }
             AggregateKind::Sum | AggregateKind::Average
@@ -178,7 +180,10 @@ impl VectorAggregator {
                 &(0..places.len()).filter(is_left).map(|row| places[row]).collect::<Vec<u32>>()
             }
         };
-        let vector = argument.column(vectors, rows)?;
+        let vector = match &self.known {
+            AggregateStates::Sums(..) => argument.narrow_column(vectors, rows)?,
+            _ => argument.column(vectors, rows)?,
+        };
         match (&mut self.known, &vector) {
             (AggregateStates::Counts(counts), vector) => {
                 let array = vector.array();
@@ -201,6 +206,9 @@ impl VectorAggregator {
             (AggregateStates::Sums(sums, counts), Vector::Numbers(numbers)) => {
                 sum(numbers, places, sums, counts);
                 Ok(())
+            }
+            (AggregateStates::Sums(sums, counts), Vector::Wide(numbers)) => {
+                sum_wide(numbers, places, sums, counts)
             }
             (AggregateStates::DoubleSums(sums, counts), Vector::Doubles(numbers)) => {
                 sum_doubles(numbers, places, sums, counts)
@@ -273,10 +281,16 @@ impl VectorAggregator {
             AggregateStates::Counts(counts) | AggregateStates::DistinctIntegers(counts, _) => {
                 AggregateState::Count(counts.get(group).copied().unwrap_or(0))
             }
-            AggregateStates::Sums(sums, counts) => AggregateState::Integers(
-                sums.get(group).copied().unwrap_or(0),
-                counts.get(group).copied().unwrap_or(0),
-            ),
+            AggregateStates::Sums(sums, counts) => {
+                let sum = sums.get(group).copied().unwrap_or(0);
+                let count = counts.get(group).copied().unwrap_or(0);
+                match self.argument.as_ref().map(|argument| argument.data_type) {
+                    Some(DataType::Numeric(Some((_, scale)))) => {
+                        AggregateState::Numerics(Numeric::new(sum, scale)?, count)
+                    }
+                    _ => AggregateState::Integers(sum, count),
+                }
+            }
             AggregateStates::DoubleSums(sums, counts) => AggregateState::Doubles(
                 sums.get(group).copied().unwrap_or(0.0),
                 counts.get(group).copied().unwrap_or(0),
@@ -429,6 +443,11 @@ impl VectorAggregate {
     pub fn rewind(&mut self) {
         self.source.rewind();
         self.done = false;
+    }
+
+    /// Releases the memory of a run that failed.
+    pub fn abandon(&mut self, context: &Context<'_>) {
+        self.clear(0, context);
     }
 
     /// Charges a new group. Returns false if it does not fit into memory.

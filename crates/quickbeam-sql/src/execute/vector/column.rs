@@ -1,20 +1,28 @@
 //! Columns of values in memory, as Arrow arrays.
 //!
-//! There are four kinds: 64-bit integers (which also hold dates and timestamps), doubles, booleans
-//! and texts. The user of a column knows its SQL type.
+//! There are five kinds: 64-bit integers (which also hold dates and timestamps), 128-bit integers,
+//! doubles, booleans and texts. The user of a column knows its SQL type. A NUMERIC is an integer
+//! without its point: all values of a column have the scale of its type. One of at most 18 digits
+//! has 64 bits.
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder};
-use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, StringArray};
+use arrow_array::builder::{
+    BooleanBuilder, Decimal128Builder, Float64Builder, Int64Builder, StringBuilder,
+};
+use arrow_array::{
+    Array, ArrayRef, BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray,
+};
 use std::sync::Arc;
 
 use super::evaluate::failed;
 use crate::error::{Result, SqlError};
-use crate::types::{DataType, Value, ValueRef};
+use crate::types::{DataType, Numeric, SHORT_PRECISION, Value, ValueRef, decimal_power};
 
 /// A column.
 #[derive(Clone, Debug)]
 pub enum Vector {
     Numbers(Int64Array),
+    /// NUMERIC beyond 64 bits. Arrow's own precision and scale mean nothing here.
+    Wide(Decimal128Array),
     Doubles(Float64Array),
     Truths(BooleanArray),
     Texts(StringArray),
@@ -24,6 +32,10 @@ pub enum Vector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VectorType {
     Numbers,
+    /// NUMERIC of that scale in 64 bits.
+    Decimals(u8),
+    /// NUMERIC of that scale in 128 bits.
+    WideDecimals(u8),
     Doubles,
     Truths,
     Texts,
@@ -42,7 +54,11 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
         DataType::Real | DataType::Double => VectorType::Doubles,
         DataType::Boolean => VectorType::Truths,
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => VectorType::Texts,
-        DataType::Numeric(_)
+        DataType::Numeric(Some((precision, scale))) if precision <= SHORT_PRECISION => {
+            VectorType::Decimals(scale)
+        }
+        DataType::Numeric(Some((_, scale))) => VectorType::WideDecimals(scale),
+        DataType::Numeric(None)
         | DataType::Bytea
         | DataType::Uuid
         | DataType::Interval
@@ -62,8 +78,20 @@ pub fn number_value(number: i64, data_type: DataType) -> ValueRef<'static> {
         DataType::Time => ValueRef::Time(number),
         DataType::Timestamp => ValueRef::Timestamp(number),
         DataType::TimestampTz => ValueRef::TimestampTz(number),
+        DataType::Numeric(Some((_, scale))) => decimal_value(number.into(), scale),
         _ => ValueRef::BigInt(number),
     }
+}
+
+/// Returns an integer without its point as a NUMERIC. A column holds no number of more digits.
+fn decimal_value(number: i128, scale: u8) -> ValueRef<'static> {
+    Numeric::new(number, scale).map_or(ValueRef::Null, ValueRef::Numeric)
+}
+
+/// Returns a NUMERIC without its point at a scale that the number does not exceed.
+fn without_point(number: Numeric, scale: u8) -> Result<i128> {
+    let missing = scale.checked_sub(number.scale()).ok_or_else(misfit)?;
+    number.mantissa().checked_mul(decimal_power(missing)).ok_or_else(misfit)
 }
 
 impl Vector {
@@ -71,6 +99,7 @@ impl Vector {
     pub fn array(&self) -> &dyn Array {
         match self {
             Vector::Numbers(array) => array,
+            Vector::Wide(array) => array,
             Vector::Doubles(array) => array,
             Vector::Truths(array) => array,
             Vector::Texts(array) => array,
@@ -81,6 +110,7 @@ impl Vector {
     pub fn to_array(&self) -> ArrayRef {
         match self {
             Vector::Numbers(array) => Arc::new(array.clone()),
+            Vector::Wide(array) => Arc::new(array.clone()),
             Vector::Doubles(array) => Arc::new(array.clone()),
             Vector::Truths(array) => Arc::new(array.clone()),
             Vector::Texts(array) => Arc::new(array.clone()),
@@ -92,6 +122,9 @@ impl Vector {
         let any = array.as_any();
         if let Some(array) = any.downcast_ref::<Int64Array>() {
             return Ok(Vector::Numbers(array.clone()));
+        }
+        if let Some(array) = any.downcast_ref::<Decimal128Array>() {
+            return Ok(Vector::Wide(array.clone()));
         }
         if let Some(array) = any.downcast_ref::<Float64Array>() {
             return Ok(Vector::Doubles(array.clone()));
@@ -113,6 +146,10 @@ impl Vector {
         }
         match self {
             Vector::Numbers(array) => number_value(array.value(row), data_type),
+            Vector::Wide(array) => match data_type {
+                DataType::Numeric(Some((_, scale))) => decimal_value(array.value(row), scale),
+                _ => ValueRef::Null,
+            },
             Vector::Doubles(array) if data_type == DataType::Real => {
                 ValueRef::Real(array.value(row) as f32)
             }
@@ -152,6 +189,8 @@ impl Vector {
 #[derive(Debug)]
 pub enum ColumnBuilder {
     Numbers(Int64Builder),
+    Decimals(Int64Builder, u8),
+    Wide(Decimal128Builder, u8),
     Doubles(Float64Builder),
     Truths(BooleanBuilder),
     Texts(StringBuilder),
@@ -161,6 +200,8 @@ impl ColumnBuilder {
     pub fn new(kind: VectorType) -> ColumnBuilder {
         match kind {
             VectorType::Numbers => ColumnBuilder::Numbers(Int64Builder::new()),
+            VectorType::Decimals(scale) => ColumnBuilder::Decimals(Int64Builder::new(), scale),
+            VectorType::WideDecimals(scale) => ColumnBuilder::Wide(Decimal128Builder::new(), scale),
             VectorType::Doubles => ColumnBuilder::Doubles(Float64Builder::new()),
             VectorType::Truths => ColumnBuilder::Truths(BooleanBuilder::new()),
             VectorType::Texts => ColumnBuilder::Texts(StringBuilder::new()),
@@ -170,7 +211,16 @@ impl ColumnBuilder {
     /// Adds a value.
     pub fn push(&mut self, value: ValueRef<'_>) -> Result<()> {
         match (self, value) {
-            (ColumnBuilder::Numbers(builder), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Numbers(builder), ValueRef::Null)
+            | (ColumnBuilder::Decimals(builder, _), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Wide(builder, _), ValueRef::Null) => builder.append_null(),
+            (ColumnBuilder::Decimals(builder, scale), ValueRef::Numeric(number)) => {
+                let number = without_point(number, *scale)?;
+                builder.append_value(i64::try_from(number).map_err(|_| misfit())?);
+            }
+            (ColumnBuilder::Wide(builder, scale), ValueRef::Numeric(number)) => {
+                builder.append_value(without_point(number, *scale)?);
+            }
             (ColumnBuilder::Doubles(builder), ValueRef::Null) => builder.append_null(),
             (ColumnBuilder::Truths(builder), ValueRef::Null) => builder.append_null(),
             (ColumnBuilder::Texts(builder), ValueRef::Null) => builder.append_null(),
@@ -205,7 +255,10 @@ impl ColumnBuilder {
     /// Returns the column and leaves the builder empty.
     pub fn finish(&mut self) -> Vector {
         match self {
-            ColumnBuilder::Numbers(builder) => Vector::Numbers(builder.finish()),
+            ColumnBuilder::Numbers(builder) | ColumnBuilder::Decimals(builder, _) => {
+                Vector::Numbers(builder.finish())
+            }
+            ColumnBuilder::Wide(builder, _) => Vector::Wide(builder.finish()),
             ColumnBuilder::Doubles(builder) => Vector::Doubles(builder.finish()),
             ColumnBuilder::Truths(builder) => Vector::Truths(builder.finish()),
             ColumnBuilder::Texts(builder) => Vector::Texts(builder.finish()),

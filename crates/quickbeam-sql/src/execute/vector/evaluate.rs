@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_arith::arity::try_binary;
 use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
-use arrow_array::{Array, BooleanArray, Datum, Int64Array, Scalar, StringArray};
+use arrow_array::{Array, BooleanArray, Datum, Decimal128Array, Int64Array, Scalar, StringArray};
 use arrow_ord::cmp;
 use arrow_schema::ArrowError;
 use arrow_select::filter::prep_null_mask_filter;
@@ -19,11 +19,12 @@ use arrow_select::zip::zip;
 
 use super::super::row::Context;
 use super::column::{Vector, VectorType, kind_of};
+use super::decimal;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
     Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, TextPosition,
 };
-use crate::types::{DataType, Value};
+use crate::types::{DataType, MAX_PRECISION, Numeric, Value, decimal_power};
 
 /// An expression on columns.
 #[derive(Debug)]
@@ -48,7 +49,11 @@ enum Step {
     Like(Box<VectorExpr>, Arc<Pattern>, bool),
     /// A text without the blanks at its end.
     Trimmed(Box<VectorExpr>),
-    /// A wider integer type, or a longer text type.
+    /// NUMERIC of one scale, or of any if they are multiplied.
+    Decimal(Arithmetic, Box<[VectorExpr; 2]>),
+    /// A NUMERIC with as many digits more after the point.
+    Rescaled(Box<VectorExpr>, u8),
+    /// A wider integer type, an integer as a NUMERIC, or a longer text type.
     Widened(Box<VectorExpr>),
     /// Conditions with their results in turn, and the ELSE result last.
     Case(Vec<VectorExpr>),
@@ -69,6 +74,7 @@ impl InputColumns<'_> {
         }
         if !expr.slots().meets(&self.slots) {
             let data_type = match expr {
+                Expr::Constant(Value::Numeric(number)) => type_of_decimal(*number),
                 Expr::Constant(value) => value.data_type()?,
                 Expr::Parameter(number) => *self.parameters.get(*number)?,
                 _ => return None,
@@ -82,23 +88,9 @@ impl InputColumns<'_> {
                 let nth = self.columns.iter().position(|(column, _)| column == at)?;
                 made(Step::Column(nth), self.columns.get(nth)?.1)
             }
-            Expr::Compare(comparison, pair) => {
-                let pair = self.pair(pair)?;
-                comparable(pair[0].data_type, pair[1].data_type).then_some(())?;
-                made(Step::Compare(*comparison, pair), DataType::Boolean)
-            }
+            Expr::Compare(comparison, pair) => self.comparison(*comparison, pair),
             Expr::Arithmetic(operator, kind, pair, place) => {
-                let is_plain = matches!(
-                    (operator, kind),
-                    (
-                        Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply,
-                        NumberKind::Small | NumberKind::Integer | NumberKind::Big
-                    )
-                );
-                let pair = self.pair(pair)?;
-                let are_numbers = pair.iter().all(|side| side.data_type.is_integer());
-                (is_plain && are_numbers).then_some(())?;
-                made(Step::Arithmetic(*operator, *kind, pair, *place), kind.data_type())
+                self.arithmetic(*operator, *kind, pair, *place)
             }
             Expr::And(list) => made(Step::And(self.safe_list(list)?), DataType::Boolean),
             Expr::Or(list) => made(Step::Or(self.safe_list(list)?), DataType::Boolean),
@@ -125,24 +117,69 @@ impl InputColumns<'_> {
                 inner.data_type.is_text().then_some(())?;
                 made(Step::Trimmed(inner), DataType::Text)
             }
-            Expr::Cast(inner, to, _) => {
-                let inner = self.boxed(inner)?;
-                let is_wider = matches!(
-                    (inner.data_type, to),
-                    (DataType::SmallInt, DataType::SmallInt | DataType::Integer | DataType::BigInt)
-                        | (DataType::Integer, DataType::Integer | DataType::BigInt)
-                        | (DataType::BigInt, DataType::BigInt)
-                        | (
-                            DataType::Text | DataType::Varchar(_) | DataType::Char(_),
-                            DataType::Text | DataType::Varchar(None)
-                        )
-                );
-                is_wider.then_some(())?;
-                made(Step::Widened(inner), *to)
-            }
+            Expr::Cast(inner, to, _) => self.cast(inner, *to),
             Expr::Case(branches, otherwise) => self.case(branches, otherwise),
             _ => None,
         }
+    }
+
+    fn comparison(&self, comparison: Comparison, pair: &[Expr; 2]) -> Option<VectorExpr> {
+        let mut pair = *self.pair(pair)?;
+        if pair.iter().any(|side| scale_of(side.data_type).is_some()) {
+            pair = aligned(decimals(pair)?)?;
+        } else {
+            comparable(pair[0].data_type, pair[1].data_type).then_some(())?;
+        }
+        let step = Step::Compare(comparison, Box::new(pair));
+        Some(VectorExpr { step, data_type: DataType::Boolean })
+    }
+
+    fn arithmetic(
+        &self,
+        operator: Arithmetic,
+        kind: NumberKind,
+        pair: &[Expr; 2],
+        place: TextPosition,
+    ) -> Option<VectorExpr> {
+        let mut pair = *self.pair(pair)?;
+        if kind == NumberKind::Numeric {
+            pair = decimals(pair)?;
+            if operator != Arithmetic::Multiply {
+                pair = aligned(pair)?;
+            }
+            let (left, right) = (pair[0].data_type, pair[1].data_type);
+            let data_type = decimal::result_type(operator, left, right)?;
+            return Some(VectorExpr { step: Step::Decimal(operator, Box::new(pair)), data_type });
+        }
+        let is_plain = matches!(
+            (operator, kind),
+            (
+                Arithmetic::Add | Arithmetic::Subtract | Arithmetic::Multiply,
+                NumberKind::Small | NumberKind::Integer | NumberKind::Big
+            )
+        );
+        let are_numbers = pair.iter().all(|side| side.data_type.is_integer());
+        (is_plain && are_numbers).then_some(())?;
+        let step = Step::Arithmetic(operator, kind, Box::new(pair), place);
+        Some(VectorExpr { step, data_type: kind.data_type() })
+    }
+
+    fn cast(&self, inner: &Expr, to: DataType) -> Option<VectorExpr> {
+        let inner = self.boxed(inner)?;
+        if to == DataType::Numeric(None) {
+            return inner.into_decimal();
+        }
+        let is_wider = matches!(
+            (inner.data_type, to),
+            (DataType::SmallInt, DataType::SmallInt | DataType::Integer | DataType::BigInt)
+                | (DataType::Integer, DataType::Integer | DataType::BigInt)
+                | (DataType::BigInt, DataType::BigInt)
+                | (
+                    DataType::Text | DataType::Varchar(_) | DataType::Char(_),
+                    DataType::Text | DataType::Varchar(None)
+                )
+        );
+        is_wider.then_some(VectorExpr { step: Step::Widened(inner), data_type: to })
     }
 
     /// Compiles the part number `nth` of several. Only the first may fail: row execution evaluates
@@ -155,11 +192,18 @@ impl InputColumns<'_> {
     fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Option<VectorExpr> {
         let results = || branches.iter().map(|(_, result)| result).chain([otherwise]);
         let is_null = |expr: &Expr| expr.as_constant().is_some_and(Value::is_null);
-        let typed = results().find(|expr| !is_null(expr))?;
-        let data_type = self.formula(typed)?.data_type;
+        let mut data_type = None;
+        for expr in results().filter(|expr| !is_null(expr)) {
+            let next = self.formula(expr)?.data_type;
+            data_type = Some(match data_type {
+                None => next,
+                Some(known) => common_type(known, next)?,
+            });
+        }
+        let data_type = data_type?;
         let result = |expr: &Expr| match is_null(expr) {
             true => Some(VectorExpr { step: Step::Given(expr.clone(), None), data_type }),
-            false => self.formula(expr).filter(|formula| formula.data_type == data_type),
+            false => self.formula(expr),
         };
         let mut parts = Vec::with_capacity(branches.len() * 2 + 1);
         for (condition, value) in branches {
@@ -187,6 +231,44 @@ impl InputColumns<'_> {
     }
 }
 
+/// Returns the scale of a NUMERIC whose scale is known.
+fn scale_of(data_type: DataType) -> Option<u8> {
+    match data_type {
+        DataType::Numeric(Some((_, scale))) => Some(scale),
+        _ => None,
+    }
+}
+
+/// Returns the type that holds a NUMERIC constant.
+fn type_of_decimal(number: Numeric) -> DataType {
+    let digits = (1..MAX_PRECISION).find(|digits| number.mantissa().abs() < decimal_power(*digits));
+    DataType::Numeric(Some((digits.unwrap_or(MAX_PRECISION), number.scale())))
+}
+
+/// Returns the type of the results of CASE. NUMERIC of different scales are written differently, so
+/// they stay in rows.
+fn common_type(known: DataType, next: DataType) -> Option<DataType> {
+    match (known, next) {
+        (DataType::Numeric(Some((p, scale))), DataType::Numeric(Some((q, other)))) => {
+            (scale == other).then_some(DataType::Numeric(Some((p.max(q), scale))))
+        }
+        _ => (known == next).then_some(known),
+    }
+}
+
+/// Makes both sides NUMERIC.
+fn decimals(pair: [VectorExpr; 2]) -> Option<[VectorExpr; 2]> {
+    let [left, right] = pair;
+    Some([left.into_decimal()?, right.into_decimal()?])
+}
+
+/// Gives both sides the larger of their scales.
+fn aligned(pair: [VectorExpr; 2]) -> Option<[VectorExpr; 2]> {
+    let scale = scale_of(pair[0].data_type)?.max(scale_of(pair[1].data_type)?);
+    let [left, right] = pair;
+    Some([left.rescaled(scale)?, right.rescaled(scale)?])
+}
+
 /// Whether columns compare as the values in them do.
 fn comparable(left: DataType, right: DataType) -> bool {
     (left.is_integer() && right.is_integer())
@@ -199,16 +281,56 @@ pub fn failed(error: &ArrowError) -> SqlError {
 }
 
 impl VectorExpr {
+    /// Returns an integer or a NUMERIC as a NUMERIC.
+    fn into_decimal(self) -> Option<VectorExpr> {
+        if let Step::Given(Expr::Constant(value), _) = &self.step
+            && let Some(number) = value.as_ref().as_i64()
+        {
+            let number = Numeric::from(number);
+            let step = Step::Given(Expr::Constant(Value::Numeric(number)), None);
+            return Some(VectorExpr { step, data_type: type_of_decimal(number) });
+        }
+        let digits = match self.data_type {
+            DataType::Numeric(Some(_)) => return Some(self),
+            DataType::SmallInt => 5,
+            DataType::Integer => 10,
+            DataType::BigInt => 19,
+            _ => return None,
+        };
+        let data_type = DataType::Numeric(Some((digits, 0)));
+        Some(VectorExpr { step: Step::Widened(Box::new(self)), data_type })
+    }
+
+    /// Returns the NUMERIC at a scale that is not smaller.
+    fn rescaled(self, scale: u8) -> Option<VectorExpr> {
+        let DataType::Numeric(Some((precision, own))) = self.data_type else { return None };
+        let more = scale.checked_sub(own)?;
+        if more == 0 {
+            return Some(self);
+        }
+        if let Step::Given(Expr::Constant(Value::Numeric(number)), _) = &self.step {
+            let number = number.round(scale.into()).ok()?;
+            let step = Step::Given(Expr::Constant(Value::Numeric(number)), None);
+            return Some(VectorExpr { step, data_type: type_of_decimal(number) });
+        }
+        let precision = precision.checked_add(more).filter(|sum| *sum <= MAX_PRECISION)?;
+        let data_type = DataType::Numeric(Some((precision, scale)));
+        Some(VectorExpr { step: Step::Rescaled(Box::new(self), more), data_type })
+    }
+
     fn parts(&mut self) -> Vec<&mut VectorExpr> {
         match &mut self.step {
             Step::Column(_) | Step::Given(..) => Vec::new(),
-            Step::Compare(_, pair) | Step::Arithmetic(_, _, pair, _) => pair.iter_mut().collect(),
+            Step::Compare(_, pair) | Step::Arithmetic(_, _, pair, _) | Step::Decimal(_, pair) => {
+                pair.iter_mut().collect()
+            }
             Step::And(list) | Step::Or(list) | Step::Case(list) => list.iter_mut().collect(),
             Step::Not(inner)
             | Step::IsNull(inner, _)
             | Step::InSet(inner, ..)
             | Step::Like(inner, ..)
             | Step::Trimmed(inner)
+            | Step::Rescaled(inner, _)
             | Step::Widened(inner) => vec![inner],
         }
     }
@@ -217,7 +339,11 @@ impl VectorExpr {
         match &self.step {
             Step::Column(_) | Step::Given(..) => false,
             Step::Arithmetic(..) => true,
-            Step::Compare(_, pair) => pair.iter().any(VectorExpr::may_fail),
+            // A result beyond 38 digits sends the step to row execution, whether or not row
+            // execution would evaluate it (DECIMAL-1).
+            Step::Compare(_, pair) | Step::Decimal(_, pair) => {
+                pair.iter().any(VectorExpr::may_fail)
+            }
             Step::And(list) | Step::Or(list) | Step::Case(list) => {
                 list.iter().any(VectorExpr::may_fail)
             }
@@ -226,6 +352,7 @@ impl VectorExpr {
             | Step::InSet(inner, ..)
             | Step::Like(inner, ..)
             | Step::Trimmed(inner)
+            | Step::Rescaled(inner, _)
             | Step::Widened(inner) => inner.may_fail(),
         }
     }
@@ -241,8 +368,18 @@ impl VectorExpr {
         self.parts().into_iter().try_for_each(|part| part.begin(context))
     }
 
-    /// Its values, one for each row.
+    /// Its values, one for each row, in a column of the kind of its type.
     pub fn column(&self, columns: &[Vector], rows: usize) -> Result<Vector> {
+        match (self.narrow_column(columns, rows)?, kind_of(self.data_type)) {
+            (Vector::Numbers(numbers), Some(VectorType::WideDecimals(_))) => {
+                Ok(Vector::Wide(decimal::widened(&numbers)))
+            }
+            (vector, _) => Ok(vector),
+        }
+    }
+
+    /// Its values, one for each row. Those of a long NUMERIC have 64 bits if these suffice.
+    pub fn narrow_column(&self, columns: &[Vector], rows: usize) -> Result<Vector> {
         let result = self.evaluate(columns)?;
         match result {
             VectorValues::Column(vector) => Ok(vector),
@@ -277,6 +414,7 @@ impl VectorExpr {
             }
             Step::Compare(comparison, pair) => {
                 let (left, right) = (pair[0].evaluate(columns)?, pair[1].evaluate(columns)?);
+                let (left, right) = decimal::of_one_width(left, right)?;
                 let (left, right): (&dyn Datum, &dyn Datum) = (&left, &right);
                 truths(match comparison {
                     Comparison::Equal => cmp::eq(left, right),
@@ -290,6 +428,16 @@ impl VectorExpr {
             Step::Arithmetic(operator, kind, pair, place) => {
                 calculate(*operator, *kind, &pair[0], &pair[1], columns)
                     .map_err(|error| error.at(place.0 as usize))
+            }
+            Step::Decimal(operator, pair) => {
+                let (left, right) = (pair[0].evaluate(columns)?, pair[1].evaluate(columns)?);
+                decimal::calculate(*operator, left, right, row_count(columns))
+            }
+            Step::Rescaled(inner, more) => {
+                let factor = Decimal128Array::from_value(decimal_power(*more), 1);
+                let factor = VectorValues::Given(Scalar::new(Arc::new(factor)));
+                let rows = row_count(columns);
+                decimal::calculate(Arithmetic::Multiply, inner.evaluate(columns)?, factor, rows)
             }
             Step::And(list) => self.combined(list, columns, and_kleene),
             Step::Or(list) => self.combined(list, columns, or_kleene),
@@ -328,7 +476,7 @@ impl VectorExpr {
         columns: &[Vector],
         combine: fn(&BooleanArray, &BooleanArray) -> std::result::Result<BooleanArray, ArrowError>,
     ) -> Result<VectorValues> {
-        let rows = columns.first().map_or(0, |column| column.array().len());
+        let rows = row_count(columns);
         let mut all: Option<BooleanArray> = None;
         for part in list {
             let part = part.truths(columns, rows)?;
@@ -342,11 +490,11 @@ impl VectorExpr {
     }
 
     fn condition(&self, columns: &[Vector]) -> Result<BooleanArray> {
-        self.truths(columns, columns.first().map_or(0, |column| column.array().len()))
+        self.truths(columns, row_count(columns))
     }
 
     fn numbers(&self, columns: &[Vector]) -> Result<Int64Array> {
-        let rows = columns.first().map_or(0, |column| column.array().len());
+        let rows = row_count(columns);
         match self.column(columns, rows)? {
             Vector::Numbers(numbers) => Ok(numbers),
             _ => Err(SqlError::internal("an operand is no number")),
@@ -354,7 +502,7 @@ impl VectorExpr {
     }
 
     fn texts(&self, columns: &[Vector]) -> Result<StringArray> {
-        let rows = columns.first().map_or(0, |column| column.array().len());
+        let rows = row_count(columns);
         match self.column(columns, rows)? {
             Vector::Texts(texts) => Ok(texts),
             _ => Err(SqlError::internal("an operand is no text")),
@@ -362,10 +510,30 @@ impl VectorExpr {
     }
 }
 
+fn row_count(columns: &[Vector]) -> usize {
+    columns.first().map_or(0, |column| column.array().len())
+}
+
 /// Values of a formula: one for each row, or one for all.
-enum VectorValues {
+pub enum VectorValues {
     Column(Vector),
     Given(Scalar<arrow_array::ArrayRef>),
+}
+
+impl VectorValues {
+    /// Returns integers with 128 bits.
+    pub fn widened(self) -> Result<VectorValues> {
+        Ok(match Vector::of(self.get().0)? {
+            Vector::Numbers(numbers) => {
+                let wide = decimal::widened(&numbers);
+                match self {
+                    VectorValues::Given(_) => VectorValues::Given(Scalar::new(Arc::new(wide))),
+                    VectorValues::Column(_) => VectorValues::Column(Vector::Wide(wide)),
+                }
+            }
+            _ => self,
+        })
+    }
 }
 
 impl Datum for VectorValues {
@@ -423,7 +591,8 @@ fn choose(parts: &[VectorExpr], columns: &[Vector]) -> Result<VectorValues> {
             0 => truths,
             _ => prep_null_mask_filter(&truths),
         };
-        let array = zip(&holds, &result.evaluate(columns)?, &chosen);
+        let (result, others) = decimal::of_one_width(result.evaluate(columns)?, chosen)?;
+        let array = zip(&holds, &result, &others);
         chosen = VectorValues::Column(Vector::of(&*array.map_err(|error| failed(&error))?)?);
     }
     Ok(chosen)

@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod column;
+mod decimal;
 mod evaluate;
 mod filter;
 mod join;
@@ -16,12 +17,12 @@ mod join_matches;
 mod sort;
 mod source;
 
-use super::row::{Context, OperatorBuilder};
+use super::row::{Context, Operator, OperatorBuilder};
 use crate::bind::Aggregate;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 pub(super) use crate::execute::hash::int_table::IntTable;
-use crate::expression::{ColumnRef, Expr};
-use crate::plan::PlanNode;
+use crate::expression::{ColumnRef, Expr, NumberKind};
+use crate::plan::{PlanNode, each_expression};
 use crate::types::DataType;
 use evaluate::{InputColumns, VectorExpr};
 use source::VectorSource;
@@ -30,6 +31,12 @@ use source::VectorSource;
 #[derive(Debug)]
 pub struct BatchProgram {
     work: VectorWork,
+    /// The step by rows, if it computes NUMERIC. A result may have too many digits (DECIMAL-1).
+    rows: Option<Box<Operator>>,
+    /// Whether this run is executed by rows.
+    by_rows: bool,
+    /// Whether this run has returned a row.
+    has_returned: bool,
 }
 
 #[derive(Debug)]
@@ -97,6 +104,12 @@ fn can_check(condition: Option<&Expr>, known: &InputColumns<'_>) -> bool {
     formulas.all(|formula| formula.is_some())
 }
 
+fn has_numeric_arithmetic(expr: &Expr) -> bool {
+    let mut found = matches!(expr, Expr::Arithmetic(_, NumberKind::Numeric, ..));
+    expr.each_child(&mut |child| found |= has_numeric_arithmetic(child));
+    found
+}
+
 /// Reports a step that [`can_batch`] should have refused.
 #[cold]
 fn no_formula() -> SqlError {
@@ -151,19 +164,44 @@ impl BatchProgram {
             }
             _ => return Err(SqlError::internal("a step that cannot go by columns")),
         };
-        Ok(BatchProgram { work })
+        let mut computes_numeric = false;
+        each_expression(step, &mut |expr| computes_numeric |= has_numeric_arithmetic(expr));
+        let rows = computes_numeric.then(|| builder.operator(step)).transpose()?;
+        let (rows, by_rows, has_returned) = (rows.map(Box::new), false, false);
+        Ok(BatchProgram { work, rows, by_rows, has_returned })
     }
 
     /// Moves to the next row of the step.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        match &mut self.work {
+        if let (Some(rows), true) = (&mut self.rows, self.by_rows) {
+            return rows.next(context);
+        }
+        let found = match &mut self.work {
             VectorWork::Group(group) => group.next(context),
             VectorWork::Sort(sort) => sort.next(context),
+        };
+        match (&found, &mut self.rows) {
+            (Err(error), Some(rows))
+                if error.state() == SqlState::NumericValueOutOfRange && !self.has_returned =>
+            {
+                self.by_rows = true;
+                match &mut self.work {
+                    VectorWork::Group(group) => group.abandon(context),
+                    VectorWork::Sort(sort) => sort.abandon(context),
+                }
+                rows.rewind();
+                rows.next(context)
+            }
+            _ => {
+                self.has_returned = true;
+                found
+            }
         }
     }
 
     /// Starts a new run.
     pub fn rewind(&mut self) {
+        (self.by_rows, self.has_returned) = (false, false);
         match &mut self.work {
             VectorWork::Group(group) => group.rewind(),
             VectorWork::Sort(sort) => sort.rewind(),
@@ -172,6 +210,12 @@ impl BatchProgram {
 
     /// Collects the row counts of the steps below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
+        if let (Some(rows), true) = (&self.rows, self.by_rows) {
+            let mut all = Vec::new();
+            rows.counts(&mut all);
+            // The count of the step itself is kept outside.
+            return counts.extend(all.into_iter().skip(1));
+        }
         match &self.work {
             VectorWork::Group(group) => group.source.counts(counts),
             VectorWork::Sort(sort) => sort.source.counts(counts),

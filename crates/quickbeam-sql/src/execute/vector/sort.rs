@@ -88,6 +88,13 @@ impl VectorSort {
         self.done = false;
     }
 
+    /// Releases the memory of a run that failed.
+    pub fn abandon(&mut self, context: &Context<'_>) {
+        self.kept.clear();
+        self.columns.clear();
+        self.account.clear(context);
+    }
+
     fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.done = true;
         self.next = 0;

@@ -44,7 +44,7 @@ pub struct RowSource {
 struct Wanted {
     at: ColumnRef,
     kind: VectorType,
-    /// Its place in a row, if it is a NOT NULL integer.
+    /// Its place in a row, if it is a NOT NULL integer or short NUMERIC.
     number: Option<NumberAt>,
 }
 
@@ -281,7 +281,10 @@ fn decode(
     if batch.rows() > 0 {
         for (nth, builder) in builders.iter_mut().enumerate() {
             match builder {
-                column::ColumnBuilder::Numbers(builder) => builder.append_slice(batch.column(nth)),
+                column::ColumnBuilder::Numbers(builder)
+                | column::ColumnBuilder::Decimals(builder, _) => {
+                    builder.append_slice(batch.column(nth));
+                }
                 _ => return Err(SqlError::internal("a number that is kept as something else")),
             }
         }
@@ -289,8 +292,11 @@ fn decode(
     }
     let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
     for (wanted, builder) in columns.iter().zip(builders) {
-        if let (Some(number), column::ColumnBuilder::Numbers(builder), true) =
-            (&wanted.number, &mut *builder, is_current)
+        if let (
+            Some(number),
+            column::ColumnBuilder::Numbers(builder) | column::ColumnBuilder::Decimals(builder, _),
+            true,
+        ) = (&wanted.number, &mut *builder, is_current)
         {
             for record in 0..batch.len() {
                 builder.append_value(number.read(batch.value(record))?);

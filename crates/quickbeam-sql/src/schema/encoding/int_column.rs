@@ -8,6 +8,7 @@
 use super::row_format::{ColumnEncoding, ColumnLayout, load};
 use crate::error::Result;
 use crate::schema::Table;
+use crate::types::{DataType, SHORT_PRECISION};
 
 /// Where a number stands in rows of the form in which a table's rows are written now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,11 +93,27 @@ impl Table {
         Some((place, NumberAt { form: layout.number, at: place.at as usize, width }))
     }
 
-    /// Where a column of integers or dates stands; none if it is of another type.
+    /// Where a column of integers, dates or NUMERIC of at most 18 digits stands; none if it is of
+    /// another type. Of a NUMERIC it is the number without its point: all values of a column have
+    /// the column's scale, and the lower half of the 128 bits is the number.
     #[must_use]
     pub fn number_at(&self, position: usize) -> Option<NumberAt> {
-        let (_, number) = self.number_place(position)?;
-        (!self.is_database()).then_some(number)
+        if self.is_database() {
+            return None;
+        }
+        let column = self.columns.get(position)?;
+        if let DataType::Numeric(Some((precision, _))) = column.data_type {
+            let layout = &*self.layouts.current;
+            let (place, written) = (layout.places.get(position)?.as_ref()?, column.id);
+            let written = layout.columns.iter().find(|(id, _)| *id == written)?.1;
+            let is_short = precision <= SHORT_PRECISION && written == column.data_type;
+            return is_short.then_some(NumberAt {
+                form: layout.number,
+                at: place.at as usize,
+                width: 8,
+            });
+        }
+        Some(self.number_place(position)?.1)
     }
 
     /// A column of integers; none if it is of another type.
