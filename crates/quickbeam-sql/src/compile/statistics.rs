@@ -11,7 +11,11 @@ use std::sync::Arc;
 use super::CompileContext;
 use crate::catalog::Table;
 use crate::execute::{TableHandles, constant_range};
+use crate::expression::{Current, Expr, Frame, Slot};
+use crate::handle::TableHandle;
+use crate::handle::row_sample::RowSample;
 use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff};
+use crate::types::ValueRef;
 
 /// Factor by which a table grows or shrinks before a plan is made again.
 const OUTGROWN: f64 = 4.0;
@@ -41,8 +45,47 @@ impl Statistics for CompileContext<'_> {
         self.handles().of(table).ok()?.part_of_each(self.transaction, index, columns)
     }
 
+    fn sampled_part(&self, table: &Table, slot: usize, conditions: &[&Expr]) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        let sample = self.sample_of(&handle)?;
+        let mut slots: Vec<Slot> = (0..=slot).map(|_| Slot::default()).collect();
+        let mut found = 0_usize;
+        for row in sample.rows() {
+            if let Some(slot) = slots.get_mut(slot) {
+                slot.table = Some(handle.table().clone());
+                slot.bytes.clear();
+                slot.bytes.extend_from_slice(row);
+                slot.current = Current::Bytes(0, row.len());
+            }
+            let frame = Frame { slots: &slots, parameters: &[], clock: None, host: None };
+            let holds = |condition: &&Expr| {
+                let value = condition.evaluate(&frame);
+                value.is_ok_and(|value| matches!(value.as_ref(), ValueRef::Boolean(true)))
+            };
+            found += usize::from(conditions.iter().all(holds));
+        }
+        // Of a condition that holds nowhere in the sample, half a row would have been found.
+        Some((found as f64).max(0.5) / sample.len() as f64)
+    }
+
+    fn distinct(&self, table: &Table, column: usize) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        self.sample_of(&handle)?.distinct(handle.table(), column)
+    }
+
     fn turned_off(&self) -> TurnedOff {
         self.turned_off
+    }
+}
+
+impl CompileContext<'_> {
+    fn sample_of(&self, handle: &TableHandle) -> Option<Arc<RowSample>> {
+        if handle.table().is_database() {
+            return None;
+        }
+        let rows = handle.estimated_rows(self.transaction).ok()?;
+        let snapshot = || self.catalog.environment.begin_read().ok();
+        handle.newest_sample.get(handle.database(), rows, snapshot)
     }
 }
 

@@ -19,6 +19,7 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use quickbeam::{Database, ReadTransaction, Transaction};
 
+use super::row_sample::NewestSample;
 use super::sampling::Samples;
 use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
@@ -38,6 +39,7 @@ pub struct TableHandle {
     structural: Vec<bool>,
     pub(crate) next_row: OnceLock<Arc<AtomicU64>>,
     pub(crate) samples: Samples,
+    pub(crate) newest_sample: NewestSample,
 }
 
 /// An index and what is needed to read and change it.
@@ -98,8 +100,8 @@ impl TableHandle {
         }
         let key = KeySpec::of_rows(&table);
         let (indexes, next_row) = (Vec::new(), OnceLock::new());
-        let samples = Samples::default();
-        TableHandle { table, rows, key, indexes, structural, next_row, samples }
+        let (samples, newest_sample) = (Samples::default(), NewestSample::default());
+        TableHandle { table, rows, key, indexes, structural, next_row, samples, newest_sample }
     }
 
     /// The definition.

@@ -178,6 +178,8 @@ pub(super) struct PathRequest<'w> {
     pub few: bool,
     /// Whether a column and a value are of types whose keys are comparable.
     pub alike: &'w dyn Fn(&Expr, &Expr) -> bool,
+    /// Estimates the fraction of rows for which all of several conditions hold.
+    pub part_of_rows: &'w dyn Fn(&[&Expr]) -> f64,
     /// Returns the slot of the current value of an IN list, if rows are looked up by its values.
     pub values: &'w dyn Fn() -> usize,
 }
@@ -202,6 +204,7 @@ fn part_of_all(
     key_columns: &[usize],
     sargs: &[Sarg<'_>],
     part_of: PartOf<'_>,
+    wish: &PathRequest<'_>,
 ) -> f64 {
     let known = |(number, columns): (Option<usize>, Vec<usize>)| {
         let (range, _, used) = range_of(&columns, sargs);
@@ -212,7 +215,8 @@ fn part_of_all(
     });
     let with_rest = |(part, used): (f64, Vec<usize>)| {
         let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
-        part * rest.map(|(_, conjunct)| selectivity(conjunct)).product::<f64>()
+        let rest: Vec<&Expr> = rest.map(|(_, conjunct)| conjunct).collect();
+        if rest.is_empty() { part } else { part * (wish.part_of_rows)(&rest) }
     };
     let parts = std::iter::once((None, key_columns.to_vec())).chain(indexes).filter_map(known);
     parts.map(with_rest).min_by(f64::total_cmp).unwrap_or_else(|| with_rest((1.0, Vec::new())))
@@ -229,7 +233,7 @@ fn candidates(
     let sargs = sargs(conjuncts, slot, table, wish);
     let mut found = Vec::new();
     let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
-    let all = rows * part_of_all(table, conjuncts, key_columns, &sargs, part_of);
+    let all = rows * part_of_all(table, conjuncts, key_columns, &sargs, part_of, wish);
     let all = all.clamp(0.0, rows);
     let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
     let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();

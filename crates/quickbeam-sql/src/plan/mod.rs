@@ -54,6 +54,19 @@ pub trait Statistics {
     /// of the index with that number. Returns `None` without an estimate.
     fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64>;
 
+    /// Estimates the fraction of rows for which all conditions hold, from a sample of the rows. The
+    /// conditions read nothing but constants and columns of the table, in that slot. Returns `None`
+    /// without a sample.
+    fn sampled_part(&self, _table: &Table, _slot: usize, _conditions: &[&Expr]) -> Option<f64> {
+        None
+    }
+
+    /// Estimates the number of distinct values of a column from a sample of the rows. Returns
+    /// `None` without a sample.
+    fn distinct(&self, _table: &Table, _column: usize) -> Option<f64> {
+        None
+    }
+
     /// Returns the plan steps that the session has turned off.
     fn turned_off(&self) -> TurnedOff {
         TurnedOff::default()

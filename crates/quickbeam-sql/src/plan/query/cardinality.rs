@@ -3,7 +3,7 @@
 use super::select::Planner;
 use crate::bind::{Source, SubqueryKind};
 use crate::catalog::{Method, Table};
-use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::plan::access_path::selectivity;
 use crate::plan::cost::{MIN_TABLE_ROWS, SUBQUERY_SELECTIVITY};
 
@@ -12,6 +12,18 @@ fn column_in(expr: &Expr) -> Option<ColumnRef> {
         Expr::Trimmed(inner) => inner.as_column(),
         other => other.as_column(),
     }
+}
+
+/// Whether a condition reads columns of that slot and constants, and nothing else.
+fn is_of_constants(condition: &Expr, slot: usize) -> bool {
+    fn has_parameter(expr: &Expr) -> bool {
+        let mut found = matches!(expr, Expr::Parameter(_));
+        expr.each_child(&mut |child| found |= has_parameter(child));
+        found
+    }
+    condition.slots().is_within(&Slots::one(slot))
+        && !condition.is_volatile()
+        && !has_parameter(condition)
 }
 
 impl Planner<'_> {
@@ -48,8 +60,45 @@ impl Planner<'_> {
             }
         }
         let part = |index: &Option<usize>| self.statistics.part_of_each(table, *index, 1);
-        let part = parts.iter().find_map(part)?;
-        Some((1.0 / part.max(1e-12)).clamp(1.0, self.table_rows(table)))
+        if let Some(part) = parts.iter().find_map(part) {
+            return Some((1.0 / part.max(1e-12)).clamp(1.0, self.table_rows(table)));
+        }
+        if !self.is_sampling.get() {
+            return None;
+        }
+        self.statistics.distinct(table, column.column)
+    }
+
+    /// Estimates the fraction of a table's rows for which all conditions hold. While joins are
+    /// planned, conditions with constants are tried on a sample of the rows.
+    pub(in crate::plan) fn part_of_rows(
+        &self,
+        table: &Table,
+        slot: usize,
+        conditions: &[&Expr],
+    ) -> f64 {
+        let default = |conditions: &[&Expr]| -> f64 {
+            conditions.iter().map(|condition| selectivity(condition)).product()
+        };
+        if !self.is_sampling.get() {
+            return default(conditions);
+        }
+        let (own, others): (Vec<&Expr>, Vec<&Expr>) =
+            conditions.iter().partition(|condition| is_of_constants(condition, slot));
+        if own.is_empty() {
+            return default(&others);
+        }
+        let known = self.sampled.borrow().iter().find_map(|(of, conditions, part)| {
+            (*of == slot && conditions.iter().eq(own.iter().copied())).then_some(*part)
+        });
+        let part = known.unwrap_or_else(|| {
+            let sampled = self.statistics.sampled_part(table, slot, &own);
+            let part = sampled.unwrap_or_else(|| default(&own));
+            let conditions = own.iter().map(|condition| (*condition).clone()).collect();
+            self.sampled.borrow_mut().push((slot, conditions, part));
+            part
+        });
+        part * default(&others)
     }
 
     /// If the expressions are the columns of a unique key of one table: the rows of that table.

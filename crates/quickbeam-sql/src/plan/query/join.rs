@@ -216,6 +216,9 @@ impl Planner<'_> {
         flatten(from, &mut items, &mut conjuncts);
         infer_equalities(&mut conjuncts);
         let is_one = items.len() == 1;
+        if matches!(from, From::Join { .. }) {
+            self.is_sampling.set(true);
+        }
         let order = if is_one { order } else { &[] };
         // Conditions on constants and outer rows go to the first item.
         let around = if is_one { Vec::new() } else { take(&mut conjuncts, outside) };
@@ -384,7 +387,8 @@ impl Planner<'_> {
         };
         let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
         let values = || self.slot_of_members(slot);
-        let wish = PathRequest { bound, order, few, alike: &alike, values: &values };
+        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, slot, rest);
+        let wish = PathRequest { bound, order, few, alike: &alike, part_of_rows, values: &values };
         let (access, members, cost, ordered) =
             choose(table, slot, &conjuncts, self.statistics, &wish);
         let rows = access.rows;
@@ -419,11 +423,11 @@ impl Planner<'_> {
         if let JoinItem::Table(slot) = item
             && let Source::Table(table) = &self.slots[*slot].source
         {
-            let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
+            let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
             let bound = &(&outer_slots | outside);
-            let values = || self.slot_of_members(*slot);
-            let wish =
-                PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
+            let values = &|| self.slot_of_members(*slot);
+            let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
+            let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
             let (access, members, cost, _) =
                 choose(table, *slot, &conjuncts, self.statistics, &wish);
             let hashed = match keys.is_empty() {
@@ -558,11 +562,11 @@ impl Planner<'_> {
             && let Source::Table(table) = &self.slots[*slot].source
         {
             let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
-            let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
+            let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
             let bound = &(&left_slots | outside);
-            let values = || self.slot_of_members(*slot);
-            let wish =
-                PathRequest { bound, order: &[], few: false, alike: &alike, values: &values };
+            let values = &|| self.slot_of_members(*slot);
+            let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
+            let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
             let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
             let is_lookup = !matches!(access.path, AccessPath::All);
             let off = self.off.cost_of_nested_loop();

@@ -224,8 +224,15 @@ impl<'s> Search<'s, '_, '_> {
         relevant.extend(alone.cloned());
         let alike = |a: &Expr, b: &Expr| planner.keys_alike(a, b);
         let values = || planner.slot_of_members(*slot);
-        let wish =
-            PathRequest { bound: &known, order: &[], few: false, alike: &alike, values: &values };
+        let part_of_rows = &|rest: &[&Expr]| planner.part_of_rows(table, *slot, rest);
+        let wish = PathRequest {
+            bound: &known,
+            order: &[],
+            few: false,
+            alike: &alike,
+            part_of_rows,
+            values: &values,
+        };
         let (access, _, cost, _) = choose(table, *slot, &relevant, planner.statistics, &wish);
         (!matches!(access.path, AccessPath::All)).then_some((cost, access.rows))
     }

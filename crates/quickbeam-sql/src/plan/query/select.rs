@@ -35,6 +35,10 @@ pub(in crate::plan) struct Planner<'p> {
     members: RefCell<Vec<(usize, usize)>>,
     /// The number of subqueries around the present step.
     above: Cell<usize>,
+    /// Whether conditions are tried on samples of rows: a join is planned.
+    pub is_sampling: Cell<bool>,
+    /// The parts of rows that samples gave, by slot and conditions.
+    pub sampled: RefCell<Vec<(usize, Vec<Expr>, f64)>>,
     /// The estimated rows of the slots that store rows.
     stored: RefCell<Vec<(usize, f64)>>,
 }
@@ -63,7 +67,19 @@ impl<'p> Planner<'p> {
         let (more, above) = (Cell::new(0), Cell::new(0));
         let (members, stored) = (RefCell::default(), RefCell::default());
         let off = statistics.turned_off();
-        Planner { slots, statistics, off, parameters, more, members, above, stored }
+        let (is_sampling, sampled) = (Cell::new(false), RefCell::default());
+        Planner {
+            slots,
+            statistics,
+            off,
+            parameters,
+            more,
+            members,
+            above,
+            is_sampling,
+            sampled,
+            stored,
+        }
     }
 
     /// Plans a step with `subqueries` more subqueries above it.

@@ -79,8 +79,15 @@ impl Planner<'_> {
             self.type_of(a).zip(delivered).is_some_and(|(a, b)| types_alike(a, b))
         };
         let values = || self.slot_of_members(*slot);
-        let read =
-            PathRequest { bound: outside, order: &[], few: false, alike: &alike, values: &values };
+        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
+        let read = PathRequest {
+            bound: outside,
+            order: &[],
+            few: false,
+            alike: &alike,
+            part_of_rows,
+            values: &values,
+        };
         let (_, _, all, _) = choose(table, *slot, &conjuncts, self.statistics, &read);
         conjuncts.push(Expr::Compare(Comparison::Equal, Box::new([value.clone(), member.clone()])));
         let wish = PathRequest { bound: &(outside | &Slots::one(place)), ..read };

@@ -238,3 +238,27 @@ fn explain_begins_anew_each_time() {
     assert_ne!(before, grown);
     assert_eq!(grown, plan(&database.connect(), JOIN));
 }
+
+/// Without a sample an equality keeps a twentieth of the rows.
+#[test]
+fn a_sample_tells_how_many_rows_a_condition_keeps() {
+    let database = database();
+    let connection = &database.connect();
+    connection.execute_script(TABLES).unwrap();
+    fill(connection);
+    let rows = |condition: &str| -> f64 {
+        let from = "FROM orders o JOIN lines l ON l.order_id = o.id";
+        let plan = plan(connection, &format!("SELECT count(*) {from} WHERE {condition}"));
+        let scan = plan.split("on orders o (rows=").nth(1).unwrap_or_else(|| panic!("{plan}"));
+        scan.split(')').next().unwrap().parse().unwrap()
+    };
+    for (condition, share) in [
+        ("o.customer % 2 = 0", 0.5),
+        ("o.customer % 10 <> 3", 0.9),
+        ("o.customer % 2 = 0 AND o.customer % 4 = 0", 0.25),
+        ("CAST(o.customer AS TEXT) LIKE '1%'", 0.28),
+    ] {
+        let found = rows(condition) / 4000.0;
+        assert!((share * 0.7..share * 1.4).contains(&found), "{condition}: {found}");
+    }
+}
