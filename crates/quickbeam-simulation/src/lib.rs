@@ -1,11 +1,10 @@
 //! A deterministic simulation of files, time, threads and faults, in which the engine runs
 //! unchanged. One seed determines everything.
 //!
-//! From below: [`random`], [`disk`] (the fault model of disks), [`scheduler`] (thread scheduling),
-//! [`vfs`] (both as the engine's VFS). Then [`faults`] and [`plan`] (the faults of a run),
-//! [`model`] and [`client`] (the expected answers), [`run`] and [`store`] (one seed), [`shrink`],
-//! [`exhaustive`] and [`seeds`] (many seeds). `docs/reliability.md` describes the guarantees that
-//! the simulation checks.
+//! From below: [`random`] and [`vfs`] (the engine's VFS: the fault model of disks, injected faults
+//! and thread scheduling). Then [`plan`] (the faults of a run), [`model`] and [`client`] (the
+//! expected answers), [`run`] and [`store`] (one seed), [`shrink`], [`exhaustive`] and [`seeds`]
+//! (many seeds). `docs/reliability.md` describes the guarantees that the simulation checks.
 
 pub mod client;
 pub mod exhaustive;

@@ -7,7 +7,7 @@ use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of, gene
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
-use crate::plan::query::select::{Planner, is_single, push_down_key_filters};
+use crate::plan::query::select::{Planner, is_single, request_row_keys};
 use crate::types::DataType;
 
 /// Returns the CHECKs of a table, over a row in that slot: all, or those that a change of these
@@ -86,7 +86,7 @@ pub fn plan_change(
         &[],
         false,
     )?;
-    push_down_key_filters(&mut root, &[change.slot]);
+    request_row_keys(&mut root, &[change.slot]);
     let single = is_single(&root) && tables.is_empty();
     if !tables.is_empty() {
         root = PlanNode::With { tables, input: Box::new(root) };

@@ -1,4 +1,7 @@
 //! Table scans: by key, by a range of the key, through an index, or of the whole table.
+//!
+//! Predicate pushdown: comparisons of integer columns with constants, and the key ranges of a hash
+//! join above, are tested by the engine on encoded rows (`Scan::filter_ints()`).
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -20,13 +23,13 @@ pub struct TableScan {
     handle: Arc<TableHandle>,
     filter: Option<Expr>,
     /// Conditions of the filter that can be tested on the encoded row.
-    windows: Vec<Narrow>,
+    pushed_filters: Vec<PushedFilter>,
     /// Whether the filter has only such conditions, on NOT NULL columns.
-    all_windows: bool,
+    is_filter_pushed: bool,
     /// Whether rows inside all ranges satisfy the filter.
-    told: bool,
+    is_filter_covered: bool,
     /// The row format tag, and the ranges of integer columns that a join above asks for.
-    keys_wanted: Vec<(u16, IntRange)>,
+    key_filters: Vec<(u16, IntRange)>,
     /// The row format tag and integer fields, if nothing else of a row is read.
     numbers: Option<(u16, Vec<IntField>)>,
     method: ScanMethod,
@@ -49,7 +52,7 @@ pub struct TableScan {
 
 /// A condition on a column of whole numbers, whose rows are of that form.
 #[derive(Debug)]
-struct Narrow {
+struct PushedFilter {
     form: u16,
     at: usize,
     width: usize,
@@ -61,12 +64,12 @@ struct Narrow {
 
 /// Returns the conditions of a filter that compare an integer column with a value known before the
 /// scan. The flag says whether they are the whole filter, on NOT NULL columns.
-fn narrows(access: &TableAccess) -> (Vec<Narrow>, bool) {
+fn pushed_filters(access: &TableAccess) -> (Vec<PushedFilter>, bool) {
     let mut conjuncts = Vec::new();
     if let Some(filter) = &access.filter {
         filter.clone().into_conjuncts(&mut conjuncts);
     }
-    let narrow = |conjunct: Expr| {
+    let pushed = |conjunct: Expr| {
         let Expr::Compare(comparison, pair) = conjunct else { return None };
         let [left, right] = *pair;
         let own = |side: &Expr| side.as_column().filter(|column| column.slot == access.slot);
@@ -83,20 +86,20 @@ fn narrows(access: &TableAccess) -> (Vec<Narrow>, bool) {
             _ => None,
         };
         let not_null = known.not_null;
-        let narrow = Narrow { form, at, width, scale, comparison, value };
-        (is_known && comparison != Comparison::NotEqual).then_some((narrow, not_null))
+        let filter = PushedFilter { form, at, width, scale, comparison, value };
+        (is_known && comparison != Comparison::NotEqual).then_some((filter, not_null))
     };
     let count = conjuncts.len();
-    let (narrows, not_null): (Vec<Narrow>, Vec<bool>) =
-        conjuncts.into_iter().filter_map(narrow).unzip();
-    let all = narrows.len() == count && not_null.into_iter().all(|not_null| not_null);
-    (narrows, all)
+    let (filters, not_null): (Vec<PushedFilter>, Vec<bool>) =
+        conjuncts.into_iter().filter_map(pushed).unzip();
+    let all = filters.len() == count && not_null.into_iter().all(|not_null| not_null);
+    (filters, all)
 }
 
-impl Narrow {
+impl PushedFilter {
     /// Returns the range of the integer that the condition allows, or `None` if it does not limit
     /// it.
-    fn window(&self, value: ValueRef<'_>) -> Option<IntRange> {
+    fn range(&self, value: ValueRef<'_>) -> Option<IntRange> {
         if let (Some(scale), false) = (self.scale, value.is_null()) {
             return self.window_of_numeric(value.as_numeric()?, scale);
         }
@@ -228,15 +231,16 @@ impl TableScan {
         if let (Some(prefix), false) = (access.prefix, entries || is_database) {
             scan = scan.value_limit(prefix);
         }
-        let (windows, all_windows) = if entries { (Vec::new(), false) } else { narrows(access) };
+        let (pushed_filters, is_filter_pushed) =
+            if entries { (Vec::new(), false) } else { pushed_filters(access) };
         TableScan {
             slot: access.slot,
             handle,
             filter: access.filter.clone(),
-            windows,
-            all_windows,
-            told: false,
-            keys_wanted: Vec::new(),
+            pushed_filters,
+            is_filter_pushed,
+            is_filter_covered: false,
+            key_filters: Vec::new(),
             numbers: None,
             method,
             scan,
@@ -255,7 +259,7 @@ impl TableScan {
 
     pub fn rewind(&mut self) {
         self.state = ScanState::Fresh;
-        self.keys_wanted.clear();
+        self.key_filters.clear();
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
@@ -309,18 +313,18 @@ impl TableScan {
     }
 
     /// Gives the scan the ranges, so that it skips rows that the filter would reject.
-    fn narrow(&mut self, context: &Context<'_>) -> Result<()> {
+    fn push_down_filters(&mut self, context: &Context<'_>) -> Result<()> {
         let frame = context.frame();
-        let mut windows = Vec::with_capacity(self.windows.len());
-        for narrow in &self.windows {
-            let value = narrow.value.evaluate(&frame)?;
-            windows.extend(narrow.window(value.as_ref()));
+        let mut ranges = Vec::with_capacity(self.pushed_filters.len());
+        for filter in &self.pushed_filters {
+            let value = filter.value.evaluate(&frame)?;
+            ranges.extend(filter.range(value.as_ref()));
         }
-        self.told = self.all_windows && windows.len() == self.windows.len();
-        let form = self.windows.first().map(|narrow| narrow.form);
-        let form = form.or(self.keys_wanted.first().map(|wanted| wanted.0)).unwrap_or(0);
-        windows.extend(self.keys_wanted.drain(..).map(|wanted| wanted.1));
-        self.scan.filter_ints(form, windows);
+        self.is_filter_covered = self.is_filter_pushed && ranges.len() == self.pushed_filters.len();
+        let form = self.pushed_filters.first().map(|filter| filter.form);
+        let form = form.or(self.key_filters.first().map(|filter| filter.0)).unwrap_or(0);
+        ranges.extend(self.key_filters.drain(..).map(|filter| filter.1));
+        self.scan.filter_ints(form, ranges);
         if let Some((form, numbers)) = &self.numbers {
             self.scan.project_ints(*form, numbers.iter().copied());
         }
@@ -352,14 +356,14 @@ impl TableScan {
         members: Option<Arc<[u64]>>,
     ) {
         if let Some(NumberAt { form, at, width }) = self.handle.table().number_at(column.column) {
-            self.keys_wanted.push((form, IntRange { at, width, low, high, members }));
+            self.key_filters.push((form, IntRange { at, width, low, high, members }));
         }
     }
 
     /// Finds the range to read. Returns false if it is empty.
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
         if let ScanMethod::Rows(_) = self.method {
-            self.narrow(context)?;
+            self.push_down_filters(context)?;
         }
         match &self.method {
             ScanMethod::Key(values) => {
@@ -507,7 +511,7 @@ impl TableScan {
                 slot.current = Current::Record(self.next);
             }
             self.next += 1;
-            if self.told && slot.batch.is_exact() {
+            if self.is_filter_covered && slot.batch.is_exact() {
                 return Ok(true);
             }
             if context.holds(self.filter.as_ref())? {

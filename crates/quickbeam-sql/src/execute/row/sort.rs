@@ -1,4 +1,4 @@
-//! Order and DISTINCT.
+//! ORDER BY, with a top-N sort for LIMIT, and DISTINCT.
 
 use std::cmp::Ordering;
 

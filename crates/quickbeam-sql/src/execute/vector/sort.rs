@@ -1,4 +1,4 @@
-//! Order of columns.
+//! ORDER BY of columns, with a top-N sort for LIMIT.
 
 use arrow_array::{Int64Array, UInt32Array};
 use arrow_ord::sort::{SortColumn, lexsort_to_indices};

@@ -479,7 +479,7 @@ impl<'p> Planner<'p> {
         }
         let mut node = node;
         let numbers: Vec<usize> = tables.iter().map(|(slot, _)| *slot).collect();
-        push_down_key_filters(&mut node, &numbers);
+        request_row_keys(&mut node, &numbers);
         let recheck = Expr::all(select.filter.clone());
         PlanNode::LockRows { input: Box::new(node), tables, recheck, wait: lock.wait }
     }
@@ -535,20 +535,20 @@ fn columns_of(slot: usize, width: usize) -> Vec<Expr> {
 }
 
 /// Asks for the keys of the rows in these slots.
-pub(in crate::plan) fn push_down_key_filters(node: &mut PlanNode, slots: &[usize]) {
+pub(in crate::plan) fn request_row_keys(node: &mut PlanNode, slots: &[usize]) {
     match node {
         PlanNode::Table(access) => access.keys |= slots.contains(&access.slot),
         PlanNode::Filter { input, .. }
         | PlanNode::Subquery { input, .. }
         | PlanNode::Limit { input, .. }
-        | PlanNode::LockRows { input, .. } => push_down_key_filters(input, slots),
+        | PlanNode::LockRows { input, .. } => request_row_keys(input, slots),
         PlanNode::NestedLoop { outer, inner, .. } => {
-            push_down_key_filters(outer, slots);
-            push_down_key_filters(inner, slots);
+            request_row_keys(outer, slots);
+            request_row_keys(inner, slots);
         }
         PlanNode::HashJoin(join) => {
-            push_down_key_filters(&mut join.outer, slots);
-            push_down_key_filters(&mut join.inner, slots);
+            request_row_keys(&mut join.outer, slots);
+            request_row_keys(&mut join.inner, slots);
         }
         _ => {}
     }
