@@ -127,7 +127,9 @@ fn backups_under_load(options: &Options) {
             assert!(report.pages > 0 && report.bytes >= report.pages * 4096);
             let begun: Vec<u64> = done.iter().map(|done| done.load(Ordering::SeqCst)).collect();
             let _checking = checking.lock();
-            let kept = check_bank(&Environment::open_read_only(&target, options.clone()).unwrap());
+            // A reader keeps in memory what recovery changes, the more the faster the load is.
+            let roomy = options.clone().cache_size(64 << 20);
+            let kept = check_bank(&Environment::open_read_only(&target, roomy).unwrap());
             let opened = Environment::open(&target, options.clone()).unwrap();
             assert_eq!(check_bank(&opened), kept);
             for writer in 0..WRITERS {

@@ -233,6 +233,7 @@ fn undo_limit_delays_writers_until_readers_end() {
     drop(transaction);
     // A delayed writer continues when the reader ends.
     let is_done = AtomicBool::new(false);
+    let delayed = environment.statistics().delayed_writers;
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let options = TransactionOptions::new().lock_timeout(Duration::from_secs(60));
@@ -241,7 +242,6 @@ fn undo_limit_delays_writers_until_readers_end() {
             transaction.commit().unwrap();
             is_done.store(true, Ordering::SeqCst);
         });
-        let delayed = environment.statistics().delayed_writers;
         wait_until("it waits", || {
             environment.statistics().delayed_writers > delayed || is_done.load(Ordering::SeqCst)
         });
