@@ -124,7 +124,9 @@ impl SqlDatabase {
     /// # let folder = tempfile::tempdir().unwrap();
     /// let database = SqlDatabase::open(folder.path().join("data"), Default::default())?;
     /// database.set_backup_directory(Some(folder.path().to_owned()));
-    /// database.connect().execute("SELECT quickbeam_backup('monday')", &[])?;
+    /// let backup = "SELECT quickbeam_backup('monday')";
+    /// let bytes: i64 = database.connect().query_row(backup, &[], |row| row.get(0))?;
+    /// assert!(bytes > 0);
     /// let backup = SqlDatabase::open(folder.path().join("monday"), Default::default())?;
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
