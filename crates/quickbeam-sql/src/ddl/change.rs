@@ -57,6 +57,19 @@ impl<'a> CatalogChange<'a> {
         })
     }
 
+    /// Begins a change of a column. Returns also the table and the column's position in it.
+    pub fn of_column(
+        catalog: &'a Catalog,
+        transaction: &'a Transaction,
+        table: &str,
+        column: &str,
+    ) -> Result<(CatalogChange<'a>, Table, usize)> {
+        let change = CatalogChange::begin(catalog, transaction)?;
+        let table = change.table(table)?;
+        let position = table.known_column(column)?;
+        Ok((change, table, position))
+    }
+
     pub fn new_id(&self) -> Result<ObjectId> {
         self.catalog.new_object(self.transaction)
     }

@@ -29,9 +29,7 @@ impl Catalog {
         data_type: DataType,
         each: &mut RowChange<'_>,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let old = change.table(table)?;
-        let position = old.known_column(column)?;
+        let (change, old, position) = CatalogChange::of_column(self, transaction, table, column)?;
         let what = format!("column {column} of table {}", old.name);
         change.refuse_views(old.id, &what, "altering the type of")?;
         let id = old.columns[position].id;
@@ -62,9 +60,8 @@ impl Catalog {
         column: &str,
         new: &NewIdentity,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         let known = &table.columns[position];
         let state = |what: &str| {
             let message = format!("column \"{column}\" of relation \"{}\" {what}", table.name);
@@ -99,9 +96,8 @@ impl Catalog {
         column: &str,
         if_exists: bool,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         match table.columns[position].identity.take() {
             Some(identity) => change.remove(identity.sequence)?,
             None if if_exists => return Ok(()),
@@ -118,9 +114,8 @@ impl Catalog {
         column: &str,
         if_exists: bool,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         if table.columns[position].generated.take().is_none() {
             if if_exists {
                 return Ok(());
@@ -144,9 +139,8 @@ impl Catalog {
         column: &str,
         always: bool,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         match &mut table.columns[position].identity {
             Some(identity) => identity.always = always,
             None => return Err(no_identity(&table, column)),

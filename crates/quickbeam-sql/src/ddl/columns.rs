@@ -122,9 +122,8 @@ impl Catalog {
         column: &str,
         cascade: bool,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         let id = table.columns[position].id;
         let what = format!("column {column} of table {}", table.name);
         let reads_it =
@@ -237,9 +236,8 @@ impl Catalog {
         column: &str,
         default: Option<Arc<str>>,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         if table.columns[position].identity.is_some() {
             let message =
                 format!("column \"{column}\" of relation \"{}\" is an identity column", table.name);
@@ -262,9 +260,8 @@ impl Catalog {
         column: &str,
         not_null: bool,
     ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let position = table.known_column(column)?;
+        let (change, mut table, position) =
+            CatalogChange::of_column(self, transaction, table, column)?;
         let in_key = table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&position));
         if !not_null && in_key {
             let message = format!("column \"{column}\" is in a primary key");
