@@ -49,14 +49,17 @@ impl Transaction {
     /// Inside the commit's critical section: how much of what was read has to be looked at again
     /// because it changed since the last round.
     pub(super) fn count_stale(&self, state: &State) -> usize {
-        let engine = self.engine();
-        let newest = engine.transactions.newest_commit.load(Ordering::SeqCst);
-        // While no transaction commits, everything read stays as it is.
-        let is_current = state.reads.validated_at.is_none_or(|at| at == newest);
-        if is_current || planted(Canary::NotValidatedAtCommit) {
+        if self.is_validated_at_newest_commit(state) || planted(Canary::NotValidatedAtCommit) {
             return 0;
         }
-        state.reads.count_stale(&engine.pool)
+        state.reads.count_stale(&self.engine().pool)
+    }
+
+    /// Whether no transaction has committed since the last round, or nothing was read. While no
+    /// transaction commits, everything read stays as it is.
+    pub(super) fn is_validated_at_newest_commit(&self, state: &State) -> bool {
+        let newest = self.engine().transactions.newest_commit.load(Ordering::SeqCst);
+        state.reads.validated_at.is_none_or(|at| at == newest)
     }
 
     /// Whether the last round may run inside the critical section: if `stale` is small, or not much
