@@ -14,6 +14,8 @@ mod report;
 #[cfg(feature = "sql")]
 mod serve;
 #[cfg(feature = "sql")]
+mod served;
+#[cfg(feature = "sql")]
 mod sql;
 #[cfg(feature = "sql")]
 mod tables;
@@ -56,6 +58,8 @@ enum Command {
     Verify(crate::commands::verify::VerifyArguments),
     /// Copy an environment into a new directory as a whole, or check such a copy
     Backup(crate::commands::backup::BackupArguments),
+    /// Write a checkpoint
+    Checkpoint(crate::commands::checkpoint::CheckpointArguments),
     /// Copy the readable data of a damaged environment or data store into a new one
     Recover(crate::commands::recover::RecoverArguments),
     /// Write databases and tables as text, in the format of Berkeley DB's db_dump
@@ -111,6 +115,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Stat(arguments) => crate::commands::stat::run(&arguments),
         Command::Verify(arguments) => crate::commands::verify::run(&arguments),
         Command::Backup(arguments) => crate::commands::backup::run(&arguments),
+        Command::Checkpoint(arguments) => crate::commands::checkpoint::run(&arguments),
         Command::Recover(arguments) => crate::commands::recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => crate::dump::load::run(&arguments),

@@ -27,6 +27,7 @@
 
 mod authentication;
 mod connection;
+pub mod local;
 mod protocol;
 pub mod server;
 mod session;
@@ -36,4 +37,6 @@ pub use authentication::Access;
 pub use authentication::rules::{AccessRules, Method, Origin};
 pub use authentication::scram::{NoVerifier, ScramVerifier};
 pub use authentication::users::Users;
+pub use local::client::{CancelRemote, Client};
+pub use local::{SharedDatabase, open_or_connect};
 pub use server::{Server, ServerOptions};

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use quickbeam::Isolation;
+use quickbeam::{Isolation, SOCKET_FILE};
 use quickbeam_sql::{Cancel, SqlDatabase};
 use subtle::ConstantTimeEq;
 
@@ -40,6 +41,7 @@ const FAREWELL: Duration = Duration::from_secs(1);
 pub struct ServerOptions {
     listen: Option<SocketAddr>,
     socket_directory: Option<PathBuf>,
+    environment_directory: Option<PathBuf>,
     port: u16,
     access: Access,
     max_connections: usize,
@@ -55,6 +57,7 @@ impl Default for ServerOptions {
         ServerOptions {
             listen: None,
             socket_directory: None,
+            environment_directory: None,
             port: 5432,
             access: Access::default(),
             max_connections: 100,
@@ -85,6 +88,14 @@ impl ServerOptions {
     #[must_use]
     pub fn socket_directory(mut self, folder: impl Into<PathBuf>) -> ServerOptions {
         self.socket_directory = Some(folder.into());
+        self
+    }
+
+    /// Sets the environment's directory, to make a UNIX socket in it for other processes of this
+    /// user and for root. They need no password and no access rule. Default: no such socket.
+    #[must_use]
+    pub fn environment_directory(mut self, directory: impl Into<PathBuf>) -> ServerOptions {
+        self.environment_directory = Some(directory.into());
         self
     }
 
@@ -239,7 +250,7 @@ impl Shared {
 pub struct Server {
     shared: Arc<Shared>,
     address: Option<SocketAddr>,
-    socket: Option<PathBuf>,
+    sockets: Vec<PathBuf>,
     listeners: Vec<JoinHandle<()>>,
 }
 
@@ -263,7 +274,8 @@ impl Server {
     /// [`io::ErrorKind::InvalidInput`] if there is nothing to listen on, or if it would listen for
     /// other machines without authentication (SERVER-1); errors of the operating system.
     pub fn start(database: &SqlDatabase, options: ServerOptions) -> io::Result<Server> {
-        if options.listen.is_none() && options.socket_directory.is_none() {
+        let folders = (&options.socket_directory, &options.environment_directory);
+        if options.listen.is_none() && matches!(folders, (None, None)) {
             return Err(invalid(
                 "there is nothing to listen on: give an address or a socket directory",
             ));
@@ -272,9 +284,13 @@ impl Server {
         let tcp = options.listen.map(TcpListener::bind).transpose()?;
         let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
         let port = options.port;
-        let socket =
-            options.socket_directory.as_ref().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
-        let unix = socket.as_ref().map(bind_socket).transpose()?;
+        let public = folders.0.as_ref().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
+        let own = folders.1.as_ref().map(|directory| directory.join(SOCKET_FILE));
+        let unix = public.as_ref().map(bind_socket).transpose()?;
+        let in_directory = own.as_ref().map(bind_own_socket).transpose();
+        // A socket without a listener would look like a server that has crashed.
+        let in_directory = in_directory.inspect_err(|_| remove_sockets(public.as_slice()))?;
+        let sockets = public.into_iter().chain(own).collect();
         if options.backup_directory.is_some() {
             database.set_backup_directory(options.backup_directory);
         }
@@ -304,7 +320,13 @@ impl Server {
                 accept_all(&shared, || listener.accept().map(|(stream, _)| Socket::unix(stream)));
             })?);
         }
-        Ok(Server { shared, address, socket, listeners })
+        if let Some(listener) = in_directory {
+            let shared = shared.clone();
+            listeners.push(spawn("quickbeam-directory", move || {
+                accept_all(&shared, || Socket::of_owner(listener.accept()?.0));
+            })?);
+        }
+        Ok(Server { shared, address, sockets, listeners })
     }
 
     /// Returns the TCP address, with the port that was taken.
@@ -348,7 +370,7 @@ impl Server {
         if let Some(address) = self.address {
             drop(std::net::TcpStream::connect(reachable(address)));
         }
-        if let Some(socket) = &self.socket {
+        for socket in &self.sockets {
             drop(std::os::unix::net::UnixStream::connect(socket));
         }
         for listener in self.listeners.drain(..) {
@@ -367,10 +389,7 @@ impl Server {
             // A thread that panicked has ended as well.
             let _ = one.thread.join();
         }
-        if let Some(socket) = &self.socket {
-            // It may have been removed meanwhile.
-            let _ = std::fs::remove_file(socket);
-        }
+        remove_sockets(&self.sockets);
     }
 }
 
@@ -413,6 +432,22 @@ fn bind_socket(path: &PathBuf) -> io::Result<UnixListener> {
             UnixListener::bind(path)
         }
         bound => bound,
+    }
+}
+
+/// Makes a UNIX socket that only this user can open.
+fn bind_own_socket(path: &PathBuf) -> io::Result<UnixListener> {
+    let listener = bind_socket(path)?;
+    // Until then, and on systems that ignore the mode of a socket, LOCAL-1 holds by the check of
+    // each client.
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+fn remove_sockets(sockets: &[PathBuf]) {
+    for socket in sockets {
+        // It may have been removed meanwhile.
+        let _ = std::fs::remove_file(socket);
     }
 }
 

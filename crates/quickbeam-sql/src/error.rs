@@ -31,6 +31,15 @@ macro_rules! sql_states {
                     $(SqlState::$name => $code,)*
                 }
             }
+
+            /// Returns the state of that code; `None` for one that no statement here ends with.
+            #[must_use]
+            pub fn of_code(code: &str) -> Option<SqlState> {
+                match code {
+                    $($code => Some(SqlState::$name),)*
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -238,6 +247,10 @@ sql_states! {
     LockNotAvailable = "55P03",
     /// A client does not follow the protocol.
     ProtocolViolation = "08P01",
+    /// The connection to a server cannot be made, or was lost.
+    ConnectionFailure = "08006",
+    /// The server ended the session.
+    AdminShutdown = "57P01",
     /// The statement was cancelled.
     QueryCanceled = "57014",
     /// The environment no longer takes work.

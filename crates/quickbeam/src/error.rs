@@ -103,10 +103,19 @@ pub enum Error {
         reason: String,
     },
     /// Another process or handle has the directory open.
-    #[error("environment {path} is open in another process or handle; close it there first")]
+    #[error(
+        "environment {path} is open in {}; {}",
+        .holder.as_deref().unwrap_or("another process or handle"),
+        how_to_go_on(.socket.as_deref())
+    )]
     Locked {
         /// The environment's directory.
         path: PathBuf,
+        /// The process that has it open for writing, with its number and its program, as it wrote
+        /// them into the lock file.
+        holder: Option<String>,
+        /// The socket in the directory on which a server of that process answers.
+        socket: Option<PathBuf>,
     },
     /// The directory has no environment.
     #[error("{path} is not a Quickbeam environment ({detail})")]
@@ -286,6 +295,15 @@ impl From<&str> for Damage {
     fn from(detail: &str) -> Damage {
         Damage::from(detail.to_owned())
     }
+}
+
+/// Returns what the caller can do while another process has an environment open.
+fn how_to_go_on(socket: Option<&Path>) -> String {
+    let Some(directory) = socket.and_then(Path::parent) else {
+        return "close it there first".to_owned();
+    };
+    let shown = directory.display();
+    format!("it is served there: connect by `quickbeam sql {shown}` or `psql -h {shown}`")
 }
 
 impl Error {

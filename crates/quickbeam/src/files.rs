@@ -6,3 +6,6 @@ pub const DATA_FILE: &str = "data.quickbeam";
 pub const LOCK_FILE: &str = "lock.quickbeam";
 /// Name of the folder of log segments.
 pub const LOG_DIRECTORY: &str = "log";
+/// Name of the UNIX socket on which the process that has the environment open may serve it. It is
+/// the one that PostgreSQL's clients look for, so the directory is their host.
+pub const SOCKET_FILE: &str = ".s.PGSQL.5432";

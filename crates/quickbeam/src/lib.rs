@@ -72,7 +72,7 @@ mod wal;
 pub use engine::{BackupReport, Statistics, TemporaryFile, VerifyReport};
 pub use environment::Environment;
 pub use error::{DamagedPlace, Error, Mismatch, Result};
-pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
+pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};
 #[doc(hidden)]
 pub use invariant::CHECKS_INVARIANTS;
 pub use latency::LatencySummary;

@@ -1,7 +1,7 @@
 //! `quickbeam backup`: copies an environment into a new directory, and checks such a copy.
 //!
-//! The environment is opened here. A server that has it open writes backups itself, on
-//! `SELECT quickbeam_backup('NAME')`.
+//! The environment is opened here. A process that serves it writes the backup itself: on this
+//! command, or on `SELECT quickbeam_backup('NAME')`.
 
 use std::path::{Path, PathBuf};
 
@@ -46,12 +46,20 @@ pub fn run(arguments: &BackupArguments) -> anyhow::Result<Outcome> {
 
 /// Writes a backup, and a report in that form.
 fn write(from: &Path, into: &Path, as_json: Option<bool>, opening: &Opening) -> anyhow::Result<()> {
-    let environment = place::open_environment(from, opening)?;
-    let copied = environment.backup_to(into);
-    let copied = copied.with_context(|| format!("cannot back up into {}", into.display()))?;
-    environment.close().with_context(|| format!("cannot close {}", from.display()))?;
+    let value = match place::open_environment(from, opening) {
+        Ok(environment) => {
+            let copied = environment.backup_to(into);
+            let copied =
+                copied.with_context(|| format!("cannot back up into {}", into.display()))?;
+            environment.close().with_context(|| format!("cannot close {}", from.display()))?;
+            serde_json::to_value(&copied).context("the report cannot be put into JSON")?
+        }
+        #[cfg(feature = "sql")]
+        Err(error) => crate::served::backup(&mut crate::served::connect(from, error)?, into)?,
+        #[cfg(not(feature = "sql"))]
+        Err(error) => return Err(error),
+    };
     let Some(as_json) = as_json else { return Ok(()) };
-    let value = serde_json::to_value(&copied).context("the report cannot be put into JSON")?;
     let mut output = Output::new();
     report::write(&mut output, &value, as_json)?;
     output.finish()?;

@@ -18,16 +18,44 @@ pub struct ListArguments {
 }
 
 pub fn run(arguments: &ListArguments) -> anyhow::Result<Outcome> {
-    let mut place = Place::open(&arguments.directory, &Opening::default())?;
+    let ListArguments { directory, long } = arguments;
+    let mut place = match Place::open(directory, &Opening::default()) {
+        Ok(place) => place,
+        #[cfg(feature = "sql")]
+        Err(error) => return list_served(directory, error, *long),
+        #[cfg(not(feature = "sql"))]
+        Err(error) => return Err(error),
+    };
     let mut output = Output::new();
     for name in place.databases()? {
-        if arguments.long {
+        if *long {
             writeln!(output, "{name}\t{}", place.access_method(&name)?)?;
         } else {
             writeln!(output, "{name}")?;
         }
     }
     output.finish()?;
-    place.close(&arguments.directory)?;
+    place.close(directory)?;
+    Ok(Outcome::Done)
+}
+
+#[cfg(feature = "sql")]
+fn list_served(
+    directory: &std::path::Path,
+    error: anyhow::Error,
+    long: bool,
+) -> anyhow::Result<Outcome> {
+    let mut client = crate::served::connect(directory, error)?;
+    let databases = crate::served::report(&mut client, "databases", "")?;
+    let mut output = Output::new();
+    for database in databases.as_array().into_iter().flatten() {
+        let field = |name| database.get(name).and_then(serde_json::Value::as_str);
+        write!(output, "{}", field("name").unwrap_or_default())?;
+        if let Some(method) = field("access_method").filter(|_| long) {
+            write!(output, "\t{method}")?;
+        }
+        writeln!(output)?;
+    }
+    output.finish()?;
     Ok(Outcome::Done)
 }

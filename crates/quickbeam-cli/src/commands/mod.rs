@@ -1,7 +1,8 @@
-//! The commands that read or create an environment: backup, create, list, recover,
-//! stat and verify.
+//! The commands that read, maintain or create an environment: backup, checkpoint, create, list,
+//! recover, stat and verify.
 
 pub(super) mod backup;
+pub(super) mod checkpoint;
 pub(super) mod create;
 pub(super) mod list;
 pub(super) mod recover;

@@ -21,12 +21,26 @@ pub struct StatArguments {
 }
 
 pub fn run(arguments: &StatArguments) -> anyhow::Result<Outcome> {
-    let place = Place::open(&arguments.directory, &arguments.opening)?;
-    let statistics = serde_json::to_value(place.statistics())
-        .context("the statistics cannot be put into JSON")?;
-    let mut output = Output::new();
-    report::write(&mut output, &statistics, arguments.json)?;
-    output.finish()?;
-    place.close(&arguments.directory)?;
+    let StatArguments { directory, json, opening } = arguments;
+    let place = match Place::open(directory, opening) {
+        Ok(place) => place,
+        #[cfg(feature = "sql")]
+        Err(error) => {
+            let mut client = crate::served::connect(directory, error)?;
+            write(&crate::served::report(&mut client, "statistics", "")?, *json)?;
+            return Ok(Outcome::Done);
+        }
+        #[cfg(not(feature = "sql"))]
+        Err(error) => return Err(error),
+    };
+    let statistics = serde_json::to_value(place.statistics());
+    write(&statistics.context("the statistics cannot be put into JSON")?, *json)?;
+    place.close(directory)?;
     Ok(Outcome::Done)
+}
+
+fn write(statistics: &serde_json::Value, as_json: bool) -> anyhow::Result<()> {
+    let mut output = Output::new();
+    report::write(&mut output, statistics, as_json)?;
+    Ok(output.finish()?)
 }

@@ -25,8 +25,30 @@ pub struct VerifyArguments {
 
 pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Outcome> {
     let directory = &arguments.directory;
-    let place = Place::open(directory, &arguments.opening)?;
-    verify(place, directory, arguments.json)
+    match Place::open(directory, &arguments.opening) {
+        Ok(place) => verify(place, directory, arguments.json),
+        #[cfg(feature = "sql")]
+        Err(error) => {
+            let mut client = crate::served::connect(directory, error)?;
+            let verified = crate::served::report(&mut client, "verify", "")?;
+            let complaints = verified.get("complaints").and_then(serde_json::Value::as_array);
+            let is_sound = complaints.is_some_and(Vec::is_empty);
+            write(&verified, arguments.json, is_sound)?;
+            Ok(if is_sound { Outcome::Done } else { Outcome::ProblemFound })
+        }
+        #[cfg(not(feature = "sql"))]
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the report, and what to do if the environment is not sound.
+fn write(report: &serde_json::Value, as_json: bool, is_sound: bool) -> anyhow::Result<()> {
+    let mut output = Output::new();
+    report::write(&mut output, report, as_json)?;
+    if !is_sound && !as_json {
+        writeln!(output, "Not sound: dump what can be read, or restore a backup.")?;
+    }
+    Ok(output.finish()?)
 }
 
 /// Verifies what is open, writes the report, and closes it if it is sound.
@@ -42,17 +64,12 @@ pub fn verify(mut place: Place, directory: &Path, as_json: bool) -> anyhow::Resu
         fields.insert("sql".to_owned(), tables);
         fields.extend(complaints.map(|complaints| ("complaints".to_owned(), complaints)));
     }
-    let mut output = Output::new();
-    report::write(&mut output, &value, as_json)?;
-    if verified.complaints.is_empty() {
-        output.finish()?;
+    let is_sound = verified.complaints.is_empty();
+    write(&value, as_json, is_sound)?;
+    if is_sound {
         place.close(directory)?;
         return Ok(Outcome::Done);
     }
-    if !as_json {
-        writeln!(output, "Not sound: dump what can be read, or restore a backup.")?;
-    }
-    output.finish()?;
     // Closing would write a checkpoint of a state that is known to be damaged.
     std::mem::forget(place);
     Ok(Outcome::ProblemFound)

@@ -37,8 +37,23 @@ pub struct DumpArguments {
 
 pub fn run(arguments: &DumpArguments) -> anyhow::Result<Outcome> {
     let directory: &Path = &arguments.directory;
+    match Place::open(directory, &arguments.opening) {
+        Ok(place) => write(arguments, place, directory),
+        #[cfg(feature = "sql")]
+        Err(error) => {
+            let mut client = crate::served::connect(directory, error)?;
+            let copy = crate::served::TemporaryCopy::of(&mut client)?;
+            write(arguments, Place::open(copy.path(), &arguments.opening)?, copy.path())
+        }
+        #[cfg(not(feature = "sql"))]
+        Err(error) => Err(error),
+    }
+}
+
+/// Writes the dump of what is open.
+fn write(arguments: &DumpArguments, place: Place, directory: &Path) -> anyhow::Result<Outcome> {
+    let mut place = place;
     let format = if arguments.print { ItemFormat::Print } else { ItemFormat::ByteValue };
-    let mut place = Place::open(directory, &arguments.opening)?;
     let all = place.databases()?;
     let mut output = Output::new();
     #[cfg(feature = "sql")]

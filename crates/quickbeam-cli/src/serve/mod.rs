@@ -10,11 +10,12 @@ use std::io::Write;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context;
-use quickbeam_server::Server;
+use quickbeam::SOCKET_FILE;
+use quickbeam_server::{Server, ServerOptions};
 use quickbeam_sql::SqlDatabase;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -45,8 +46,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         Some(path) => arguments.settings.clone().with_file(path)?,
         None => arguments.settings.clone(),
     };
-    let options = settings.options()?;
+    let mut options = settings.options()?;
     let (database, name) = open(arguments)?;
+    if let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) {
+        options = with_directory(options, directory);
+    }
     let environment = database.environment().clone();
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP]).context("cannot catch signals")?;
     let server = Server::start(&database, options).context("cannot listen")?;
@@ -71,6 +75,25 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
     drop(database);
     environment.close().with_context(|| format!("cannot close {name}"))?;
     Ok(Outcome::Done)
+}
+
+/// The most bytes of the name of a UNIX socket.
+const MAX_SOCKET_NAME: usize = 107;
+
+/// Serves the environment to other processes of this user too, by a socket in its directory.
+fn with_directory(options: ServerOptions, directory: &Path) -> ServerOptions {
+    let length = directory.as_os_str().len() + 1 + SOCKET_FILE.len();
+    if length <= MAX_SOCKET_NAME {
+        return options.environment_directory(directory);
+    }
+    // A failure to write standard error cannot be reported.
+    let _ = writeln!(
+        std::io::stderr(),
+        "quickbeam: the name of {} is too long for a socket: commands on it wait until the server \
+         has ended",
+        directory.display()
+    );
+    options
 }
 
 /// Writes where clients can connect, once the server listens.

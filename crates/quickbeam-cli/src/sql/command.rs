@@ -146,6 +146,12 @@ pub fn run(
             return Ok((Flow::On, Buffer::Keep));
         }
         "\\l" | "\\list" => return Ok((shell.statement(DATABASES, place)?, Buffer::Keep)),
+        _ if shell.is_remote() && name.starts_with("\\d") && name != "\\dn" => {
+            return Ok((
+                shell.statement(&remote_description(name, unquoted(rest)), place)?,
+                Buffer::Keep,
+            ));
+        }
         "\\dn" => return Ok((shell.statement(SCHEMAS, place)?, Buffer::Keep)),
         "\\copy" => return Ok((shell.statement(&copy(rest), place)?, Buffer::Keep)),
         "\\i" if !rest.is_empty() => {
@@ -167,6 +173,33 @@ pub fn run(
         Err(error) => shell.report_other(&error, place),
     };
     Ok((flow, Buffer::Keep))
+}
+
+/// Returns the query that answers a `\d` command where the catalog is another process's.
+fn remote_description(command: &str, name: &str) -> String {
+    if command == "\\d" && !name.is_empty() {
+        let name = name.replace('\'', "''");
+        return format!(
+            "SELECT column_name AS \"Column\", data_type AS \"Type\", is_nullable AS \"Null\", \
+             column_default AS \"Default\" FROM information_schema.columns \
+             WHERE table_schema || '.' || table_name = '{name}' OR table_name = '{name}' \
+             ORDER BY table_schema, ordinal_position"
+        );
+    }
+    let kinds = match command {
+        "\\dt" => "'r'",
+        "\\di" => "'i'",
+        "\\dv" => "'v'",
+        "\\ds" => "'S'",
+        _ => "'r', 'v', 'S'",
+    };
+    format!(
+        "SELECT n.nspname AS \"Schema\", c.relname AS \"Name\", CASE c.relkind WHEN 'r' THEN 'table' \
+         WHEN 'v' THEN 'view' WHEN 'i' THEN 'index' ELSE 'sequence' END AS \"Type\" \
+         FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+         WHERE c.relkind IN ({kinds}) AND n.nspname NOT IN ('pg_catalog', 'information_schema') \
+         ORDER BY 1, 2"
+    )
 }
 
 /// Executes a command that executes no statement.

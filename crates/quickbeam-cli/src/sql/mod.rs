@@ -7,12 +7,14 @@
 //!   definitions of sqlite3.
 //! - [`command`] implements the backslash commands, [`describe`] the `\d` family, [`syntax`] the
 //!   texts of `\h`, [`variables`] those of `\set`.
+//! - [`session`] runs statements in this process, or in the one that has the environment open.
 //! - [`show`] writes results as [`settings`] says, [`copy`] connects COPY to files and pipes.
 
 mod command;
 mod copy;
 mod describe;
 mod input;
+mod session;
 mod settings;
 mod shell;
 mod show;
@@ -27,6 +29,7 @@ use anyhow::Context;
 use quickbeam_sql::SqlDatabase;
 
 use crate::{Outcome, place};
+use session::Session;
 use shell::{Flow, Shell};
 use show::Format;
 
@@ -82,11 +85,14 @@ pub struct SqlArguments {
 }
 
 pub fn run(arguments: &SqlArguments) -> anyhow::Result<Outcome> {
-    let (database, name) = open(arguments)?;
-    let environment = database.environment().clone();
+    let (session, name) = open(arguments)?;
+    let environment = match &session {
+        Session::Direct(connection) => Some(connection.database().environment().clone()),
+        Session::Remote(_) => None,
+    };
     let is_script = !arguments.commands.is_empty() || !arguments.files.is_empty();
     let is_interactive = !is_script && std::io::stdin().is_terminal();
-    let mut shell = Shell::new(&database, &name, arguments.format, is_interactive)?;
+    let mut shell = Shell::new(session, &name, arguments.format, is_interactive)?;
     shell.keeps_going = arguments.keep_going || arguments.lenient;
     shell.is_lenient = arguments.lenient;
     shell.is_quiet = arguments.quiet;
@@ -102,35 +108,42 @@ pub fn run(arguments: &SqlArguments) -> anyhow::Result<Outcome> {
     let rolled_back = shell.end_transaction();
     let failed = shell.has_failed();
     drop(shell);
-    drop(database);
-    let closed = environment.close().with_context(|| format!("cannot close {name}"));
+    let closed = environment.map_or(Ok(()), quickbeam::Environment::close);
+    let closed = closed.with_context(|| format!("cannot close {name}"));
     ended?;
     rolled_back?;
     closed?;
     Ok(if failed && !is_interactive { Outcome::ProblemFound } else { Outcome::Done })
 }
 
-fn open(arguments: &SqlArguments) -> anyhow::Result<(SqlDatabase, String)> {
+/// Opens the environment, or connects to the process that has it open.
+fn open(arguments: &SqlArguments) -> anyhow::Result<(Session, String)> {
     let mut options = arguments.opening.options()?;
     options.page_size = arguments.page_size.unwrap_or(options.page_size);
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
-        return Ok((
-            SqlDatabase::memory(options.create(true))?,
-            "the environment in memory".to_owned(),
-        ));
+        let database = SqlDatabase::memory(options.create(true))?;
+        let name = "the environment in memory".to_owned();
+        return Ok((Session::Direct(Box::new(database.connect())), name));
     };
-    let environment = if arguments.create {
-        let options = options.create(true);
-        quickbeam::Environment::open(directory, options)
-            .with_context(|| format!("cannot open {}", directory.display()))?
+    let name = directory.display().to_string();
+    let opened = if arguments.create {
+        quickbeam::Environment::open(directory, options.create(true))
+            .with_context(|| format!("cannot open {name}"))
     } else if arguments.read_only {
-        place::open_environment_read_only(directory, &arguments.opening)?
+        place::open_environment_read_only(directory, &arguments.opening)
     } else {
-        place::open_environment(directory, &arguments.opening)?
+        place::open_environment(directory, &arguments.opening)
+    };
+    let environment = match opened {
+        Ok(environment) => environment,
+        Err(error) => {
+            let client = crate::served::connect(directory, error)?;
+            return Ok((Session::Remote(client.into()), name));
+        }
     };
     let database = SqlDatabase::over(&environment)
-        .with_context(|| format!("cannot open the tables of {}", directory.display()))?;
-    Ok((database, directory.display().to_string()))
+        .with_context(|| format!("cannot open the tables of {name}"))?;
+    Ok((Session::Direct(Box::new(database.connect())), name))
 }
 
 /// Parses a variable of the command line.

@@ -12,10 +12,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use quickbeam_sql::catalog::CatalogSnapshot;
-use quickbeam_sql::{Connection, SqlDatabase, SqlError, SqlState};
+use quickbeam_sql::{Connection, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
 use super::say;
+use super::session::{ResultRows, Session};
 use super::settings::OutputSettings;
 use super::show::{self, Failure, Format};
 use super::variables::Variables;
@@ -61,7 +62,7 @@ impl fmt::Display for StatementPlace {
 
 /// A connection with its output settings.
 pub struct Shell {
-    connection: Connection,
+    session: Session,
     /// The directory of the environment.
     name: String,
     pub settings: OutputSettings,
@@ -95,17 +96,16 @@ pub struct Shell {
 impl Shell {
     /// Opens a connection and installs the Ctrl-C handler, which cancels the current statement.
     pub fn new(
-        database: &SqlDatabase,
+        session: Session,
         name: &str,
         format: Format,
         is_interactive: bool,
     ) -> anyhow::Result<Shell> {
-        let connection = database.connect();
         let input = SharedInput::default();
-        connection.set_copy_access(Files { input: input.clone(), is_interactive });
+        session.set_copy_access(Files { input: input.clone(), is_interactive });
         let is_running = Arc::new(AtomicBool::new(false));
         let is_interrupted = Arc::new(AtomicBool::new(false));
-        let (cancel, running) = (connection.cancel_handle(), is_running.clone());
+        let (cancel, running) = (session.cancel_handle(), is_running.clone());
         let interrupted = is_interrupted.clone();
         ctrlc::set_handler(move || {
             interrupted.store(true, Ordering::SeqCst);
@@ -118,7 +118,7 @@ impl Shell {
         })
         .context("cannot listen to Ctrl-C")?;
         Ok(Shell {
-            connection,
+            session,
             name: name.to_owned(),
             settings: OutputSettings::new(format),
             is_timing: false,
@@ -154,7 +154,7 @@ impl Shell {
     }
 
     pub fn in_transaction(&self) -> bool {
-        self.connection.in_transaction()
+        self.session.in_transaction()
     }
 
     pub fn has_failed(&self) -> bool {
@@ -163,10 +163,21 @@ impl Shell {
 
     /// Describes the connection for `\conninfo`.
     pub fn description(&self) -> String {
-        let environment = self.connection.database().environment();
+        let connection = match &self.session {
+            Session::Direct(connection) => connection,
+            Session::Remote(client) => {
+                let number = client.borrow().session_id();
+                return format!(
+                    "You are connected to the process that has {} open, by the socket there.\n\
+                     Session {number}.",
+                    self.name
+                );
+            }
+        };
+        let environment = connection.database().environment();
         let statistics = environment.statistics();
         let access = if environment.is_read_only() { ", read-only" } else { "" };
-        let isolation = self.connection.setting("transaction_isolation");
+        let isolation = connection.setting("transaction_isolation");
         let isolation = isolation.ok().flatten().unwrap_or_default();
         format!(
             "You are connected to {}{access}.\nPage size {} bytes, cache {} bytes, isolation {isolation}, \
@@ -174,18 +185,33 @@ impl Shell {
             self.name,
             statistics.page_size,
             statistics.cache_size,
-            self.connection.session_id()
+            connection.session_id()
         )
+    }
+
+    /// Returns whether the environment is open in another process.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.session, Session::Remote(_))
+    }
+
+    /// Returns the connection in this process.
+    fn direct(&self) -> Result<&Connection, SqlError> {
+        match &self.session {
+            Session::Direct(connection) => Ok(connection),
+            Session::Remote(_) => Err(SqlError::unsupported(
+                "this command while another process has the environment open",
+            )),
+        }
     }
 
     /// Returns the catalog as the connection sees it.
     pub fn catalog(&self) -> Result<Arc<CatalogSnapshot>, SqlError> {
-        self.connection.catalog_snapshot()
+        self.direct()?.catalog_snapshot()
     }
 
     /// Returns the names of the key/value databases.
     pub fn databases(&self) -> anyhow::Result<Vec<String>> {
-        let mut names = self.connection.database().environment().databases()?;
+        let mut names = self.direct()?.database().environment().databases()?;
         names.retain(|name| !name.starts_with(quickbeam_sql::catalog::TREE_PREFIX));
         Ok(names)
     }
@@ -306,11 +332,32 @@ impl Shell {
     }
 
     fn execute(&mut self, text: &str, answer: Answer) -> Result<Done, Failure> {
-        let mut statement = self.connection.prepare(text)?;
-        if statement.columns().is_empty() {
-            return Ok(Done::Changed(statement.execute(&[])?));
+        match &self.session {
+            Session::Direct(connection) => {
+                let mut statement = connection.prepare(text)?;
+                if statement.columns().is_empty() {
+                    return Ok(Done::Changed(statement.execute(&[])?));
+                }
+                self.write(statement.query(&[])?.into(), answer)
+            }
+            Session::Remote(client) => {
+                let client = &mut *client.borrow_mut();
+                let mut rows = client.query(text, &[])?;
+                if rows.columns().is_empty() {
+                    while rows.next()?.is_some() {}
+                    let count = rows.count();
+                    drop(rows);
+                    client.take_notices().iter().for_each(|notice| say(notice));
+                    return Ok(Done::Changed(count));
+                }
+                self.write(ResultRows::Remote(rows), answer)
+            }
         }
-        let mut rows = statement.query(&[])?;
+    }
+
+    /// Writes the rows of a result.
+    fn write(&self, rows: ResultRows<'_>, answer: Answer) -> Result<Done, Failure> {
+        let mut rows = rows;
         if answer == Answer::Discarded {
             let mut count = 0;
             while rows.next()?.is_some() {
@@ -408,10 +455,10 @@ impl Shell {
 
     /// Rolls back the open transaction, if any, and reports it.
     pub fn end_transaction(&mut self) -> anyhow::Result<()> {
-        if !self.connection.in_transaction() {
+        if !self.session.in_transaction() {
             return Ok(());
         }
-        self.connection.rollback()?;
+        self.session.rollback()?;
         if self.is_interactive || !self.has_failed {
             say("quickbeam: the transaction was not committed: it is rolled back");
             self.has_failed = true;

@@ -10,8 +10,9 @@ use anyhow::bail;
 use comfy_table::{Cell, CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
 use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::OutputColumn;
-use quickbeam_sql::{DataType, Rows, SqlError, ValueRef};
+use quickbeam_sql::{DataType, SqlError, ValueRef};
 
+use super::session::ResultRows;
 use super::settings::OutputSettings;
 
 /// Maximum rows of one table.
@@ -68,11 +69,12 @@ impl From<io::Error> for Failure {
 }
 
 /// Writes all rows and returns their number.
-pub fn rows(
+pub fn rows<'r>(
     output: &mut impl Write,
-    mut rows: Rows<'_>,
+    rows: impl Into<ResultRows<'r>>,
     settings: &OutputSettings,
 ) -> Result<u64, Failure> {
+    let mut rows = rows.into();
     match settings.format {
         Format::Table if settings.is_expanded => expanded(output, &mut rows, settings),
         Format::Table => tables(output, &mut rows, settings),
@@ -84,7 +86,7 @@ pub fn rows(
 /// Writes each row as lines of a column's name and its value.
 fn expanded(
     output: &mut impl Write,
-    rows: &mut Rows<'_>,
+    rows: &mut ResultRows<'_>,
     settings: &OutputSettings,
 ) -> Result<u64, Failure> {
     let names: Vec<String> = rows.columns().iter().map(|column| printable(&column.name)).collect();
@@ -122,7 +124,7 @@ fn footer(output: &mut impl Write, count: u64, settings: &OutputSettings) -> io:
 
 fn tables(
     output: &mut impl Write,
-    rows: &mut Rows<'_>,
+    rows: &mut ResultRows<'_>,
     settings: &OutputSettings,
 ) -> Result<u64, Failure> {
     let columns = rows.columns().to_vec();
@@ -215,7 +217,7 @@ fn printable(text: &str) -> String {
     out
 }
 
-fn csv(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
+fn csv(output: &mut impl Write, rows: &mut ResultRows<'_>) -> Result<u64, Failure> {
     let dialect = Dialect::default();
     let width = rows.columns().len();
     let mut record = Vec::new();
@@ -250,7 +252,7 @@ fn separate(record: &mut Vec<u8>, number: usize) {
     }
 }
 
-fn json(output: &mut impl Write, rows: &mut Rows<'_>) -> Result<u64, Failure> {
+fn json(output: &mut impl Write, rows: &mut ResultRows<'_>) -> Result<u64, Failure> {
     let names = distinct(rows.columns().iter().map(|column| column.name.to_string()).collect());
     let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let mut count = 0;
@@ -299,7 +301,7 @@ fn distinct(names: Vec<String>) -> Vec<String> {
 
 /// Appends the next row as an object. Returns false if there are no more rows.
 fn json_object(
-    rows: &mut Rows<'_>,
+    rows: &mut ResultRows<'_>,
     names: &[String],
     object: &mut String,
 ) -> Result<bool, SqlError> {

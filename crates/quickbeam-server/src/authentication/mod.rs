@@ -96,6 +96,9 @@ pub fn authenticate(
     user: &str,
     database: &str,
 ) -> io::Result<Result<(), Refusal>> {
+    if wire.socket()?.is_of_owner() {
+        return Ok(Ok(()));
+    }
     let (address, is_encrypted) = (wire.socket()?.address()?, wire.tls().is_some());
     let origin = Origin { address, is_encrypted };
     let Some(method) = access.effective_rules().method(origin, database, user) else {

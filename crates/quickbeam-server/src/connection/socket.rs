@@ -31,6 +31,8 @@ pub struct Socket {
     stream: Stream,
     /// The moment from which on reads and writes fail.
     deadline: Option<Instant>,
+    /// Whether the client came by the socket in the environment's directory.
+    is_of_owner: bool,
 }
 
 impl Socket {
@@ -40,12 +42,27 @@ impl Socket {
         let (idle, interval) = KEEPALIVE;
         let keepalive = socket2::TcpKeepalive::new().with_time(idle).with_interval(interval);
         socket2::SockRef::from(&stream).set_tcp_keepalive(&keepalive)?;
-        Ok(Socket { stream: Stream::Tcp(stream), deadline: None })
+        Ok(Socket { stream: Stream::Tcp(stream), deadline: None, is_of_owner: false })
     }
 
     /// Takes a connection by a UNIX socket.
     pub fn unix(stream: UnixStream) -> Socket {
-        Socket { stream: Stream::Unix(stream), deadline: None }
+        Socket { stream: Stream::Unix(stream), deadline: None, is_of_owner: false }
+    }
+
+    /// Takes a connection by the socket in the environment's directory. Another user than this
+    /// process's, or root, is an error (LOCAL-1).
+    pub fn of_owner(stream: UnixStream) -> io::Result<Socket> {
+        let peer = Uid::from_raw(getsockopt(&stream, sockopt::PeerCredentials)?.uid());
+        if peer != Uid::effective() && !peer.is_root() {
+            return Err(io::ErrorKind::PermissionDenied.into());
+        }
+        Ok(Socket { is_of_owner: true, ..Socket::unix(stream) })
+    }
+
+    /// Returns whether the client came by the socket in the environment's directory.
+    pub fn is_of_owner(&self) -> bool {
+        self.is_of_owner
     }
 
     /// Returns a second handle to the same socket.
@@ -54,7 +71,7 @@ impl Socket {
             Stream::Tcp(stream) => Stream::Tcp(stream.try_clone()?),
             Stream::Unix(stream) => Stream::Unix(stream.try_clone()?),
         };
-        Ok(Socket { stream, deadline: None })
+        Ok(Socket { stream, deadline: None, is_of_owner: self.is_of_owner })
     }
 
     /// Returns the client's address; `None` for a UNIX socket.

@@ -31,7 +31,7 @@ const NEWEST_MINOR: u16 = 2;
 const TLS_HANDSHAKE: u8 = 0x16;
 
 /// A client that was authenticated.
-pub struct Client {
+pub struct AdmittedClient {
     /// The user's name.
     pub user: String,
     /// The settings that it asked for, in their order.
@@ -43,7 +43,7 @@ pub struct Client {
 /// What a client opened the connection for.
 pub enum Opening {
     /// A session.
-    Session(Client),
+    Session(AdmittedClient),
     /// To cancel the running statement of another connection: its number and its key.
     Cancel(i32, Bytes),
     /// Nothing: the client closed the connection, or was refused.
@@ -112,7 +112,7 @@ fn open_session(
     access: &Access,
     (major, minor): (u16, u16),
     settings: Vec<(String, String)>,
-) -> io::Result<Result<Client, Refusal>> {
+) -> io::Result<Result<AdmittedClient, Refusal>> {
     if major != 3 {
         let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0");
         return Ok(Err(Refusal("0A000", message)));
@@ -150,7 +150,7 @@ fn open_session(
         return Ok(Err(refusal));
     }
     let key_bytes = if minor >= 2 { 32 } else { 4 };
-    Ok(Ok(Client { user, settings: rest, key_bytes }))
+    Ok(Ok(AdmittedClient { user, settings: rest, key_bytes }))
 }
 
 /// Reads settings from the option `options`, which is written as the arguments of a server:

@@ -34,8 +34,9 @@ use self::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
 use crate::authentication::random;
 use crate::connection::socket::{Socket, is_timeout};
 use crate::connection::startup::{
-    Client, MAX_PACKET, Opening, read_opening, refuse, send_setting, welcome,
+    AdmittedClient, MAX_PACKET, Opening, read_opening, refuse, send_setting, welcome,
 };
+use crate::local::control;
 use crate::protocol::failure::Failure;
 use crate::protocol::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
 use crate::protocol::rows::{Formats, description, result_columns};
@@ -86,7 +87,7 @@ pub fn turn_away(socket: Socket) {
 fn run_session(
     shared: &Shared,
     mut wire: Wire,
-    client: &Client,
+    client: &AdmittedClient,
     is_idle: &AtomicBool,
 ) -> io::Result<()> {
     wire.max_frame = shared.max_message_bytes;
@@ -106,6 +107,10 @@ fn run_session(
     let lent = SharedLent::default();
     connection.set_copy_access(CopyOverWire(lent.clone()));
     connection.keep_notices();
+    if wire.socket()?.is_of_owner() {
+        let database = shared.database.clone();
+        connection.set_control(move |command, argument| control::run(&database, command, argument));
+    }
     let mut session = Session {
         shared,
         is_idle,

@@ -220,6 +220,9 @@ pub trait SessionState {
     /// Backs the environment up into the folder of that name. Returns the bytes copied.
     fn backup(&self, name: &str) -> Result<u64>;
 
+    /// Runs a command of the program that made the connection, and returns its answer.
+    fn control(&self, command: &str, argument: &str) -> Result<String>;
+
     /// Takes an advisory lock and returns whether it did.
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool>;
 

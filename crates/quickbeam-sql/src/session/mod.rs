@@ -40,13 +40,16 @@ use self::settings::variables::Variables;
 use self::transaction::Open;
 use crate::bind::SearchPath;
 use crate::compile::session_command::Settings;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
 use crate::expression::{AdvisoryKey, AdvisoryRequest, Clock, Given, SessionState};
 use crate::plan::{ExecutionMode, TurnedOff};
 
 /// Bytes that a statement may keep, unless it is set otherwise.
 pub(crate) const MEMORY: usize = 256 << 20;
+
+/// Runs a command with its argument.
+pub(crate) type ControlFunction = dyn Fn(&str, &str) -> Result<String> + Send;
 
 /// What a connection has beside its cache.
 pub(crate) struct Session {
@@ -77,6 +80,8 @@ pub(crate) struct Session {
     pub clock: Clock,
     pub given: Given,
     pub copy_access: Mutex<Option<Box<dyn CopyAccess>>>,
+    /// What `quickbeam_control` runs.
+    pub control: Mutex<Option<Box<ControlFunction>>>,
     pub events: Events,
     /// The transaction under way may have changed something.
     pub has_changed: Cell<bool>,
@@ -131,6 +136,16 @@ impl SessionState for Session {
 
     fn backup(&self, name: &str) -> Result<u64> {
         self.database.backup_by_name(name)
+    }
+
+    fn control(&self, command: &str, argument: &str) -> Result<String> {
+        match &*self.control.lock() {
+            Some(control) => control(command, argument),
+            None => Err(SqlError::new(
+                SqlState::InsufficientPrivilege,
+                "only sessions on the socket in the environment's directory may call it",
+            )),
+        }
     }
 
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {

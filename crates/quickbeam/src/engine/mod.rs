@@ -9,6 +9,7 @@ mod background;
 mod backup;
 mod deferred_work;
 mod lifetime;
+pub mod lock_file;
 mod old_snapshots;
 mod open;
 mod statistics;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{Engine, temporary};
+use super::{Engine, lock_file, temporary};
 use crate::access::overflow::free_chain;
 use crate::buffer::{Pool, Sharing};
 use crate::catalog::CATALOG_TREE;
@@ -13,7 +13,7 @@ use crate::checkpoint::{
     StoreKind, load_directory,
 };
 use crate::error::{Damage, DamagedPlace, Error, Result};
-use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
+use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};
 use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Durability, Options};
 use crate::recovery;
@@ -59,7 +59,7 @@ pub fn open_data_file(
         check_place(&**vfs, path, options.create && access == Access::Write)?;
     }
     let lock = match path {
-        Some(path) => take_lock(&**vfs, path, access)?,
+        Some(path) => lock_file::take(&**vfs, path, access)?,
         None => None,
     };
     invariant!(
@@ -156,7 +156,7 @@ fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
         let names = vfs.list_directory(path).map_err(|e| Error::on_file("listing", path, e))?;
         let ours = |name: &PathBuf| {
             let name = name.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            [LOCK_FILE, LOG_DIRECTORY].contains(&name) || name.ends_with(".new")
+            [LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE].contains(&name) || name.ends_with(".new")
         };
         if !names.iter().all(ours) {
             return Err(not(
@@ -179,26 +179,6 @@ fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
             .map_err(|error| Error::on_file("flushing the folder", parent, error)),
         None => Ok(()),
     }
-}
-
-/// Locks the directory. A reader needs no lock file: a copy of an environment may lack one.
-fn take_lock(vfs: &dyn Vfs, path: &Path, access: Access) -> Result<Option<Arc<dyn File>>> {
-    let lock_path = path.join(LOCK_FILE);
-    let on = |error| Error::on_file("opening the lock file", &lock_path, error);
-    let (lock, is_free) = match access {
-        Access::Write => {
-            let lock = vfs.open(&lock_path, OpenMode::Create).map_err(on)?;
-            let is_free = lock.try_lock().map_err(on)?;
-            (lock, is_free)
-        }
-        Access::Read if !vfs.exists(&lock_path) => return Ok(None),
-        Access::Read => {
-            let lock = vfs.open(&lock_path, OpenMode::Read).map_err(on)?;
-            let is_free = lock.try_lock_shared().map_err(on)?;
-            (lock, is_free)
-        }
-    };
-    if is_free { Ok(Some(lock)) } else { Err(Error::Locked { path: path.into() }) }
 }
 
 /// Creates a data file with an empty checkpoint, and renames it when it is complete.

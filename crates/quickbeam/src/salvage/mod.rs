@@ -31,6 +31,7 @@ use crate::access::overflow::decode_pointer;
 use crate::blocks::Location;
 use crate::catalog::{CATALOG_TREE, decode_catalog_record};
 use crate::checkpoint::{Identity, MetaPages, Root, StoreKind};
+use crate::engine::lock_file;
 use crate::error::{Error, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 use crate::options::{AccessMethod, Options};
@@ -213,7 +214,7 @@ fn check_places(vfs: &dyn Vfs, from: &Path, into: &Path) -> Result<()> {
     if let Ok(lock) = vfs.open(&from.join(LOCK_FILE), OpenMode::Read)
         && !lock.try_lock().unwrap_or(true)
     {
-        return Err(Error::Locked { path: from.into() });
+        return Err(lock_file::locked(vfs, from, &*lock));
     }
     Ok(())
 }

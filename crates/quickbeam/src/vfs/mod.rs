@@ -142,6 +142,11 @@ pub trait Vfs: Send + Sync + 'static {
     fn yield_now(&self);
     /// Creates an event.
     fn event(&self) -> Arc<dyn Event>;
+    /// Returns the number and the program of this process, for messages; `None` if there is no
+    /// process to tell from others.
+    fn process(&self) -> Option<String> {
+        None
+    }
     /// Starts a thread.
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>>;
 }

@@ -266,6 +266,12 @@ impl Vfs for OsVfs {
         std::thread::yield_now();
     }
 
+    fn process(&self) -> Option<String> {
+        let program = std::env::current_exe().ok()?;
+        let program = program.file_name()?.to_string_lossy().into_owned();
+        Some(format!("process {} ({program})", std::process::id()))
+    }
+
     fn event(&self) -> Arc<dyn Event> {
         Arc::new(ParkingEvent::default())
     }

@@ -89,6 +89,7 @@ impl Connection {
             clock: Clock::default(),
             given: Given::default(),
             copy_access: Mutex::new(None),
+            control: Mutex::new(None),
             events: Events::default(),
             has_changed: Cell::new(false),
         };
@@ -458,6 +459,11 @@ impl Connection {
     /// Sets what COPY may read and write. Without it COPY is refused.
     pub fn set_copy_access(&self, access: impl CopyAccess + 'static) {
         *self.session.copy_access.lock() = Some(Box::new(access));
+    }
+
+    /// Sets what `quickbeam_control(COMMAND, ARGUMENT)` runs. Without it the function is refused.
+    pub fn set_control(&self, control: impl Fn(&str, &str) -> Result<String> + Send + 'static) {
+        *self.session.control.lock() = Some(Box::new(control));
     }
 
     /// Sets the memory in bytes that one statement may use, for sorts and joins for example.

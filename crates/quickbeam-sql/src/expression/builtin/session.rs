@@ -116,6 +116,9 @@ pub(super) static TABLE: &[Builtin] = &[
         let bytes = frame.host()?.session().backup(text(v, 0)?)?;
         Ok(Value::BigInt(i64::try_from(bytes).unwrap_or(i64::MAX)))
     }),
+    volatile("quickbeam_control", &[Text, Text], Text, |frame, v| {
+        frame.host()?.session().control(text(v, 0)?, text(v, 1)?).map(Value::text)
+    }),
     volatile("pg_advisory_unlock_all", &[], Text, |frame, _| {
         frame.host()?.session().unlock_all_advisory();
         Ok(Value::text(""))

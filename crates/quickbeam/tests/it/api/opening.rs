@@ -21,7 +21,11 @@ fn second_opener_gets_locked() {
     environment.transact(|t| database.put(t, b"key", b"value")).unwrap();
     for _ in 0..2 {
         let error = refused(Environment::open(directory.path(), small_options()));
-        assert!(matches!(&error, Error::Locked { path } if path == directory.path()), "{error}");
+        let expected = format!("process {} (", std::process::id());
+        let Error::Locked { path, holder: Some(holder), socket: None } = &error else {
+            panic!("{error}");
+        };
+        assert!(path == directory.path() && holder.starts_with(&expected), "{error}");
     }
     assert_eq!(open_in_another_process(directory.path()), "locked");
     // Refusing changed nothing; once it is closed the next one may come.
@@ -33,6 +37,27 @@ fn second_opener_gets_locked() {
     assert_eq!(contents(&again).unwrap()["data"][&b"key"[..]], b"again");
     drop(handle);
     assert_eq!(open_in_another_process(directory.path()), "locked", "the old handle holds no lock");
+}
+
+#[test]
+fn holder_of_the_lock_is_named_only_while_it_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = Environment::open(directory.path(), small_options()).unwrap();
+    std::fs::write(directory.path().join(quickbeam::SOCKET_FILE), "").unwrap();
+    let error = refused(Environment::open(directory.path(), small_options()));
+    let expected = directory.path().join(quickbeam::SOCKET_FILE);
+    assert!(
+        matches!(&error, Error::Locked { socket: Some(socket), .. } if *socket == expected),
+        "{error}"
+    );
+    assert!(error.to_string().contains("psql -h"), "{error}");
+    environment.close().unwrap();
+    // A reader writes nothing, so the text in the file is not about the holder of the lock.
+    let reader = Environment::open_read_only(directory.path(), small_options()).unwrap();
+    let error = refused(Environment::open(directory.path(), small_options()));
+    assert!(matches!(&error, Error::Locked { holder: None, socket: None, .. }), "{error}");
+    reader.close().unwrap();
+    Environment::open(directory.path(), small_options()).unwrap();
 }
 
 fn open_in_another_process(directory: &Path) -> String {

@@ -1,0 +1,119 @@
+//! Commands on a directory that `quickbeam serve` has open: they reach it by the socket there.
+
+#![cfg(feature = "sql")]
+
+mod common;
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Output};
+
+use common::{command, done, finish, folder, path, text};
+
+fn run(arguments: &[&str]) -> Output {
+    finish(command(arguments), "")
+}
+
+/// A server on a free port, stopped at the end.
+struct Served(Child);
+
+impl Served {
+    fn start(directory: &str) -> Served {
+        let mut server = command(&["serve", directory, "--create", "--listen", "127.0.0.1:0"])
+            .spawn()
+            .expect("the program starts");
+        let mut line = String::new();
+        let output = server.stdout.as_mut().expect("it has an output");
+        BufReader::new(output).read_line(&mut line).expect("it says where it listens");
+        assert!(line.starts_with("listening on 127.0.0.1:"), "{line}");
+        Served(server)
+    }
+
+    fn stop(mut self) {
+        let number = self.0.id().to_string();
+        let asked = std::process::Command::new("kill").args(["-TERM", &number]).status();
+        assert!(asked.expect("kill starts").success());
+        assert!(self.0.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        // It has ended already where the test stopped it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, x TEXT, n NUMERIC(9, 2)); \
+    INSERT INTO t SELECT i, 'row ' || i, i / 4.0 FROM generate_series(1, 3) AS g(i)";
+
+#[test]
+fn commands_reach_a_served_environment() {
+    let folder = folder();
+    let directory = path(&folder.path().join("data"));
+    let served = Served::start(&directory);
+    assert_eq!(done(&run(&["sql", &directory, "-c", TABLE])), "CREATE TABLE\nINSERT 0 3\n");
+    let statistics = done(&run(&["stat", &directory, "--json"]));
+    let statistics: serde_json::Value = serde_json::from_str(&statistics).expect("it is JSON");
+    assert!(statistics["commits"].as_u64() > Some(0), "{statistics}");
+    let verified = done(&run(&["verify", &directory, "--json"]));
+    let verified: serde_json::Value = serde_json::from_str(&verified).expect("it is JSON");
+    assert_eq!(verified["sql"]["rows"], 3);
+    assert_eq!(verified["complaints"], serde_json::json!([]));
+    assert_eq!(done(&run(&["checkpoint", &directory])), "");
+    assert!(done(&run(&["list", "--long", &directory])).contains("\tbtree\n"));
+    let backup = path(&folder.path().join("backup"));
+    assert!(done(&run(&["backup", &directory, "--into", &backup, "--check"])).contains("sql"));
+    let dump = done(&run(&["dump", "--sql", &directory]));
+    assert!(dump.contains("COPY \"t\"") && dump.contains("3,row 3,0.75\n"), "{dump}");
+    served.stop();
+    // What was read from the other process is what is in the files.
+    assert_eq!(done(&run(&["dump", "--sql", &directory])), dump);
+    assert_eq!(done(&run(&["dump", "--sql", &backup])), dump);
+    let files = std::fs::read_dir(&directory).expect("it is a directory");
+    let left = files.filter_map(Result::ok).any(|file| file.file_name() == quickbeam::SOCKET_FILE);
+    assert!(!left, "the socket is removed");
+}
+
+#[test]
+fn shell_over_the_socket_answers_as_a_direct_one() {
+    let folder = folder();
+    let directory = path(&folder.path().join("data"));
+    let served = Served::start(&directory);
+    done(&run(&["sql", &directory, "-c", TABLE]));
+    let script = "SELECT id, x, n, n > 0.3 AS more, NULL AS nothing FROM t ORDER BY id;\n\
+        \\d\nBEGIN;\nDELETE FROM t;\nROLLBACK;\n\
+        COPY t FROM STDIN WITH (FORMAT csv);\n4,\"four, or so\",1\n\\.\n\
+        COPY t TO STDOUT WITH (FORMAT csv);\nSELECT count(*) FROM t;\n";
+    let remote = done(&finish(command(&["sql", &directory]), script));
+    assert!(remote.contains("4,\"four, or so\",1.00\n"), "{remote}");
+    for format in ["table", "csv", "json"] {
+        let query = "SELECT id, x, n, n > 0.3 AS more, NULL AS nothing, ARRAY[id, 7] AS both, \
+            '{\"a\": 1}'::jsonb AS object, DATE '2026-11-24' AS day FROM t WHERE id < 4 ORDER BY id";
+        let arguments = ["sql", &directory, "--format", format, "-c", query];
+        let remote = done(&run(&arguments));
+        let copy = path(&folder.path().join(format));
+        done(&run(&["backup", &directory, "--into", &copy]));
+        let direct = done(&run(&["sql", &copy, "--format", format, "-c", query]));
+        assert_eq!(remote, direct);
+    }
+    let failed = run(&["sql", &directory, "-c", "SELECT missing FROM t"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let message = text(&failed.stderr);
+    assert!(message.contains("ERROR 42703") && message.contains("       ^"), "{message}");
+    served.stop();
+}
+
+#[test]
+fn refused_opener_hears_who_has_the_directory_open() {
+    let folder = folder();
+    let directory = path(&folder.path().join("data"));
+    let served = Served::start(&directory);
+    let number = served.0.id();
+    let refused = run(&["load", &directory]);
+    let message = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(message.contains(&format!("is open in process {number} (quickbeam)")), "{message}");
+    assert!(message.contains(&format!("psql -h {directory}")), "{message}");
+    served.stop();
+}
