@@ -192,6 +192,49 @@ pub enum Expr {
     Call(Function, Vec<Expr>, TextPosition),
 }
 
+/// Calls a function with each direct child of an expression. `$iter` is `iter` for a shared borrow
+/// of the expression, `iter_mut` for an exclusive one.
+macro_rules! visit_children {
+    ($expr:expr, $visit:expr, $iter:ident) => {
+        match $expr {
+            Expr::Constant(_)
+            | Expr::Parameter(_)
+            | Expr::Column(_)
+            | Expr::NextValue(..)
+            | Expr::CurrentValue(_) => {}
+            Expr::Cast(a, ..)
+            | Expr::Assign(a, ..)
+            | Expr::Trimmed(a)
+            | Expr::Not(a)
+            | Expr::IsNull(a, _)
+            | Expr::IsTruth(a, ..)
+            | Expr::Negate(a, _)
+            | Expr::InSet(a, ..)
+            | Expr::Like(a, ..) => $visit(a),
+            Expr::Compare(_, pair)
+            | Expr::Distinct(pair, _)
+            | Expr::Arithmetic(_, _, pair, _)
+            | Expr::SetValue(_, pair)
+            | Expr::CompareElements(_, pair, _)
+            | Expr::LikeAny(pair, ..) => pair.$iter().for_each($visit),
+            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) | Expr::Array(_, list, _) => {
+                list.$iter().for_each($visit)
+            }
+            Expr::InList(a, list, _) => {
+                $visit(a);
+                list.$iter().for_each($visit);
+            }
+            Expr::Case(branches, otherwise) => {
+                for (condition, result) in branches {
+                    $visit(condition);
+                    $visit(result);
+                }
+                $visit(otherwise);
+            }
+        }
+    };
+}
+
 impl Expr {
     /// A column.
     pub fn column(slot: usize, column: usize) -> Expr {
@@ -242,82 +285,12 @@ impl Expr {
 
     /// Calls `visit` with each direct child.
     pub fn each_child<'e>(&'e self, visit: &mut dyn FnMut(&'e Expr)) {
-        match self {
-            Expr::Constant(_)
-            | Expr::Parameter(_)
-            | Expr::Column(_)
-            | Expr::NextValue(..)
-            | Expr::CurrentValue(_) => {}
-            Expr::Cast(a, ..)
-            | Expr::Assign(a, ..)
-            | Expr::Trimmed(a)
-            | Expr::Not(a)
-            | Expr::IsNull(a, _)
-            | Expr::IsTruth(a, ..)
-            | Expr::Negate(a, _)
-            | Expr::InSet(a, ..)
-            | Expr::Like(a, ..) => visit(a),
-            Expr::Compare(_, pair)
-            | Expr::Distinct(pair, _)
-            | Expr::Arithmetic(_, _, pair, _)
-            | Expr::SetValue(_, pair)
-            | Expr::CompareElements(_, pair, _)
-            | Expr::LikeAny(pair, ..) => pair.iter().for_each(visit),
-            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) | Expr::Array(_, list, _) => {
-                list.iter().for_each(visit)
-            }
-            Expr::InList(a, list, _) => {
-                visit(a);
-                list.iter().for_each(visit);
-            }
-            Expr::Case(branches, otherwise) => {
-                for (condition, result) in branches {
-                    visit(condition);
-                    visit(result);
-                }
-                visit(otherwise);
-            }
-        }
+        visit_children!(self, visit, iter);
     }
 
     /// Calls `visit` with each direct child, mutably.
     pub fn each_child_mut(&mut self, visit: &mut dyn FnMut(&mut Expr)) {
-        match self {
-            Expr::Constant(_)
-            | Expr::Parameter(_)
-            | Expr::Column(_)
-            | Expr::NextValue(..)
-            | Expr::CurrentValue(_) => {}
-            Expr::Cast(a, ..)
-            | Expr::Assign(a, ..)
-            | Expr::Trimmed(a)
-            | Expr::Not(a)
-            | Expr::IsNull(a, _)
-            | Expr::IsTruth(a, ..)
-            | Expr::Negate(a, _)
-            | Expr::InSet(a, ..)
-            | Expr::Like(a, ..) => visit(a),
-            Expr::Compare(_, pair)
-            | Expr::Distinct(pair, _)
-            | Expr::Arithmetic(_, _, pair, _)
-            | Expr::SetValue(_, pair)
-            | Expr::CompareElements(_, pair, _)
-            | Expr::LikeAny(pair, ..) => pair.iter_mut().for_each(visit),
-            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) | Expr::Array(_, list, _) => {
-                list.iter_mut().for_each(visit);
-            }
-            Expr::InList(a, list, _) => {
-                visit(a);
-                list.iter_mut().for_each(visit);
-            }
-            Expr::Case(branches, otherwise) => {
-                for (condition, result) in branches {
-                    visit(condition);
-                    visit(result);
-                }
-                visit(otherwise);
-            }
-        }
+        visit_children!(self, visit, iter_mut);
     }
 
     /// Calls `visit` with every column in the expression.
