@@ -169,10 +169,11 @@ impl Transaction {
         });
         match tree {
             Some(tree) => Ok(Some(tree)),
-            None => Err(Error::page(
+            // The snapshot may have expired after the read, and the tree been freed since.
+            None => self.unless_expired(Err(Error::page(
                 self.catalog().root,
                 format!("the catalog's record of database {name:?} names no tree"),
-            )),
+            ))),
         }
     }
 
