@@ -51,6 +51,10 @@ pub fn open(oracle: &SharedOracle) -> MutexGuard<'_, Oracle> {
     oracle.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Times that a transaction of the preparation is tried. A simulation allows snapshots of 50
+/// microseconds only, so several attempts in a row may fail.
+const ATTEMPTS: usize = 1000;
+
 /// Why a transaction stops.
 pub enum Stop {
     /// Begin again.
@@ -220,7 +224,7 @@ impl Client {
     /// Inserts the first records, 20 in each transaction.
     pub fn prepare(&mut self, records: usize) -> Step<()> {
         for name in ["first", "second"] {
-            self.run(|client, transaction, checks| {
+            self.run_until_done(|client, transaction, checks| {
                 if client.ask_name(transaction, checks, name)?.is_none() {
                     client.create(transaction, checks, name)?;
                 }
@@ -228,7 +232,7 @@ impl Client {
             })?;
         }
         for _ in 0..records.div_ceil(20) {
-            self.run(|client, transaction, checks| {
+            self.run_until_done(|client, transaction, checks| {
                 for _ in 0..20 {
                     let name = client.random.pick(&["first", "second"]);
                     let (key, value) = (client.key(), client.draw_value());
@@ -238,6 +242,22 @@ impl Client {
             })?;
         }
         Ok(())
+    }
+
+    /// Like [`run`](Self::run), and begins again if the transaction has to be retried: its snapshot
+    /// may expire.
+    fn run_until_done(
+        &mut self,
+        mut body: impl FnMut(&mut Client, &Transaction, &mut Checks) -> Step<bool>,
+    ) -> Step<()> {
+        let mut result = Err(Stop::Retry);
+        for _ in 0..ATTEMPTS {
+            result = self.run(&mut body);
+            if !matches!(result, Err(Stop::Retry)) {
+                break;
+            }
+        }
+        result
     }
 
     /// Begins a transaction, runs `body` in it, and commits it if `body` returns true.

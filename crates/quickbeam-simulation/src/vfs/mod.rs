@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use quickbeam::failpoints::{Probe, observe};
 use quickbeam::sync::locks::take_turns;
+use quickbeam::sync::start_as_thread;
 use quickbeam::vfs::{Event, File, OpenMode, Task, Vfs};
 
 use crate::random::Random;
@@ -177,17 +178,18 @@ impl SimVfs {
     }
 
     fn start(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<JoinHandle<()>> {
-        let (_, baton) = self.core().scheduler.add(name);
+        let (number, baton) = self.core().scheduler.add(name);
         let vfs = self.clone();
         std::thread::Builder::new()
             .name(name.to_owned())
             .stack_size(1 << 20)
-            .spawn(move || vfs.live(&baton, body))
+            .spawn(move || vfs.live(number, &baton, body))
     }
 
     /// Runs a simulated thread from start to end.
-    fn live(&self, baton: &Baton, body: Box<dyn FnOnce() + Send>) {
+    fn live(&self, number: usize, baton: &Baton, body: Box<dyn FnOnce() + Send>) {
         SIMULATED.set(true);
+        start_as_thread(number);
         baton.claim();
         baton.wait();
         let vfs = self.clone();

@@ -12,6 +12,9 @@ pub(crate) mod shard;
 
 use std::time::Duration;
 
+#[cfg(feature = "simulation")]
+pub use shard::start_as_thread;
+
 /// An event: lets threads wait for a condition that another thread makes true.
 ///
 /// Read the [`generation`](Event::generation), check the condition, then wait with that generation:

@@ -43,6 +43,13 @@ fn first() -> usize {
     NEXT.fetch_add(1, Ordering::Relaxed) % STARTS
 }
 
+/// Gives the calling thread the shard at which the process's `number`th thread would start. A
+/// simulation numbers the threads of each run, so that a run does not depend on those before it.
+#[cfg(feature = "simulation")]
+pub fn start_as_thread(number: usize) {
+    PLACE.set(number % STARTS);
+}
+
 /// Sets the calling thread's shard.
 #[inline]
 pub fn set(place: usize) {
