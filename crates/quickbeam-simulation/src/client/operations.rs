@@ -124,7 +124,10 @@ impl Client {
             Ok(_) => {
                 self.check(checks, name, Question::Name, Answer::NoDatabase, before);
                 let own = Own { renamed: true, ..Own::default() };
-                checks.view.insert(name.to_owned(), Some(own));
+                let old = checks.view.insert(name.to_owned(), Some(own));
+                // Another transaction moved the tree that this one wrote to. It still sees these
+                // changes under the tree's new name, and its commit will be refused.
+                checks.unsure |= matches!(old, Some(Some(own)) if own.tree.is_some());
                 Ok(())
             }
             Err(Error::DatabaseExists { .. }) => {
