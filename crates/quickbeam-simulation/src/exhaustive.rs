@@ -84,11 +84,13 @@ enum WorkloadStep {
     Drop,
     /// Makes a checkpoint.
     Checkpoint,
+    /// Compacts the environment.
+    Compact,
     /// Closes the environment and opens it again.
     Reopen,
 }
 
-use WorkloadStep::{Abort, Checkpoint, Delete, Drop, Empty, Make, Put, Rename, Reopen};
+use WorkloadStep::{Abort, Checkpoint, Compact, Delete, Drop, Empty, Make, Put, Rename, Reopen};
 
 const SYNC: Durability = Durability::Sync;
 const WRITE: Durability = Durability::WriteNoSync;
@@ -111,7 +113,7 @@ const fn hashed(name: &'static str, steps: &'static [WorkloadStep]) -> Workload 
     Workload { name, method: AccessMethod::Hash, steps }
 }
 
-const WORKLOADS: [Workload; 7] = [
+const WORKLOADS: [Workload; 8] = [
     ordered(
         "commits",
         &[
@@ -183,6 +185,20 @@ const WORKLOADS: [Workload; 7] = [
             Reopen,
             Put { from: 2, count: 1, bytes: 30_000, durability: SYNC },
             Reopen,
+        ],
+    ),
+    ordered(
+        "compaction",
+        &[
+            Put { from: 0, count: 40, bytes: 700, durability: SYNC },
+            Put { from: 40, count: 3, bytes: 9000, durability: SYNC },
+            Checkpoint,
+            Delete { from: 3, count: 14 },
+            Delete { from: 19, count: 14 },
+            Delete { from: 40, count: 2 },
+            Compact,
+            Put { from: 10, count: 4, bytes: 700, durability: SYNC },
+            Compact,
         ],
     ),
     hashed(
@@ -328,9 +344,12 @@ fn do_step(
             state.remove("made");
             Ok(())
         }),
-        Checkpoint => {
+        Checkpoint | Compact => {
             let newest = lock(known).states.len() - 1;
-            environment.checkpoint()?;
+            match step {
+                Compact => environment.compact().map(|_| ())?,
+                _ => environment.checkpoint()?,
+            }
             let mut known = lock(known);
             known.power = newest;
             known.process = newest;

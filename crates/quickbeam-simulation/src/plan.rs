@@ -75,6 +75,9 @@ pub struct Plan {
     /// Rounds without a cut close the environment at once, even after faults, so that no other call
     /// reports them.
     pub hasty: bool,
+    /// Some checkpoints of clients are compactions, and the environment may compact itself in the
+    /// background.
+    pub compacts: bool,
     /// Percentage of cuts after which the newest root is damaged.
     pub lost_roots: usize,
     /// The properties of the medium.
@@ -162,6 +165,7 @@ fn draw_round(random: &mut Random, first: bool) -> Round {
 const HASTY: u64 = 0xc00c;
 const LOST_ROOTS: u64 = 0xc01b;
 const OLD_SNAPSHOTS: u64 = 0xc0a9;
+const COMPACTION: u64 = 0xc03a;
 
 impl Plan {
     /// Returns the access method of the database of that name.
@@ -238,8 +242,12 @@ impl Plan {
             modifies: Random::part(seed, 0x30d1).chance(50),
             hasty: Random::part(seed, HASTY).chance(12),
             lost_roots: 0,
+            compacts: Random::part(seed, COMPACTION).chance(30),
             options,
         };
+        if plan.compacts && Random::part(seed, COMPACTION + 1).chance(50) {
+            plan.options.compaction_rate = Some(64 << 20);
+        }
         if Random::part(seed, OLD_SNAPSHOTS).chance(15) {
             plan.limit_old_snapshots();
         }

@@ -69,11 +69,15 @@ pub enum Canary {
     ReadAheadOfChanges,
     /// The log lacks the last record of each leaf that a cleared range deletes.
     ClearNotLogged,
+    /// Moving a page releases the block that the last checkpoint refers to.
+    MovedBlockFreedEarly,
+    /// Packing two leaves leaves their old separator in the parent.
+    SeparatorNotMoved,
 }
 
 impl Canary {
     /// All canaries.
-    pub const ALL: [Canary; 23] = [
+    pub const ALL: [Canary; 25] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -97,6 +101,8 @@ impl Canary {
         Canary::ExpiryIgnored,
         Canary::ReadAheadOfChanges,
         Canary::ClearNotLogged,
+        Canary::MovedBlockFreedEarly,
+        Canary::SeparatorNotMoved,
     ];
 }
 

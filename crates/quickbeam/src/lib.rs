@@ -69,7 +69,7 @@ pub mod typed;
 pub mod vfs;
 mod wal;
 
-pub use engine::{BackupReport, Statistics, TemporaryFile, VerifyReport};
+pub use engine::{BackupReport, CompactionReport, Statistics, TemporaryFile, VerifyReport};
 pub use environment::Environment;
 pub use error::{DamagedPlace, Error, Mismatch, Result};
 pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};

@@ -192,6 +192,10 @@ pub struct Options {
     pub recovery_target: Option<Duration>,
     /// Longest time that a `NoSync` commit stays in the log buffer. Default 100 ms.
     pub log_write_interval: Duration,
+    /// Bytes of pages a second that background compaction may examine and write. It merges sparse
+    /// leaves and moves pages from the end of the data file, when the leaves are less than half
+    /// full or a quarter of the file is free. Default none: no background compaction.
+    pub compaction_rate: Option<u64>,
     /// Creates the environment if the directory has none. Default true.
     pub create: bool,
 }
@@ -214,6 +218,7 @@ impl Default for Options {
             checkpoint_interval: Duration::from_secs(60),
             recovery_target: None,
             log_write_interval: Duration::from_millis(100),
+            compaction_rate: None,
             create: true,
         }
     }
@@ -250,6 +255,7 @@ impl Options {
         checkpoint_interval: Duration,
         recovery_target: impl Into<Option<Duration>>,
         log_write_interval: Duration,
+        compaction_rate: impl Into<Option<u64>>,
         create: bool,
     }
 

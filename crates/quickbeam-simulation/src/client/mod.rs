@@ -133,7 +133,7 @@ impl Client {
     /// Runs the client's transactions of a round.
     pub fn work(&mut self) {
         for _ in 0..self.plan.transactions {
-            let checkpoints = if self.plan.churn { 15 } else { 4 };
+            let checkpoints = if self.plan.churn || self.plan.compacts { 15 } else { 4 };
             let stop = if self.random.chance(checkpoints) {
                 self.checkpoint()
             } else {
@@ -152,7 +152,12 @@ impl Client {
 
     fn checkpoint(&mut self) -> Step<()> {
         let newest = open(&self.oracle).model.newest();
-        match self.environment.checkpoint() {
+        let compacts = self.plan.compacts && self.random.chance(50);
+        let done = match compacts {
+            true => self.environment.compact().map(|_| ()),
+            false => self.environment.checkpoint(),
+        };
+        match done {
             Ok(()) => {
                 let oracle = &mut *open(&self.oracle);
                 oracle.power = oracle.power.max(newest);

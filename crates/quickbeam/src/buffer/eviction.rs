@@ -227,7 +227,7 @@ impl Pool {
         written
     }
 
-    fn write_block_at(&self, page: Page<'_>, block: Block) -> Result<Location> {
+    pub(super) fn write_block_at(&self, page: Page<'_>, block: Block) -> Result<Location> {
         page.set_sequence(self.sequence.fetch_add(1, Ordering::Relaxed));
         let offset = block * self.page_size as u64;
         self.make_room_for(offset + self.page_size as u64)?;

@@ -124,11 +124,22 @@ impl Pool {
 
     /// Truncates free blocks at the end of the file.
     pub fn shrink_file(&self) -> Result<()> {
+        // Truncating and growing again would cost more than some free space at the end.
+        self.truncate(|end| (end / 8).max(GROWTH))
+    }
+
+    /// Truncates all free blocks at the end of the file except the reserve.
+    pub fn cut_file(&self) -> Result<()> {
+        self.truncate(|_| 0)
+    }
+
+    /// Truncates the file to its used blocks and the free bytes that `spare` returns for these, or
+    /// the reserve if that is more.
+    fn truncate(&self, spare: impl FnOnce(u64) -> u64) -> Result<()> {
         let _one_at_a_time = self.file_reserve.growing.lock();
         self.blocks.at_used_end(|end| {
             let end = end * self.page_size as u64;
-            // Truncating and growing again would cost more than some free space at the end.
-            let keep = end + (end / 8).max(GROWTH).max(self.file_reserve.reserve);
+            let keep = end + spare(end).max(self.file_reserve.reserve);
             if self.file_reserve.file_end() <= keep {
                 return Ok(());
             }

@@ -26,6 +26,7 @@ mod guard;
 mod page_entry;
 mod page_table;
 mod quiesce;
+mod relocation;
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -33,7 +33,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::locks::Mutex;
 
 use crate::access::btree::Tree;
-use crate::blocks::Location;
+use crate::blocks::{Block, Location};
 use crate::buffer::{CheckpointEpoch, Pool};
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
@@ -128,6 +128,8 @@ struct CheckpointState {
 /// Makes checkpoints of one data file.
 pub struct Checkpointer {
     state: Mutex<CheckpointState>,
+    /// The next checkpoint moves the parts of the page map in blocks from this number on.
+    move_map_from: AtomicU64,
     /// Counters for statistics.
     pub counters: CheckpointCounters,
 }
@@ -149,7 +151,7 @@ impl Checkpointer {
             carried,
             failure,
         };
-        Checkpointer { state: Mutex::new(state), counters }
+        Checkpointer { state: Mutex::new(state), move_map_from: AtomicU64::new(u64::MAX), counters }
     }
 
     /// Makes a checkpoint. `fix` runs while page changes are quiesced and holds the commit lock
@@ -208,7 +210,10 @@ impl Checkpointer {
             directory: Location::NONE,
         };
         let result = match imaged {
-            Ok(()) => state.install(pool, log, root, &fixed, pending),
+            Ok(()) => {
+                let move_from = self.move_map_from.swap(u64::MAX, Ordering::Relaxed);
+                state.install(pool, log, root, &fixed, pending, move_from)
+            }
             Err(error) => {
                 state.carried = pending;
                 Err(error)
@@ -229,6 +234,11 @@ impl Checkpointer {
             log.discard_before(fixed.log_start, segments)?;
         }
         pool.shrink_file()
+    }
+
+    /// Lets the next checkpoint move the parts of the page map in blocks from number `from` on.
+    pub fn move_page_map_from(&self, from: Block) {
+        self.move_map_from.store(from, Ordering::Relaxed);
     }
 
     /// Returns whether the last durable root says that the log has no later records.
@@ -260,9 +270,11 @@ impl CheckpointState {
         root: Root,
         fixed: &EpochStart,
         pending: Vec<(PageId, Location)>,
+        move_from: Block,
     ) -> Result<()> {
         let replaced = self.update_page_map(&pending);
-        match self.write_meta_page(pool, log, root, fixed, &pending) {
+        match self.write_meta_page(pool, log, root, fixed, self.touched(pool, &pending, move_from))
+        {
             Ok(retired) => {
                 let old = replaced.iter().map(|(_, location)| *location);
                 for location in old.chain(retired).filter(|location| *location != Location::NONE) {
@@ -318,17 +330,23 @@ impl CheckpointState {
         replaced
     }
 
+    /// Returns the numbers of the page map's parts that the checkpoint writes.
+    fn touched(&self, pool: &Pool, pending: &[(PageId, Location)], from: Block) -> BTreeSet<usize> {
+        let per_chunk = page_map::entries_per_page(pool.page_size);
+        let changed = pending.iter().map(|(page, _)| *page as usize / per_chunk);
+        let is_behind = |at: &Location| *at != Location::NONE && at.block() >= from;
+        let chunks = self.chunks.iter().enumerate();
+        changed.chain(chunks.filter(|(_, at)| is_behind(at)).map(|(chunk, _)| chunk)).collect()
+    }
+
     fn write_meta_page(
         &mut self,
         pool: &Pool,
         log: Option<&Log>,
         mut root: Root,
         fixed: &EpochStart,
-        pending: &[(PageId, Location)],
+        touched: BTreeSet<usize>,
     ) -> Result<Vec<Location>> {
-        let per_chunk = page_map::entries_per_page(pool.page_size);
-        let touched: BTreeSet<usize> =
-            pending.iter().map(|(page, _)| *page as usize / per_chunk).collect();
         let mut written = Vec::new();
         let result = self.write_pages(pool, log, &mut root, fixed, &touched, &mut written);
         match result {

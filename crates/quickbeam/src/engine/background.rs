@@ -8,6 +8,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Engine;
+use super::compaction::BackgroundCompaction;
+use super::statistics::RECOVERY_BYTES_PER_SECOND;
 use crate::checkpoint::CheckpointKind;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
@@ -19,8 +21,8 @@ const CHECKPOINT_POLL: Duration = Duration::from_millis(50);
 /// How often the eviction thread looks for deferred work if there are no commits.
 const HOUSEKEEPING_POLL: Duration = Duration::from_millis(100);
 
-/// Log bytes that recovery is assumed to apply in a second; a low estimate, for recovery targets.
-pub const RECOVERY_BYTES_PER_SECOND: u64 = 40 << 20;
+/// How often background compaction does its share of work.
+const COMPACTION_POLL: Duration = Duration::from_millis(100);
 
 /// Starts the threads that the environment needs.
 pub fn start(engine: &Arc<Engine>) -> Result<Vec<Box<dyn Task>>> {
@@ -30,6 +32,9 @@ pub fn start(engine: &Arc<Engine>) -> Result<Vec<Box<dyn Task>>> {
     }
     if engine.path.is_some() && !engine.is_read_only {
         tasks.push(spawn(engine, "quickbeam-checkpoint", make_checkpoints)?);
+        if engine.options.compaction_rate.is_some() {
+            tasks.push(spawn(engine, "quickbeam-compact", compact)?);
+        }
     }
     Ok(tasks)
 }
@@ -120,5 +125,19 @@ fn make_checkpoints(engine: &Engine) {
             engine.checkpoint(CheckpointKind::Busy)?;
         }
         Ok(())
+    });
+}
+
+/// Compacts within the budget that the options set.
+fn compact(engine: &Engine) {
+    let Some(rate) = engine.options.compaction_rate else { return };
+    let rounds = 1000 / COMPACTION_POLL.as_millis() as u64;
+    let pages = (rate / rounds / engine.pool.page_size as u64).max(1);
+    let mut compaction = BackgroundCompaction::new(engine);
+    engine.rounds(&*engine.compaction_wanted, COMPACTION_POLL, || {
+        if engine.check_failed().is_err() {
+            return Ok(());
+        }
+        compaction.work(pages)
     });
 }

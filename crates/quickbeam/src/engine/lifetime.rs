@@ -76,6 +76,8 @@ impl EngineLifetime {
         let engine = &self.engine;
         engine.stop.store(true, Ordering::SeqCst);
         engine.wake_all();
+        // A running compaction sees that it must stop (COMPACT-1).
+        drop(engine.compacting.lock());
         for task in self.tasks.lock().drain(..) {
             task.join();
         }

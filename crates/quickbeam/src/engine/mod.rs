@@ -7,6 +7,7 @@
 
 mod background;
 mod backup;
+mod compaction;
 mod deferred_work;
 mod lifetime;
 pub mod lock_file;
@@ -36,6 +37,7 @@ use crate::vfs::{Event, File, Vfs};
 use crate::wal::Log;
 
 pub use backup::BackupReport;
+pub use compaction::{CompactionReport, MOVING_ROUNDS, move_pages};
 pub use lifetime::{EngineLifetime, EngineRef, ShardedEngineRef};
 use old_snapshots::OldSnapshots;
 pub use open::{Access, Opened, open, open_data_file};
@@ -113,8 +115,12 @@ pub struct Engine {
     /// Held by the thread that closes the environment, until closing succeeds or fails.
     ending: Mutex<()>,
     stop: AtomicBool,
+    /// Held by the thread that compacts the environment.
+    compacting: Mutex<()>,
     /// Wakes the checkpoint thread.
     checkpoint_wanted: Arc<dyn Event>,
+    /// Wakes the compaction thread when the environment closes.
+    compaction_wanted: Arc<dyn Event>,
     /// The lock file, which keeps the directory locked until the environment is closed.
     lock: Mutex<Option<Arc<dyn File>>>,
 }
@@ -233,6 +239,7 @@ impl Engine {
 
     fn wake_all(&self) {
         self.checkpoint_wanted.notify();
+        self.compaction_wanted.notify();
         self.pool.frames_wanted.notify();
         if let Some(log) = &self.log {
             log.background.notify();

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::background::RECOVERY_BYTES_PER_SECOND;
 use super::{Engine, TransactionCounters};
 use crate::access::btree::{LeafSample, Tree};
 use crate::buffer::Pool;
@@ -102,6 +101,9 @@ pub struct Statistics {
     /// Estimated duration of recovery, at a low assumed speed.
     pub recovery_estimate: Duration,
 }
+
+/// Log bytes that recovery is assumed to apply in a second; a low estimate, for recovery targets.
+pub const RECOVERY_BYTES_PER_SECOND: u64 = 40 << 20;
 
 /// Returns the statistics that environments and data stores share.
 pub fn pool_statistics(pool: &Pool, cache_size: usize) -> Statistics {

@@ -11,8 +11,8 @@ use crossbeam_utils::CachePadded;
 
 use crate::checkpoint::CheckpointKind;
 use crate::engine::{
-    Access, BackupReport, Engine, EngineLifetime, EngineRef, ShardedEngineRef, Statistics,
-    TemporaryFile, VerifyReport, open,
+    Access, BackupReport, CompactionReport, Engine, EngineLifetime, EngineRef, ShardedEngineRef,
+    Statistics, TemporaryFile, VerifyReport, open,
 };
 use crate::error::{Error, Result};
 use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
@@ -339,6 +339,29 @@ impl Environment {
     /// ```
     pub fn backup_to(&self, directory: impl AsRef<Path>) -> Result<BackupReport> {
         self.engine().backup_to(directory.as_ref())
+    }
+
+    /// Gives free space back to the file system while transactions go on. Sparse leaves are merged
+    /// and filled, pages move from the end of the data file to free blocks, and the file is cut. No
+    /// record changes. A crash leaves the state of the last commit, with or without the compaction.
+    ///
+    /// What old snapshots need stays. The work reads and writes the pages concerned and makes
+    /// several checkpoints. During it the file may grow by an eighth.
+    /// [`Options::compaction_rate`] compacts in the background instead.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// for number in 0..10_000_u32 {
+    ///     environment.transact(|t| fruit.put(t, &number.to_be_bytes(), &[0; 200]))?;
+    /// }
+    /// environment.transact(|t| fruit.clear_range(t, &1_000_u32.to_be_bytes()[..]..))?;
+    /// let report = environment.compact()?;
+    /// assert!(report.bytes_after < report.bytes_before);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    pub fn compact(&self) -> Result<CompactionReport> {
+        self.engine().compact()
     }
 
     /// Returns counters and sizes since opening.

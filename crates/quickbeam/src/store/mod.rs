@@ -9,7 +9,7 @@ mod cursor;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::access::btree::{LeafHint, Tree, Versioning};
+use crate::access::btree::{LeafHint, Packing, Tree, Versioning};
 use crate::access::hash::{BucketDirectory, with_stored};
 use crate::access::limits::check_limits;
 use crate::access::overflow::{free_chain, free_pages, pointer_of, read_chain};
@@ -17,8 +17,8 @@ use crate::buffer::{ChangeGuard, Pool};
 use crate::catalog::{CATALOG_TREE, check_name, decode_catalog_record, encode_catalog_record};
 use crate::checkpoint::{CheckpointKind, Checkpointer, EpochStart, MetaPages, StoreKind};
 use crate::engine::{
-    Access, Opened, Statistics, VerifyReport, open_data_file, pool_statistics, sample_trees,
-    verify_pages,
+    Access, CompactionReport, MOVING_ROUNDS, Opened, Statistics, VerifyReport, move_pages,
+    open_data_file, pool_statistics, sample_trees, verify_pages,
 };
 use crate::error::{Error, Result};
 use crate::mvcc::TransactionTable;
@@ -517,6 +517,48 @@ impl DataStore {
         }
         self.changed &= made.is_err();
         made
+    }
+
+    /// Gives free space back to the file system: merges and fills sparse leaves, moves pages from
+    /// the end of the file to free blocks, and cuts the file. It makes every change so far durable,
+    /// as [`sync`](Self::sync) does.
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let mut store = quickbeam::DataStore::open(directory.path(), Default::default())?;
+    /// # let fruit = store.create_database("fruit")?;
+    /// # store.put(fruit, b"apple", b"red")?;
+    /// let report = store.compact()?;
+    /// assert_eq!(report.moved_pages, 0);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    pub fn compact(&mut self) -> Result<CompactionReport> {
+        self.sync()?;
+        let mut report =
+            CompactionReport { bytes_before: self.pool.file_bytes(), ..Default::default() };
+        for tree in self.trees.clone() {
+            let mut next = Some(Vec::new());
+            while let Some(key) = next {
+                self.changed = true;
+                let packed = tree.pack_leaf(&self.pool, 0, &key, Packing::Fill)?;
+                report.merged_pages += packed.merged as u64;
+                next = packed.next;
+            }
+        }
+        self.sync()?;
+        for _ in 0..MOVING_ROUNDS {
+            let from = self.pool.blocks.in_use();
+            if self.path.is_none() || self.pool.blocks.at_used_end(|end| end <= from) {
+                break;
+            }
+            self.changed = true;
+            report.moved_pages += move_pages(&self.pool, 0, from, || Ok(()))?;
+            self.checkpointer.move_page_map_from(from);
+            self.sync()?;
+        }
+        self.pool.cut_file()?;
+        report.bytes_after = self.pool.file_bytes();
+        Ok(report)
     }
 
     /// Returns counters and sizes since opening.

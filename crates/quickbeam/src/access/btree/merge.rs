@@ -17,7 +17,17 @@ impl Tree {
     /// Merges the leaf for `key` with a neighbor, if it is sparse and both fit in one page; then
     /// its ancestors.
     pub fn merge(&self, pool: &Pool, change_guard: &ChangeGuard, key: &[u8]) -> Result<()> {
-        let mut level = 0;
+        self.merge_from(pool, change_guard, 0, key)
+    }
+
+    /// Like [`merge`](Self::merge), beginning with the page at `level`.
+    pub(super) fn merge_from(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        mut level: u8,
+        key: &[u8],
+    ) -> Result<()> {
         while self.merge_level(pool, change_guard, level, key)? {
             level += 1;
         }
@@ -55,24 +65,28 @@ impl Tree {
             if !is_sparse(left.page()) && !is_sparse(right.page()) {
                 return Ok(false);
             }
-            return self.join(pool, change_guard, &parent, first, left, right);
+            let spare = spare(left.page(), right.page());
+            return self.join(pool, change_guard, &parent, first, [left, right], spare);
         }
     }
 
-    fn join(
+    /// Merges the children `first` and `first + 1` of `parent`, if `spare` bytes stay free.
+    pub(super) fn join(
         &self,
         pool: &Pool,
         change_guard: &ChangeGuard,
         parent: &WriteGuard<'_>,
         first: usize,
-        left: WriteGuard<'_>,
-        right: WriteGuard<'_>,
+        [left, right]: [WriteGuard<'_>; 2],
+        spare: usize,
     ) -> Result<bool> {
-        if !may_fit(left.page(), right.page()) {
+        if !may_fit(left.page(), right.page(), spare) {
             return Ok(false);
         }
         let joined = Scratch::with(pool.page_size, |both| {
-            if !fill(both, left.page(), right.page(), parent.page(), first) {
+            if !fill(both, left.page(), right.page(), parent.page(), first)
+                || both.free_bytes() < spare
+            {
                 return Ok(false);
             }
             let parent_page = parent.write(change_guard)?;
@@ -111,7 +125,7 @@ impl Tree {
 }
 
 /// Fails if two of the pages are the same, because latching a page twice would deadlock.
-fn check_distinct(parent: PageId, left: PageId, right: PageId) -> Result<()> {
+pub(super) fn check_distinct(parent: PageId, left: PageId, right: PageId) -> Result<()> {
     if parent == left || parent == right || left == right {
         return Err(Error::page(parent, "a page is its own child, or a child of its twice"));
     }
@@ -128,23 +142,19 @@ fn spare(left: Page<'_>, right: Page<'_>) -> usize {
 
 /// Returns false if two neighbors certainly do not fit in one page. The merged page has wider
 /// fences and so no longer prefix: its records take no less space.
-fn may_fit(left: Page<'_>, right: Page<'_>) -> bool {
-    left.used_bytes() + right.used_bytes() + spare(left, right) <= left.size() - HEADER_BYTES
+fn may_fit(left: Page<'_>, right: Page<'_>, spare: usize) -> bool {
+    left.used_bytes() + right.used_bytes() + spare <= left.size() - HEADER_BYTES
 }
 
-/// Fills `both` with the content of two neighbors. Returns false if it does not fit with the
-/// required free space.
+/// Fills `both` with the content of two neighbors. Returns false if it does not fit.
 fn fill(both: Page<'_>, left: Page<'_>, right: Page<'_>, parent: Page<'_>, first: usize) -> bool {
     let kind = left.kind().unwrap_or(PageKind::Empty);
-    let spare = spare(left, right);
     both.initialize(left.page_id(), kind, left.tree(), left.level());
     if left.is_leaf() {
         both.set_versioned(left.is_versioned());
         both.set_hashed(left.is_hashed());
         both.set_fences(&left.lower_fence_bytes(), right.upper_fence_bytes().as_deref());
-        both.append_range(left, 0..left.count())
-            && both.append_range(right, 0..right.count())
-            && both.free_bytes() >= spare
+        both.append_range(left, 0..left.count()) && both.append_range(right, 0..right.count())
     } else {
         let fenced = left.is_fenced() && right.is_fenced();
         let lower = fenced.then(|| left.lower_fence_bytes());
@@ -154,6 +164,5 @@ fn fill(both: Page<'_>, left: Page<'_>, right: Page<'_>, parent: Page<'_>, first
         both.append_range(left, 0..left.count())
             && both.insert_separator(both.count(), &parent.key(first), right.link())
             && both.append_range(right, 0..right.count())
-            && both.free_bytes() >= spare
     }
 }

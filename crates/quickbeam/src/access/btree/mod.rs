@@ -16,6 +16,7 @@
 
 mod leaf_hint;
 mod merge;
+mod pack;
 mod purge;
 mod sample;
 mod split;
@@ -32,6 +33,7 @@ use crate::page::{Page, PageId, PageKind, compare_keys};
 
 pub use leaf_hint::{LeafHint, LeafHints};
 pub use merge::is_sparse;
+pub use pack::{Packed, Packing};
 pub use purge::purge_leaf;
 pub use sample::LeafSample;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -1,6 +1,7 @@
 //! Access methods: trees, hash databases and data stores, compared with maps.
 
 mod clear_range;
+mod compaction;
 mod data_store;
 mod hash;
 mod hash_prefix;
