@@ -60,6 +60,8 @@ enum Command {
     Backup(crate::commands::backup::BackupArguments),
     /// Write a checkpoint
     Checkpoint(crate::commands::checkpoint::CheckpointArguments),
+    /// Give free space back: merge sparse pages, move pages from the file's end, cut the file
+    Compact(crate::commands::compact::CompactArguments),
     /// Copy the readable data of a damaged environment or data store into a new one
     Recover(crate::commands::recover::RecoverArguments),
     /// Write databases and tables as text, in the format of Berkeley DB's db_dump
@@ -116,6 +118,7 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Verify(arguments) => crate::commands::verify::run(&arguments),
         Command::Backup(arguments) => crate::commands::backup::run(&arguments),
         Command::Checkpoint(arguments) => crate::commands::checkpoint::run(&arguments),
+        Command::Compact(arguments) => crate::commands::compact::run(&arguments),
         Command::Recover(arguments) => crate::commands::recover::run(&arguments),
         Command::Dump(arguments) => dump::run(&arguments),
         Command::Load(arguments) => crate::dump::load::run(&arguments),

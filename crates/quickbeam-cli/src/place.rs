@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, anyhow};
 use quickbeam::{
-    AccessMethod, DataStore, Durability, Environment, Error, Options, Statistics, VerifyReport,
+    AccessMethod, CompactionReport, DataStore, Durability, Environment, Error, Options, Statistics,
+    VerifyReport,
 };
 
 /// Name prefix of the databases that store tables.
@@ -167,6 +168,14 @@ impl Place {
         match self {
             Place::Environment(environment) => environment.verify(),
             Place::Store(store) => store.verify(),
+        }
+    }
+
+    /// Gives free space back to the file system.
+    pub fn compact(&mut self) -> quickbeam::Result<CompactionReport> {
+        match self {
+            Place::Environment(environment) => environment.compact(),
+            Place::Store(store) => store.compact(),
         }
     }
 

@@ -96,3 +96,25 @@ fn a_killed_backup_is_whole_or_absent() {
     // Without an early kill the test would show nothing.
     assert!(whole < 25, "no kill came before the end");
 }
+
+#[test]
+fn compact_gives_space_of_deleted_records_back() {
+    let folder = folder();
+    let place = folder.path().join("data");
+    let directory = filled(&place);
+    let environment = Environment::open(&place, Options::new()).expect("it was closed");
+    let database = environment.open_database("data").expect("it is there");
+    let clear = |transaction: &quickbeam::Transaction| {
+        database.clear_range(transaction, ..&3000_u32.to_be_bytes()[..])
+    };
+    environment.transact(clear).expect("nothing else runs");
+    environment.close().expect("no transaction is open");
+    let report = done(&run(&["compact", &directory, "--json"]));
+    let report: serde_json::Value = serde_json::from_str(&report).expect("it is JSON");
+    let bytes = |name: &str| report[name].as_u64().expect("it is a number");
+    assert!(bytes("bytes_after") * 2 < bytes("bytes_before"), "{report}");
+    let length = std::fs::metadata(place.join(DATA_FILE)).expect("it is there").len();
+    assert!(length * 2 < bytes("bytes_before"), "{length} of {report}");
+    let verified = done(&run(&["verify", &directory]));
+    assert!(verified.contains("complaints"), "{verified}");
+}

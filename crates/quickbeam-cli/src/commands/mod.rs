@@ -1,8 +1,9 @@
-//! The commands that read, maintain or create an environment: backup, checkpoint, create, list,
-//! recover, stat and verify.
+//! The commands that read, maintain or create an environment: backup, checkpoint, compact, create,
+//! list, recover, stat and verify.
 
 pub(super) mod backup;
 pub(super) mod checkpoint;
+pub(super) mod compact;
 pub(super) mod create;
 pub(super) mod list;
 pub(super) mod recover;
