@@ -593,8 +593,9 @@ pub enum InsertSource {
 /// ON CONFLICT.
 #[derive(Clone, Debug)]
 pub struct OnConflict {
-    /// The columns of the conflict target; `None`: any unique key.
-    pub target: Option<Vec<usize>>,
+    /// The unique keys of the conflict target: `None` in the list is the primary key, a number that
+    /// of an index. `None` for all: any unique key.
+    pub target: Option<Vec<Option<usize>>>,
     /// DO UPDATE SET: column and value; `None`: DO NOTHING.
     pub assignments: Option<Vec<(usize, Expr)>>,
     /// Its WHERE.

@@ -275,6 +275,11 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
     };
     let keys = key_columns(index);
     let name = |key: &KeyColumn| {
+        if let Described::Index(_, index) = index
+            && let Some(expression) = index.expression(key.position)
+        {
+            return written_expression(&expression.text);
+        }
         let column: Option<&Column> = table.columns.get(key.position);
         column.map_or_else(String::new, |column| quoted_if_needed(&column.name))
     };
@@ -294,7 +299,10 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
     let rest = match index {
         Described::Index(table, index) => {
             let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
-            format!("{}{nulls}", included(table, index))
+            let only = index.predicate.iter();
+            let only: String =
+                only.map(|it| format!(" WHERE {}", written_predicate(&it.text))).collect();
+            format!("{}{nulls}{only}", included(table, index))
         }
         _ => String::new(),
     };
@@ -307,6 +315,36 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
         method_name(method),
         parts.join(", ")
     ))
+}
+
+/// Returns an expression of an index as its definition has it: a call alone, anything else in
+/// parentheses, with those of its own.
+#[must_use]
+pub fn written_expression(text: &str) -> String {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let call = text.split_once('(').filter(|(name, rest)| {
+        let mut depth = 1_usize;
+        let mut ends = rest.char_indices().filter_map(|(at, c)| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            (depth == 0).then_some(at)
+        });
+        !name.is_empty() && name.chars().all(is_name) && ends.next() == Some(rest.len() - 1)
+    });
+    match call {
+        Some((name, rest)) => format!("{}({rest}", name.to_lowercase()),
+        None => format!("(({text}))"),
+    }
+}
+
+/// Returns the predicate of an index as its definition has it: anything but a name in parentheses.
+#[must_use]
+pub fn written_predicate(text: &str) -> String {
+    let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
+    if is_name { text.to_owned() } else { format!("({text})") }
 }
 
 /// Returns the access method's name.

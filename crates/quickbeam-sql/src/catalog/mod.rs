@@ -25,8 +25,8 @@ pub mod system;
 pub mod text;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use quickbeam::{AccessMethod, Database, Environment, ReadTransaction, Transaction};
@@ -34,14 +34,14 @@ use smol_str::SmolStr;
 
 pub use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
-use crate::handle::{RowIds, TableHandle};
+use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
-    Added, Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index,
-    KeyColumn, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
-    NewKey, NewTable, ObjectId, PUBLIC, PrimaryKey, Reference, Relation, Schema, Sequence,
-    SequenceChanges, SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas,
-    shown_name, split_lookup_name,
+    Added, Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity,
+    Index, KeyColumn, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity,
+    NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectId, PUBLIC,
+    PrimaryKey, Reference, Relation, Schema, Sequence, SequenceChanges, SequenceOptions, Table,
+    View, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
@@ -77,6 +77,8 @@ pub struct Catalog {
     pub(crate) snapshots: RwLock<Vec<Arc<CatalogSnapshot>>>,
     pub(crate) reserved: Mutex<HashMap<(ObjectId, u32), Reserved>>,
     pub(crate) row_ids: Arc<RowIds>,
+    /// What binds the expressions of indexes.
+    pub(crate) index_compiler: OnceLock<&'static dyn IndexCompiler>,
 }
 
 /// Values that may be given out without asking the tree.
@@ -143,6 +145,7 @@ impl Catalog {
             snapshots: RwLock::default(),
             reserved: Mutex::default(),
             row_ids: Arc::default(),
+            index_compiler: OnceLock::new(),
             objects,
             sequences,
         });
@@ -150,6 +153,11 @@ impl Catalog {
             catalog.sweep_sequences()?;
         }
         Ok(catalog)
+    }
+
+    /// Sets what binds the expressions of indexes. The first call counts.
+    pub(crate) fn set_index_compiler(&self, compiler: &'static dyn IndexCompiler) {
+        self.index_compiler.get_or_init(|| compiler);
     }
 
     /// The environment.
@@ -193,7 +201,9 @@ impl Catalog {
             if let Some(found) = self.snapshots.read().iter().find(usable) {
                 return Ok(found.clone());
             }
-            let snapshot = CatalogSnapshot::load(&self.objects, transaction, version, is_private)?;
+            let compiler = self.index_compiler.get().copied();
+            let snapshot =
+                CatalogSnapshot::load(&self.objects, transaction, version, is_private, compiler)?;
             // Under read committed something may have been committed while it was read.
             if self.version(transaction)? != version {
                 continue;

@@ -15,8 +15,9 @@ use crate::error::{Result, SqlError};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::{
-    Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn,
-    Method, ObjectId, PrimaryKey, Schema, Sequence, Table, View,
+    Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
+    IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Schema, Sequence,
+    Table, View,
 };
 use crate::types::{DataType, Value, format_value, parse_value};
 
@@ -87,10 +88,15 @@ struct IndexRecord {
     include: Vec<u16>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     nulls_not_distinct: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    expressions: Vec<IndexExpression>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    predicate: Option<IndexPredicate>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct KeyColumnRecord {
+    /// 0, which no column has, for the next of the expressions.
     column: u16,
     descending: bool,
     nulls_first: bool,
@@ -195,9 +201,13 @@ impl TableRecord {
             }),
         };
         let index = |index: IndexRecord| {
+            let mut expressions = EXPRESSIONS..EXPRESSIONS + index.expressions.len();
             let column = |column: KeyColumnRecord| {
                 Ok(KeyColumn {
-                    position: position(column.column)?,
+                    position: match column.column {
+                        0 => expressions.next().ok_or_else(|| damaged("no expression"))?,
+                        id => position(id)?,
+                    },
                     descending: column.descending,
                     nulls_first: column.nulls_first,
                 })
@@ -212,6 +222,8 @@ impl TableRecord {
                 is_constraint: index.is_constraint,
                 include: positions(index.include)?,
                 nulls_not_distinct: index.nulls_not_distinct,
+                expressions: index.expressions,
+                predicate: index.predicate,
             }))
         };
         let foreign_key = |key: ForeignKeyRecord| {
@@ -292,7 +304,10 @@ impl IndexRecord {
     fn of(index: &Index, table: &Table) -> IndexRecord {
         let column = |column: &KeyColumn| {
             Some(KeyColumnRecord {
-                column: table.columns.get(column.position)?.id,
+                column: match index.expression(column.position) {
+                    Some(_) => 0,
+                    None => table.columns.get(column.position)?.id,
+                },
                 descending: column.descending,
                 nulls_first: column.nulls_first,
             })
@@ -311,6 +326,8 @@ impl IndexRecord {
                 .filter_map(|&position| Some(table.columns.get(position)?.id))
                 .collect(),
             nulls_not_distinct: index.nulls_not_distinct,
+            expressions: index.expressions.clone(),
+            predicate: index.predicate.clone(),
         }
     }
 }

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::OBJECT;
 use super::records::Record;
 use crate::error::{Result, SqlError};
-use crate::handle::TableHandle;
+use crate::handle::{IndexCompiler, IndexEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::{Index, ObjectId, Reference, Relation, Schema, Sequence, Table, View};
@@ -29,6 +29,8 @@ pub struct CatalogSnapshot {
     /// The table of each index.
     indexes: HashMap<ObjectId, ObjectId>,
     handles: HashMap<ObjectId, OnceLock<Arc<TableHandle>>>,
+    /// What binds the expressions of indexes.
+    compiler: Option<&'static dyn IndexCompiler>,
 }
 
 impl CatalogSnapshot {
@@ -38,9 +40,11 @@ impl CatalogSnapshot {
         transaction: &Transaction,
         version: u64,
         is_private: bool,
+        compiler: Option<&'static dyn IndexCompiler>,
     ) -> Result<CatalogSnapshot> {
         let mut tables = BTreeMap::new();
-        let mut snapshot = CatalogSnapshot { version, is_private, ..CatalogSnapshot::default() };
+        let mut snapshot =
+            CatalogSnapshot { version, is_private, compiler, ..CatalogSnapshot::default() };
         let mut cursor = objects.cursor(transaction)?;
         let mut more = cursor.seek(&[OBJECT])?;
         while more && cursor.key().first() == Some(&OBJECT) {
@@ -170,13 +174,30 @@ impl CatalogSnapshot {
         }
     }
 
+    /// Binds the expressions and the predicate of an index.
+    pub(crate) fn compile(
+        &self,
+        table: &Arc<Table>,
+        index: &Index,
+    ) -> Result<Arc<dyn IndexEvaluator>> {
+        self.index_compiler()?.compile(table, index)
+    }
+
+    /// Returns what binds the expressions of indexes.
+    pub(crate) fn index_compiler(&self) -> Result<&'static dyn IndexCompiler> {
+        let missing = "expressions of indexes need a catalog that a SQL database has opened";
+        self.compiler.ok_or_else(|| SqlError::internal(missing))
+    }
+
     /// What is needed to read and change a table: kept with the snapshot, so that it is made once.
     pub fn handle(&self, transaction: &Transaction, id: ObjectId) -> Result<Arc<TableHandle>> {
         let place = self.handles.get(&id);
         if let Some(handle) = place.and_then(OnceLock::get) {
             return Ok(handle.clone());
         }
-        let handle = Arc::new(TableHandle::open(transaction, self.known_table(id)?)?);
+        let table = self.known_table(id)?;
+        let compile = |index: &Index| self.compile(table, index);
+        let handle = Arc::new(TableHandle::open(transaction, table, &compile)?);
         Ok(match place {
             Some(place) => place.get_or_init(|| handle).clone(),
             None => handle,

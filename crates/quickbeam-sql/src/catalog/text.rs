@@ -172,7 +172,10 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
         && (wording == Wording::Quickbeam || (!index.unique && index.columns.len() == 1));
     let using = if is_hash { " USING HASH" } else { "" };
     let column = |key: &KeyColumn| {
-        let name = quoted(&table.columns.get(key.position)?.name);
+        let name = match index.expression(key.position) {
+            Some(expression) => format!("({})", expression.text),
+            None => quoted(&table.columns.get(key.position)?.name),
+        };
         let direction = if key.descending { " DESC" } else { "" };
         let nulls = match (key.descending, key.nulls_first) {
             (false, true) => " NULLS FIRST",
@@ -186,7 +189,11 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
     let include = include_text(table, index);
     let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
     let columns = columns.join(", ");
-    format!("CREATE {unique}INDEX {name} ON {on}{using} ({columns}){include}{nulls}")
+    let only = match &index.predicate {
+        Some(predicate) => format!(" WHERE {}", predicate.text),
+        None => String::new(),
+    };
+    format!("CREATE {unique}INDEX {name} ON {on}{using} ({columns}){include}{nulls}{only}")
 }
 
 /// ALTER TABLE … ADD CONSTRAINT of each foreign key, and of each CHECK that is NOT VALID.

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 
 use super::CompileContext;
+use crate::bind::BoundIndex;
 use crate::catalog::Table;
 use crate::execute::{TableHandles, constant_range};
 use crate::expression::{Current, Expr, Frame, Slot};
@@ -71,6 +72,17 @@ impl Statistics for CompileContext<'_> {
     fn distinct(&self, table: &Table, column: usize) -> Option<f64> {
         let handle = self.handles().of(table).ok()?;
         self.sample_of(&handle)?.distinct(handle.table(), column)
+    }
+
+    fn part_of_index(&self, table: &Table, index: usize) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        let rows = handle.estimated_rows(self.transaction).ok()?;
+        let entries = handle.tree_of(Some(index))?.0.estimate(self.transaction).ok()?;
+        Some((entries / rows.max(1.0)).clamp(0.0, 1.0))
+    }
+
+    fn bound_index(&self, table: &Table, index: usize) -> Option<Arc<BoundIndex>> {
+        BoundIndex::of(self, table, table.indexes.get(index)?, 0).ok().map(Arc::new)
     }
 
     fn turned_off(&self) -> TurnedOff {

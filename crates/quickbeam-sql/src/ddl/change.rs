@@ -47,7 +47,13 @@ impl<'a> CatalogChange<'a> {
         let version = Catalog::new_version();
         transaction.touch_catalog();
         catalog.objects.put(transaction, VERSION, &version.to_le_bytes())?;
-        let before = CatalogSnapshot::load(&catalog.objects, transaction, version, true)?;
+        let before = CatalogSnapshot::load(
+            &catalog.objects,
+            transaction,
+            version,
+            true,
+            catalog.index_compiler.get().copied(),
+        )?;
         Ok(CatalogChange {
             catalog,
             transaction,
@@ -228,8 +234,10 @@ impl<'a> CatalogChange<'a> {
         let table = handle.table();
         let (name, method) = (index_tree(index.id), index.access_method());
         let entries = self.transaction.create_database_as(&name, method)?;
-        let index =
-            IndexHandle { key: KeySpec::of_index(table, index), index: index.clone(), entries };
+        let compile = || self.before.compile(table, index);
+        let evaluator = index.is_computed().then(compile).transpose()?;
+        let key = KeySpec::of_index(table, index);
+        let index = IndexHandle { key, index: index.clone(), entries, evaluator };
         let mut filling = Filling::new(self.transaction, handle, &index);
         self.for_each_row(handle, |key, row| filling.add(row, key))?;
         filling.put()
@@ -294,18 +302,9 @@ impl Table {
 
     /// Checks that the values of a column have an order in keys.
     pub(crate) fn check_key_type(&self, position: usize) -> Result<()> {
-        let Some(column) = self.columns.get(position) else { return Ok(()) };
-        match column.data_type {
-            DataType::Json => {
-                let message =
-                    "data type json has no default operator class for access method \"btree\"";
-                Err(SqlError::new(SqlState::UndefinedObject, message))
-            }
-            DataType::Array(_) | DataType::Jsonb => Err(SqlError::unsupported(format!(
-                "column \"{}\" of type {} in a key or index",
-                column.name, column.data_type
-            ))),
-            _ => Ok(()),
+        match self.columns.get(position) {
+            Some(column) => check_key_type(&column.name, column.data_type),
+            None => Ok(()),
         }
     }
 
@@ -347,5 +346,20 @@ impl Table {
         let mut parts = vec![self.name.as_str()];
         parts.extend(columns.iter().map(SmolStr::as_str));
         Ok(make_name(&parts, suffix, |name| self.has_constraint(name)))
+    }
+}
+
+/// Checks that values of a type have an order in keys.
+pub(crate) fn check_key_type(name: &str, data_type: DataType) -> Result<()> {
+    match data_type {
+        DataType::Json => {
+            let message =
+                "data type json has no default operator class for access method \"btree\"";
+            Err(SqlError::new(SqlState::UndefinedObject, message))
+        }
+        DataType::Array(_) | DataType::Jsonb => Err(SqlError::unsupported(format!(
+            "column \"{name}\" of type {data_type} in a key or index"
+        ))),
+        _ => Ok(()),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
-use super::change::CatalogChange;
+use super::change::{CatalogChange, check_key_type};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
@@ -48,6 +48,7 @@ impl Catalog {
             table.check_key_type(position)?;
         }
         change.check_foreign_key_types(&table, position)?;
+        change.retype_indexes(&mut table, id)?;
         change.rewrite(&old, &mut table, each)?;
         change.put_table(&table)
     }
@@ -224,6 +225,20 @@ impl CatalogChange<'_> {
         for reference in &table.referenced_by {
             if reference.child != table.id {
                 check(&self.latest(reference.child)?, table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives the expressions of indexes that read a column the types that they have now.
+    fn retype_indexes(&self, table: &mut Table, column: u16) -> Result<()> {
+        let now = Arc::new(table.clone());
+        for index in table.indexes.iter_mut().filter(|index| index.computes_from(column)) {
+            let types = self.before.index_compiler()?.types(&now, index)?;
+            let expressions = Arc::make_mut(index).expressions.iter_mut();
+            for (expression, data_type) in expressions.zip(types) {
+                check_key_type(&expression.name, data_type)?;
+                expression.data_type = data_type;
             }
         }
         Ok(())

@@ -16,7 +16,7 @@ use crate::handle::index_tree;
 use crate::schema::encoding::{Layout, StoredRow};
 use crate::schema::errors::{column_exists, named_twice};
 use crate::schema::{Added, NewColumn};
-use crate::schema::{Column, ForeignKey, Table};
+use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table};
 use crate::types::Value;
 
 /// Computes a column's value for a stored row.
@@ -148,7 +148,7 @@ impl Catalog {
         }
         for index in std::mem::take(&mut table.indexes) {
             let has_column = index.columns.iter().any(|column| column.position == position);
-            if has_column || index.include.contains(&position) {
+            if has_column || index.include.contains(&position) || index.computes_from(id) {
                 change.transaction.drop_database(&index_tree(index.id))?;
             } else {
                 table.indexes.push(index);
@@ -196,6 +196,13 @@ impl Catalog {
         table.columns[position].name = to.into();
         for check in table.checks.iter_mut().filter(|check| check.columns.contains(&id)) {
             check.expression = rewrite(&check.expression)?.into();
+        }
+        for index in table.indexes.iter_mut().filter(|index| index.computes_from(id)) {
+            let index = Arc::make_mut(index);
+            let expressions = index.expressions.iter_mut().map(|it| &mut it.text);
+            for text in expressions.chain(index.predicate.iter_mut().map(|it| &mut it.text)) {
+                *text = rewrite(text)?.into();
+            }
         }
         for column in &mut table.columns {
             if let (Some(reads), Some(text)) = (&column.generated, &mut column.default)
@@ -290,7 +297,8 @@ impl Table {
         }
         for index in &mut self.indexes {
             let index = Arc::make_mut(index);
-            index.columns.iter_mut().for_each(|column| shift(&mut column.position));
+            let columns = index.columns.iter_mut().map(|column| &mut column.position);
+            columns.filter(|position| **position < EXPRESSIONS).for_each(shift);
             index.include.iter_mut().for_each(shift);
         }
         for key in &mut self.foreign_keys {

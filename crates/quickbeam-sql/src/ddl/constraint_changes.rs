@@ -103,6 +103,10 @@ impl Catalog {
         let is_plain = found.columns.iter().all(|column| !column.descending && !column.nulls_first);
         let refusal = if !found.unique {
             Some(format!("\"{index}\" is not a unique index"))
+        } else if !found.expressions.is_empty() {
+            Some(format!("index \"{index}\" contains expressions"))
+        } else if found.is_partial() {
+            Some(format!("\"{index}\" is a partial index"))
         } else if !is_plain {
             Some(format!(
                 "index \"{index}\" column number 1 does not have default sorting behavior"

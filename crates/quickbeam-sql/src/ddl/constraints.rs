@@ -248,6 +248,8 @@ impl CatalogChange<'_> {
             is_constraint: true,
             include: table.known_columns(&key.include)?,
             nulls_not_distinct: key.nulls_not_distinct,
+            expressions: Vec::new(),
+            predicate: None,
         })
     }
 
@@ -286,7 +288,7 @@ impl CatalogChange<'_> {
             b.sort_unstable();
             a == b
         };
-        let unique = parent.indexes.iter().filter(|index| index.unique);
+        let unique = parent.indexes.iter().filter(|index| index.unique && !index.is_partial());
         let has_key = parent.primary_key.as_ref().is_some_and(|key| is_same(key.columns.clone()))
             || unique.map(|i| i.columns.iter().map(|c| c.position).collect()).any(is_same);
         if !has_key {

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use super::change::CatalogChange;
+use super::change::{CatalogChange, check_key_type};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::NewIndex;
 use crate::schema::errors::no_index;
 use crate::schema::names::{lookup_name, split_lookup_name};
-use crate::schema::{Index, KeyColumn, Method, Table};
+use crate::schema::{
+    EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method, Table,
+};
 
 /// Most columns of an index.
 const COLUMN_LIMIT: usize = 32;
@@ -31,9 +33,25 @@ impl Catalog {
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
         let mut columns = Vec::with_capacity(new.columns.len());
-        for (name, descending, nulls_first) in &new.columns {
-            let position = table.known_column(name)?;
-            table.check_key_type(position)?;
+        let mut expressions = Vec::with_capacity(new.expressions.len());
+        for (at, (name, descending, nulls_first)) in new.columns.iter().enumerate() {
+            let position = match new.expressions.iter().find(|(place, _)| *place == at) {
+                None => {
+                    let position = table.known_column(name)?;
+                    table.check_key_type(position)?;
+                    position
+                }
+                Some((_, expression)) => {
+                    check_key_type(name, expression.data_type)?;
+                    expressions.push(IndexExpression {
+                        name: name.clone(),
+                        text: expression.text.clone(),
+                        data_type: expression.data_type,
+                        columns: table.numbers_of(&expression.columns)?,
+                    });
+                    EXPRESSIONS + expressions.len() - 1
+                }
+            };
             let is_plain = !descending && nulls_first.is_none();
             if new.method == Method::Hash && !is_plain {
                 let message = "access method \"hash\" does not support ASC/DESC options";
@@ -42,6 +60,10 @@ impl Catalog {
             let nulls_first = nulls_first.unwrap_or(*descending);
             columns.push(KeyColumn { position, descending: *descending, nulls_first });
         }
+        let predicate = new.predicate.as_ref().map(|predicate| -> Result<_> {
+            let columns = table.numbers_of(&predicate.columns)?;
+            Ok(IndexPredicate { text: predicate.text.clone(), columns })
+        });
         let mut parts = vec![table.name.as_str()];
         parts.extend(new.columns.iter().map(|column| column.0.as_str()));
         parts.extend(new.include.iter().map(SmolStr::as_str));
@@ -55,6 +77,8 @@ impl Catalog {
             is_constraint: false,
             include: table.known_columns(&new.include)?,
             nulls_not_distinct: new.nulls_not_distinct,
+            expressions,
+            predicate: predicate.transpose()?,
         });
         change.fill_index(&*change.handle(table.id)?, &index)?;
         table.indexes.push(index);
@@ -107,7 +131,7 @@ impl Catalog {
         }
         let mut table = (*table).clone();
         table.indexes.retain(|other| other.id != index.id);
-        if index.unique {
+        if index.unique && !index.is_computed() {
             let ids: Vec<u16> =
                 index.columns.iter().map(|column| table.columns[column.position].id).collect();
             change.drop_references(&mut table, &format!("index {name}"), cascade, |key| {
@@ -118,5 +142,13 @@ impl Catalog {
         transaction.drop_database(&index_tree(index.id))?;
         change.regenerate(&mut table)?;
         change.put_table(&table)
+    }
+}
+
+impl Table {
+    /// Returns the numbers of columns that have to be there.
+    fn numbers_of(&self, names: &[SmolStr]) -> Result<Vec<u16>> {
+        let number = |name: &SmolStr| Ok(self.columns[self.known_column(name)?].id);
+        names.iter().map(number).collect()
     }
 }

@@ -4,7 +4,7 @@ use super::builtin::{Builtin, Implementation, Special};
 use super::datum::{Datum, compare};
 use super::{Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DAY, Value, ValueRef};
+use crate::types::{DAY, DataType, Value, ValueRef};
 
 /// Arguments that are evaluated without an allocation.
 const FEW: usize = 4;
@@ -53,6 +53,13 @@ impl Function {
     /// Returns whether each call may return another value.
     pub fn is_volatile(self) -> bool {
         matches!(self.0.implementation, Implementation::Volatile(_))
+    }
+
+    /// Returns whether it makes a text of a text.
+    pub fn is_of_text(self) -> bool {
+        let is_special = matches!(self.0.implementation, Implementation::Special(_));
+        let is_text = self.0.arguments.first() == Some(&DataType::Text);
+        !is_special && is_text && self.0.result == DataType::Text
     }
 
     /// Returns whether the result is NULL if an argument is.

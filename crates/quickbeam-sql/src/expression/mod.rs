@@ -21,6 +21,7 @@ mod datum;
 mod evaluate;
 mod frame;
 mod functions;
+mod implication;
 mod pattern;
 mod simplify;
 mod slots;
@@ -40,6 +41,7 @@ pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionState, Slot,
 };
 pub use functions::Function;
+pub use implication::implies;
 pub use pattern::Pattern;
 pub use slots::Slots;
 

@@ -6,7 +6,8 @@
 
 use quickbeam::Transaction;
 
-use super::table_handle::{IndexHandle, TableHandle, describe};
+use super::index_evaluator::EntryForm;
+use super::table_handle::{IndexHandle, TableHandle};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::row_format::StoredRow;
 
@@ -46,8 +47,11 @@ impl<'f> Filling<'f> {
     /// Takes the entry of a row.
     pub fn add(&mut self, row: StoredRow<'_>, row_key: &[u8]) -> Result<()> {
         self.key.clear();
-        let holds_row_key = self.index.encode_entry(row, row_key, &mut self.key)?;
-        self.index.encode_place(&self.key, row_key, holds_row_key, &mut self.value)?;
+        let form = self.index.encode_entry(row, row_key, &mut self.key)?;
+        if form == EntryForm::Absent {
+            return Ok(());
+        }
+        self.index.encode_place(&self.key, row_key, form, &mut self.value)?;
         if self.bytes.len() + self.key.len() + self.value.len() > RUN_BYTES {
             self.put()?;
         }
@@ -82,8 +86,7 @@ impl<'f> Filling<'f> {
         let mut row = Vec::new();
         self.table.get(self.transaction, self.index.row_key(key, value)?, &mut row)?;
         let (table, index) = (self.table.table(), &self.index.index);
-        let positions: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
-        let key = describe(table, &positions, StoredRow::new(table, &row)?);
+        let key = self.index.describe(self.table, StoredRow::new(table, &row)?);
         let message = format!("could not create unique index \"{}\"", index.name);
         let error = SqlError::new(SqlState::UniqueViolation, message);
         let error = error.with_detail(format!("Key {key} is duplicated."));

@@ -2,10 +2,13 @@
 //! new indexes.
 
 pub(crate) mod index_build;
+pub(crate) mod index_evaluator;
 pub(crate) mod row_sample;
 pub(crate) mod sampling;
 pub(crate) mod table_handle;
 
 pub(crate) use index_build::Filling;
+pub(crate) use index_evaluator::EntryForm;
+pub use index_evaluator::{IndexCompiler, IndexEvaluator};
 pub use table_handle::{IndexHandle, TableHandle};
 pub(crate) use table_handle::{RowIds, describe, index_tree, rows_tree};

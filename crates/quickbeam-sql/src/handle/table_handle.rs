@@ -9,8 +9,9 @@
 //! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
 //! | other index, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
-//! - TABLE-1: every row has exactly one entry in every index of its table, and every entry belongs
-//!   to a row (by test `tables_do_what_the_map_does`)
+//! - TABLE-1: a row has one entry in each index of its table, or none in a partial index whose
+//!   predicate is not true of it. Every entry belongs to a row (by test
+//!   `tables_do_what_the_map_does`)
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +20,15 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 use quickbeam::{Database, ReadTransaction, Transaction};
 
+use super::index_evaluator::{EntryForm, IndexEvaluator};
 use super::row_sample::NewestSample;
 use super::sampling::Samples;
 use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
 use crate::schema::encoding::key_encoding::KeySpec;
 use crate::schema::encoding::row_format::StoredRow;
-use crate::schema::{Index, ObjectId, Table};
-use crate::types::ValueRef;
+use crate::schema::{EXPRESSIONS, Index, ObjectId, Table};
+use crate::types::{Value, ValueRef};
 
 /// A table and what is needed to read and change it.
 #[derive(Debug)]
@@ -51,6 +53,8 @@ pub struct IndexHandle {
     pub entries: Database,
     /// How its keys are encoded.
     pub key: KeySpec,
+    /// What evaluates its expressions and its predicate, if it has any.
+    pub(crate) evaluator: Option<Arc<dyn IndexEvaluator>>,
 }
 
 /// The name of the tree of a table's rows.
@@ -67,12 +71,18 @@ impl TableHandle {
     /// Opens the table's trees.
     /// [`CatalogSnapshot::handle`](crate::catalog::CatalogSnapshot::handle) keeps what this
     /// returns.
-    pub(crate) fn open(transaction: &Transaction, table: &Arc<Table>) -> Result<TableHandle> {
+    /// `compile` is called for each index that is computed.
+    pub(crate) fn open(
+        transaction: &Transaction,
+        table: &Arc<Table>,
+        compile: &dyn Fn(&Index) -> Result<Arc<dyn IndexEvaluator>>,
+    ) -> Result<TableHandle> {
         let mut handle = TableHandle::open_rows(transaction, table)?;
         for index in &table.indexes {
             let entries = transaction.open_database(&index_tree(index.id))?;
             let key = KeySpec::of_index(table, index);
-            handle.indexes.push(IndexHandle { index: index.clone(), entries, key });
+            let evaluator = index.is_computed().then(|| compile(index)).transpose()?;
+            handle.indexes.push(IndexHandle { index: index.clone(), entries, key, evaluator });
         }
         Ok(handle)
     }
@@ -87,8 +97,10 @@ impl TableHandle {
         let mut structural = vec![false; table.columns.len()];
         let keys = table.primary_key.iter().flat_map(|key| key.columns.iter().copied());
         let indexes = table.indexes.iter().flat_map(|i| i.columns.iter().map(|c| c.position));
+        let computed = table.indexes.iter().flat_map(|index| index.computed_from());
+        let computed = computed.filter_map(|id| table.position_of(id));
         let children = table.foreign_keys.iter().flat_map(|key| key.columns.iter().copied());
-        for position in keys.chain(indexes).chain(children) {
+        for position in keys.chain(indexes).chain(computed).chain(children) {
             if let Some(column) = structural.get_mut(position) {
                 *column = true;
             }
@@ -180,16 +192,26 @@ impl TableHandle {
 }
 
 impl IndexHandle {
-    /// Appends the key of a row's entry; whether the row's key is part of it.
+    /// Appends the key of a row's entry. Returns its form.
     pub(crate) fn encode_entry(
         &self,
         row: StoredRow<'_>,
         row_key: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<bool> {
+    ) -> Result<EntryForm> {
         let mut has_null = false;
+        let computed = match &self.evaluator {
+            None => Vec::new(),
+            Some(evaluator) => match evaluator.evaluate(row)? {
+                Some(values) => values,
+                None => return Ok(EntryForm::Absent),
+            },
+        };
         self.key.encode_with(out, |position| {
-            let value = row.get(position)?;
+            let value = match position.checked_sub(EXPRESSIONS) {
+                None => row.get(position)?,
+                Some(number) => computed.get(number).map(Value::as_ref).unwrap_or_default(),
+            };
             has_null |= value.is_null();
             Ok(value)
         })?;
@@ -197,8 +219,9 @@ impl IndexHandle {
         let holds_row_key = !self.index.unique || is_exempt;
         if holds_row_key {
             out.extend_from_slice(row_key);
+            return Ok(EntryForm::WithRowKey);
         }
-        Ok(holds_row_key)
+        Ok(EntryForm::Unique)
     }
 
     /// The value of an entry, of which [`encode_entry`](Self::encode_entry) made the key.
@@ -206,14 +229,14 @@ impl IndexHandle {
         &self,
         entry: &[u8],
         row_key: &[u8],
-        holds_row_key: bool,
+        form: EntryForm,
         value: &mut Vec<u8>,
     ) -> Result<()> {
         value.clear();
         if self.key.grouped {
             return Ok(());
         }
-        if holds_row_key {
+        if form == EntryForm::WithRowKey {
             let place = u16::try_from(entry.len() - row_key.len());
             let place = place.map_err(|_| crate::schema::encoding::key_encoding::key_too_long())?;
             value.push(0);
@@ -241,6 +264,35 @@ impl IndexHandle {
             [1, key @ ..] => Ok(key),
             _ => Err(damaged()),
         }
+    }
+}
+
+impl IndexHandle {
+    /// Returns the values of the index's expressions; `None` if it has no entry of the row.
+    pub(crate) fn computed(&self, row: StoredRow<'_>) -> Result<Option<Vec<Value>>> {
+        match &self.evaluator {
+            Some(evaluator) => evaluator.evaluate(row),
+            None => Ok(Some(Vec::new())),
+        }
+    }
+
+    /// Returns `(a, lower(b))=(1, two)` of the index's key of a row.
+    pub(crate) fn describe(&self, table: &TableHandle, row: StoredRow<'_>) -> String {
+        let columns = self.index.columns.iter().map(|column| column.position);
+        if self.evaluator.is_none() {
+            return describe(table.table(), &columns.collect::<Vec<_>>(), row);
+        }
+        let computed = self.computed(row).ok().flatten().unwrap_or_default();
+        let (mut names, mut values) = (Vec::new(), Vec::new());
+        for position in columns {
+            names.push(self.index.key_name(table.table(), position));
+            let value = match position.checked_sub(EXPRESSIONS) {
+                Some(number) => computed.get(number).map(ToString::to_string),
+                None => row.get(position).map(|value| value.to_string()).ok(),
+            };
+            values.push(value.unwrap_or_else(|| "?".into()));
+        }
+        format!("({})=({})", names.join(", "), values.join(", "))
     }
 }
 

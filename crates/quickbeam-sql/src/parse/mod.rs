@@ -8,8 +8,8 @@ mod column_actions;
 mod command;
 mod copy_options;
 mod explain;
+mod insert_clauses;
 mod literals;
-mod overriding;
 mod positions;
 mod sequences;
 mod table_commands;
@@ -29,7 +29,7 @@ use crate::error::{Result, SqlError, SqlState};
 
 pub use column_actions::{ColumnAction, action_of};
 pub use command::{Command, Direction, Discard, Name, command};
-pub use overriding::{Overriding, overriding_of};
+pub use insert_clauses::{Overriding, conflict_target, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
 pub use sequences::ALTER as ALTER_SEQUENCE;
 pub use text::Text;
@@ -139,7 +139,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
-    let tokens = overriding::adapted(column_actions::adapted(tokens));
+    let tokens = insert_clauses::adapted(column_actions::adapted(tokens));
     let tokens = copy_options::adapted(table_commands::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }

@@ -7,11 +7,12 @@ use crate::plan::cost::{
 };
 use std::sync::Arc;
 
+use super::computed_indexes::{ComputedIndex, computed_indexes, key_positions};
 use super::in_list::{InListKeys, find_in_list};
 use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess};
 use crate::bind::OrderKey;
-use crate::catalog::{Method, Table};
-use crate::expression::{Comparison, Expr, Slots};
+use crate::catalog::{Index, Method, Table};
+use crate::expression::{ColumnRef, Comparison, Expr, Slots, implies};
 use crate::types::{DataType, Value};
 
 /// A condition that compares a column with something that does not depend on the table.
@@ -46,6 +47,7 @@ fn sargs<'e>(
     conjuncts: &'e [Expr],
     slot: usize,
     table: &Table,
+    computed: &[ComputedIndex],
     wish: &PathRequest<'_>,
 ) -> Vec<Sarg<'e>> {
     let mut found = Vec::new();
@@ -54,9 +56,13 @@ fn sargs<'e>(
         let [left, right] = &**pair;
         let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
         for (side, value, comparison) in sides {
-            let Some(column) = column_of(side, slot, table) else { continue };
-            if wish.gives(slot, side, value) {
-                found.push(Sarg { number, column, comparison, value });
+            let column = column_of(side, slot, table);
+            let expressions = computed.iter().filter_map(|index| index.position_of(side));
+            let columns: Vec<usize> = column.into_iter().chain(expressions).collect();
+            let typed = computed.iter().find_map(|index| index.typed(side));
+            if !columns.is_empty() && wish.gives(slot, typed.as_ref().unwrap_or(side), value) {
+                let sarg = |column| Sarg { number, column, comparison, value };
+                found.extend(columns.into_iter().map(sarg));
                 break;
             }
         }
@@ -210,9 +216,9 @@ fn part_of_all(
         let (range, _, used) = range_of(&columns, sargs);
         Some((part_of(number, &range)?, used))
     };
-    let indexes = table.indexes.iter().enumerate().map(|(number, index)| {
-        (Some(number), index.columns.iter().map(|column| column.position).collect())
-    });
+    // The part of a partial index is not that of the table.
+    let indexes = table.indexes.iter().enumerate().filter(|(_, index)| !index.is_partial());
+    let indexes = indexes.map(|(number, index)| (Some(number), key_positions(number, index)));
     let with_rest = |(part, used): (f64, Vec<usize>)| {
         let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
         let rest: Vec<&Expr> = rest.map(|(_, conjunct)| conjunct).collect();
@@ -225,12 +231,14 @@ fn part_of_all(
 fn candidates(
     table: &Table,
     conjuncts: &[Expr],
+    computed: &[ComputedIndex],
     slot: usize,
     rows: f64,
     wish: &PathRequest<'_>,
     part_of: PartOf<'_>,
 ) -> Vec<Candidate> {
-    let sargs = sargs(conjuncts, slot, table, wish);
+    let sargs = sargs(conjuncts, slot, table, computed, wish);
+    let usable = Usable::of(table, conjuncts, computed, wish);
     let mut found = Vec::new();
     let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
     let all = rows * part_of_all(table, conjuncts, key_columns, &sargs, part_of, wish);
@@ -246,28 +254,76 @@ fn candidates(
         used: Vec::new(),
         members: None,
     });
-    lookups(table, &sargs, rows, all, !wish.order.is_empty(), part_of, &mut found);
+    lookups(table, &sargs, &usable, rows, all, !wish.order.is_empty(), part_of, &mut found);
     let fits = |column: &Expr, value: &Expr| wish.gives(slot, column, value);
     for (number, conjunct) in conjuncts.iter().enumerate() {
         if matches!(conjunct, Expr::Compare(..)) {
             continue;
         }
-        let Some((column, values)) = find_in_list(conjunct, slot, table, &fits) else { continue };
-        let is_key = key_columns.contains(&column)
-            || table.indexes.iter().any(|i| i.columns.iter().any(|c| c.position == column));
-        if is_key {
-            let is_array = matches!(conjunct, Expr::CompareElements(..));
+        let is_array = matches!(conjunct, Expr::CompareElements(..));
+        let mut add = |(column, values): (usize, Vec<Expr>)| {
             let members = InListKeys { slot: (wish.values)(), values, is_array };
-            each_of(table, &sargs, rows, all, part_of, (number, column, members), &mut found);
+            let by = (number, column, members);
+            each_of(table, &sargs, &usable, rows, all, part_of, by, &mut found);
+        };
+        let of_table = |side: &Expr| column_of(side, slot, table);
+        if let Some((column, values)) = find_in_list(conjunct, &of_table, &fits) {
+            let is_key = key_columns.contains(&column)
+                || table.indexes.iter().any(|i| i.columns.iter().any(|c| c.position == column));
+            if is_key {
+                add((column, values));
+            }
+        }
+        for index in computed {
+            let of_index = |side: &Expr| index.position_of(side);
+            let fits = |side: &Expr, value: &Expr| {
+                index.typed(side).is_some_and(|typed| wish.gives(slot, &typed, value))
+            };
+            if let Some(listed) = find_in_list(conjunct, &of_index, &fits) {
+                add(listed);
+            }
         }
     }
     found
 }
 
+/// Which indexes may be used, and the fraction of the table's rows that each has.
+struct Usable(Vec<Option<f64>>);
+
+impl Usable {
+    /// A partial index is usable if the conditions imply its predicate.
+    fn of(
+        table: &Table,
+        conjuncts: &[Expr],
+        computed: &[ComputedIndex],
+        wish: &PathRequest<'_>,
+    ) -> Usable {
+        let usable = |(number, index): (usize, &Arc<Index>)| {
+            if !index.is_computed() {
+                return Some(1.0);
+            }
+            let known = computed.iter().find(|known| known.number == number)?;
+            if known.predicate.is_empty() {
+                return Some(1.0);
+            }
+            let is_implied = implies(conjuncts, &known.predicate);
+            let part = || (wish.part_of_rows)(&known.predicate.iter().collect::<Vec<_>>());
+            is_implied.then(|| known.part.unwrap_or_else(part))
+        };
+        Usable(table.indexes.iter().enumerate().map(usable).collect())
+    }
+
+    fn part(&self, index: usize) -> Option<f64> {
+        self.0.get(index).copied().flatten()
+    }
+}
+
 /// Adds the paths that look up rows for each value of an IN list.
+#[allow(clippy::too_many_arguments)]
 fn each_of(
     table: &Table,
     sargs: &[Sarg<'_>],
+    usable: &Usable,
     rows: f64,
     all: f64,
     part_of: PartOf<'_>,
@@ -298,7 +354,7 @@ fn each_of(
         }
     };
     let mut paths = Vec::new();
-    lookups(table, &sargs, rows, all, false, &part_of, &mut paths);
+    lookups(table, &sargs, usable, rows, all, false, &part_of, &mut paths);
     let length = |value: &Expr| match value.as_constant() {
         Some(Value::Array(array)) => array.as_ref().len() as f64,
         Some(_) => 1.0,
@@ -317,9 +373,11 @@ fn each_of(
 }
 
 /// Adds the paths that look rows up in a range of the key or of an index.
+#[allow(clippy::too_many_arguments)]
 fn lookups(
     table: &Table,
     sargs: &[Sarg<'_>],
+    usable: &Usable,
     rows: f64,
     all: f64,
     any_range: bool,
@@ -358,18 +416,22 @@ fn lookups(
         }
     }
     for (number, index) in table.indexes.iter().enumerate() {
-        let columns: Vec<usize> = index.columns.iter().map(|column| column.position).collect();
+        let Some(part_of_index) = usable.part(number) else { continue };
+        let columns = key_positions(number, index);
         let (range, part, used) = range_of(&columns, sargs);
         let whole = range.equal.len() == columns.len();
         if index.method == Method::Hash && !whole {
             continue;
         }
-        if !range.is_bounded() && !any_range {
+        if !range.is_bounded() && !any_range && !index.is_partial() {
             continue;
         }
         let rows = match whole && index.unique {
             true => 1.0,
-            false => (rows * part_of(Some(number), &range).unwrap_or(part)).max(1.0),
+            false => {
+                let part = part_of(Some(number), &range).unwrap_or(part);
+                (rows * part_of_index * part).max(1.0)
+            }
         };
         found.push(Candidate {
             cost: LOOKUP_COST + rows * FETCH_COST
@@ -377,7 +439,8 @@ fn lookups(
             rows: rows.min(all.max(1.0)),
             order: index.columns[range.equal.len()..]
                 .iter()
-                .map(|column| (column.position, column.descending, column.nulls_first))
+                .zip(&columns[range.equal.len()..])
+                .map(|(column, position)| (*position, column.descending, column.nulls_first))
                 .collect(),
             ordered: index.method == Method::Range,
             path: AccessPath::Index(number, range),
@@ -388,7 +451,13 @@ fn lookups(
 }
 
 /// Whether a path delivers that order, and whether backward.
-fn delivers(candidate: &Candidate, order: &[OrderKey], slot: usize, table: &Table) -> Option<bool> {
+fn delivers(
+    candidate: &Candidate,
+    order: &[OrderKey],
+    slot: usize,
+    table: &Table,
+    computed: &[ComputedIndex],
+) -> Option<bool> {
     if !candidate.ordered || order.is_empty() {
         return None;
     }
@@ -398,10 +467,14 @@ fn delivers(candidate: &Candidate, order: &[OrderKey], slot: usize, table: &Tabl
     let mut columns = candidate.order.iter();
     let mut backward = None;
     for key in order {
-        let column = key.expr.as_column().filter(|column| column.slot == slot)?.column;
         let (known, descending, nulls_first) = columns.next()?;
-        let not_null = table.columns.get(column)?.not_null;
-        if *known != column {
+        let is_column = |column: &ColumnRef| column.slot == slot && column.column == *known;
+        let is_known = match table.columns.get(*known) {
+            Some(_) => key.expr.as_column().as_ref().is_some_and(is_column),
+            None => computed.iter().any(|index| index.is_at(&key.expr, *known)),
+        };
+        let not_null = table.columns.get(*known).is_some_and(|column| column.not_null);
+        if !is_known {
             return None;
         }
         let turned = *descending != key.descending;
@@ -445,8 +518,9 @@ pub(super) fn choose(
     };
     let off = statistics.turned_off();
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
-    for candidate in candidates(table, conjuncts, slot, rows, wish, &part_of) {
-        let order = delivers(&candidate, wish.order, slot, table);
+    let computed = computed_indexes(table, slot, statistics);
+    for candidate in candidates(table, conjuncts, &computed, slot, rows, wish, &part_of) {
+        let order = delivers(&candidate, wish.order, slot, table, &computed);
         let mut cost = candidate.cost;
         if !wish.order.is_empty() {
             match order {

@@ -6,6 +6,7 @@ use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, T
 use crate::bind::{
     FunctionCall, SlotShape, Source, SubqueryKind, TableFunction, TableFunctionKind,
 };
+use crate::catalog::KeyColumn;
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
 
@@ -258,15 +259,20 @@ impl Writer<'_> {
             AccessPath::KeyRange(range) => {
                 let columns =
                     access.table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
-                let range = self.range(range, columns, access);
+                let columns = columns.iter().filter_map(|column| access.table.columns.get(*column));
+                let columns: Vec<&str> = columns.map(|column| &column.name[..]).collect();
+                let range = self.range(range, &columns);
                 (format!("Primary Key Scan{order} on {name}"), Some(range))
             }
             AccessPath::Index(number, range) => {
                 let index = access.table.indexes.get(*number);
-                let columns: Vec<usize> = index
-                    .map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect());
+                let key = |column: &KeyColumn| {
+                    index.map_or("", |index| index.key_name(&access.table, column.position))
+                };
+                let columns: Vec<&str> =
+                    index.iter().flat_map(|index| &index.columns).map(key).collect();
                 let index_name = index.map_or("", |index| &index.name);
-                let range = self.range(range, &columns, access);
+                let range = self.range(range, &columns);
                 let is_hash = index.is_some_and(|index| !index.access_method().is_ordered());
                 let way = if is_hash { "Index Hash Lookup" } else { "Index Scan" };
                 (format!("{way}{order} using {index_name} on {name}"), Some(range))
@@ -279,11 +285,8 @@ impl Writer<'_> {
         self.condition(depth, "Filter", access.filter.as_ref());
     }
 
-    fn range(&self, range: &KeyRangeExpr, columns: &[usize], access: &TableAccess) -> String {
-        let name = |nth: usize| {
-            let column = columns.get(nth).and_then(|column| access.table.columns.get(*column));
-            column.map_or("", |column| &column.name)
-        };
+    fn range(&self, range: &KeyRangeExpr, columns: &[&str]) -> String {
+        let name = |nth: usize| columns.get(nth).copied().unwrap_or_default();
         let mut parts: Vec<String> = Vec::new();
         for (nth, value) in range.equal.iter().enumerate() {
             parts.push(format!("{} = {}", name(nth), self.text(value)));

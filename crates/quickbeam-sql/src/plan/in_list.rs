@@ -1,8 +1,6 @@
 //! Conditions that leave a column a few values: IN with a list, and equalities joined by OR.
 
-use super::access_path::column_of;
 use super::{Join, PlanNode, TableAccess};
-use crate::catalog::Table;
 use crate::expression::{Comparison, Expr};
 use crate::types::Value;
 
@@ -17,30 +15,29 @@ pub(super) struct InListKeys {
     pub is_array: bool,
 }
 
-/// Returns the column that a condition limits to these values. `fits` checks a column and a value.
+/// Returns the column that a condition limits to these values. `column_of` says which column an
+/// expression is; `fits` checks a column and a value.
 pub(super) fn find_in_list(
     conjunct: &Expr,
-    slot: usize,
-    table: &Table,
+    column_of: &dyn Fn(&Expr) -> Option<usize>,
     fits: &dyn Fn(&Expr, &Expr) -> bool,
 ) -> Option<(usize, Vec<Expr>)> {
     let mut column = None;
     let mut values = Vec::new();
-    take(conjunct, slot, table, fits, &mut column, &mut values)?;
+    take(conjunct, column_of, fits, &mut column, &mut values)?;
     Some((column?, values))
 }
 
 /// Adds what a condition leaves; none if it leaves more than can be listed.
 fn take(
     condition: &Expr,
-    slot: usize,
-    table: &Table,
+    column_of: &dyn Fn(&Expr) -> Option<usize>,
     fits: &dyn Fn(&Expr, &Expr) -> bool,
     column: &mut Option<usize>,
     values: &mut Vec<Expr>,
 ) -> Option<()> {
     let mut add = |side: &Expr, value: &Expr| {
-        let found = column_of(side, slot, table)?;
+        let found = column_of(side)?;
         if *column.get_or_insert(found) != found {
             return None;
         }
@@ -56,7 +53,7 @@ fn take(
     match condition {
         Expr::Compare(Comparison::Equal, pair) => {
             let [left, right] = &**pair;
-            match column_of(left, slot, table) {
+            match column_of(left) {
                 Some(_) => add(left, right),
                 None => add(right, left),
             }
@@ -72,7 +69,7 @@ fn take(
         }
         Expr::Or(parts) => parts
             .iter()
-            .try_for_each(|part| take(part, slot, table, fits, &mut *column, &mut *values)),
+            .try_for_each(|part| take(part, column_of, fits, &mut *column, &mut *values)),
         _ => None,
     }
 }

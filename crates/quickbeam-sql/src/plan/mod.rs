@@ -13,6 +13,7 @@
 
 mod access_path;
 mod column_pruning;
+mod computed_indexes;
 mod cost;
 mod date_comparisons;
 mod dml;
@@ -26,8 +27,8 @@ mod vectorize;
 use std::sync::Arc;
 
 use crate::bind::{
-    Aggregate, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape, Stored,
-    SubqueryKind, TableFunction, WindowFunction,
+    Aggregate, BoundIndex, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape,
+    Stored, SubqueryKind, TableFunction, WindowFunction,
 };
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
@@ -64,6 +65,18 @@ pub trait Statistics {
     /// Estimates the number of distinct values of a column from a sample of the rows. Returns
     /// `None` without a sample.
     fn distinct(&self, _table: &Table, _column: usize) -> Option<f64> {
+        None
+    }
+
+    /// Estimates the fraction of a table's rows that have entries in an index, by its number.
+    /// Returns `None` without an estimate.
+    fn part_of_index(&self, _table: &Table, _index: usize) -> Option<f64> {
+        None
+    }
+
+    /// Returns the expressions and the predicate of a computed index, by its number, over rows in
+    /// slot 0. Returns `None` if they cannot be bound.
+    fn bound_index(&self, _table: &Table, _index: usize) -> Option<Arc<BoundIndex>> {
         None
     }
 

@@ -130,6 +130,30 @@ pub struct NewIndex {
     pub include: Vec<SmolStr>,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
+    /// Expressions, with their places among `columns`, where they have names of their own.
+    pub expressions: Vec<(usize, NewIndexExpression)>,
+    /// WHERE.
+    pub predicate: Option<NewIndexPredicate>,
+}
+
+/// An expression of CREATE INDEX.
+#[derive(Clone, Debug)]
+pub struct NewIndexExpression {
+    /// The text, already known to be an immutable expression over the table's columns.
+    pub text: Arc<str>,
+    /// The type of its values.
+    pub data_type: DataType,
+    /// Names of the columns that it reads.
+    pub columns: Vec<SmolStr>,
+}
+
+/// WHERE of CREATE INDEX.
+#[derive(Clone, Debug)]
+pub struct NewIndexPredicate {
+    /// The text, already known to be an immutable condition over the table's columns.
+    pub text: Arc<str>,
+    /// Names of the columns that it reads.
+    pub columns: Vec<SmolStr>,
 }
 
 /// What CREATE SEQUENCE or an identity column says; `None` is the default.

@@ -3,13 +3,15 @@
 pub(crate) mod definition;
 pub(crate) mod encoding;
 pub(crate) mod errors;
+pub(crate) mod index_expressions;
 pub(crate) mod names;
 pub(crate) mod tables;
 
 pub use definition::{
-    Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewKey,
-    NewTable, SequenceChanges, SequenceOptions,
+    Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
+    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, SequenceChanges, SequenceOptions,
 };
+pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 pub use names::{
     PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };

@@ -14,6 +14,7 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 use super::names::{is_public, lookup_name, public};
 use crate::types::{DataType, Value};
 
@@ -195,12 +196,69 @@ pub struct Index {
     pub include: Vec<usize>,
     /// NULLS NOT DISTINCT: two rows may not have the same values, also if some are NULL.
     pub nulls_not_distinct: bool,
+    /// Its expressions, in their order among `columns`.
+    pub expressions: Vec<IndexExpression>,
+    /// The predicate of a partial index.
+    pub predicate: Option<IndexPredicate>,
+}
+
+impl Index {
+    /// Returns whether its entries depend on more than the values of columns.
+    #[must_use]
+    pub fn is_computed(&self) -> bool {
+        !self.expressions.is_empty() || self.predicate.is_some()
+    }
+
+    /// Returns whether it has the entries of some rows only.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.predicate.is_some()
+    }
+
+    /// Returns the expression at a position of its key columns.
+    #[must_use]
+    pub fn expression(&self, position: usize) -> Option<&IndexExpression> {
+        self.expressions.get(position.checked_sub(EXPRESSIONS)?)
+    }
+
+    /// Returns whether an expression or the predicate reads the column of that number.
+    #[must_use]
+    pub fn computes_from(&self, column: u16) -> bool {
+        let expressions = self.expressions.iter().any(|it| it.columns.contains(&column));
+        expressions || self.predicate.as_ref().is_some_and(|it| it.columns.contains(&column))
+    }
+
+    /// Returns the numbers of the columns that its expressions and its predicate read.
+    pub fn computed_from(&self) -> impl Iterator<Item = u16> + '_ {
+        let expressions = self.expressions.iter().flat_map(|it| &it.columns);
+        expressions.chain(self.predicate.iter().flat_map(|it| &it.columns)).copied()
+    }
+
+    /// Returns the type of the values at a position of its key columns.
+    #[must_use]
+    pub fn key_type(&self, table: &Table, position: usize) -> Option<DataType> {
+        match self.expression(position) {
+            Some(expression) => Some(expression.data_type),
+            None => Some(table.columns.get(position)?.data_type),
+        }
+    }
+
+    /// Returns the name of what is at a position of its key columns: of a column, or the text of an
+    /// expression.
+    #[must_use]
+    pub fn key_name<'n>(&'n self, table: &'n Table, position: usize) -> &'n str {
+        match (self.expression(position), table.columns.get(position)) {
+            (Some(expression), _) => &expression.text,
+            (None, Some(column)) => &column.name,
+            (None, None) => "",
+        }
+    }
 }
 
 /// A column of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
-    /// Its position in the table.
+    /// Its position in the table, or that of an expression ([`EXPRESSIONS`](super::EXPRESSIONS)).
     pub position: usize,
     /// Whether larger values come first.
     pub descending: bool,

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use parking_lot::Mutex;
 use quickbeam::{Environment, Options};
 
+use crate::bind::ExpressionCompiler;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::advisory::AdvisoryLocks;
@@ -97,6 +98,7 @@ impl SqlDatabase {
     /// ```
     pub fn over(environment: &Environment) -> Result<SqlDatabase> {
         let catalog = Catalog::open(environment)?;
+        catalog.set_index_compiler(&ExpressionCompiler);
         Ok(SqlDatabase { environment: environment.clone(), catalog, shared: Arc::default() })
     }
 

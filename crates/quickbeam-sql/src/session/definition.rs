@@ -8,6 +8,8 @@ use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
     conversion_of, generated_columns,
 };
+use crate::catalog::describe::quoted_if_needed;
+use crate::catalog::text::quoted;
 use crate::catalog::{
     Added, Column, NewCheck, NewColumn, ObjectId, Relation, Table, lookup_name, shown_name,
     split_lookup_name,
@@ -376,6 +378,7 @@ fn set_type(
 /// The text of a CHECK with a column's new name in the place of the old one.
 fn renamed(text: &str, from: &str, to: &str) -> Result<String> {
     use sqlparser::dialect::PostgreSqlDialect;
+    use sqlparser::keywords::Keyword;
     use sqlparser::tokenizer::{Token, Tokenizer};
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
     let tokens = tokens
@@ -387,9 +390,14 @@ fn renamed(text: &str, from: &str, to: &str) -> Result<String> {
             None => word.value.to_lowercase() == from,
         });
         if is_name {
-            rewritten.push('"');
-            rewritten.push_str(&to.replace('"', "\"\""));
-            rewritten.push('"');
+            // A keyword is a name in quotes alone.
+            let word = Token::make_word(to, None);
+            match &word {
+                Token::Word(word) if word.keyword == Keyword::NoKeyword => {
+                    rewritten.push_str(&quoted_if_needed(to));
+                }
+                _ => rewritten.push_str(&quoted(to)),
+            }
         } else {
             rewritten.push_str(&token.to_string());
         }

@@ -4,6 +4,7 @@
 //! Above: verification of a database, which evaluates CHECK. Below: rows, keys, the trees. What is
 //! wrong is text for people; an error means that no more of the tree can be read.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use quickbeam::{Database, Transaction};
 use super::foreign_keys::has_parent;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError};
-use crate::handle::describe;
 use crate::handle::table_handle::{IndexHandle, TableHandle};
+use crate::handle::{EntryForm, describe};
+use crate::schema::ObjectId;
 use crate::schema::encoding::row_format::StoredRow;
 
 /// Maximum number of complaints reported for a table or index; further ones are only counted.
@@ -31,6 +33,8 @@ pub(crate) struct Audit<'a> {
     key: Vec<u8>,
     value: Vec<u8>,
     stored: Vec<u8>,
+    /// Rows without an entry, by index: their predicates are not true.
+    absent: HashMap<ObjectId, u64>,
 }
 
 /// What is evaluated of a row by someone above: complaints about it.
@@ -76,8 +80,8 @@ impl<'a> Audit<'a> {
         let parents = keys.map(|key| snapshot.handle(transaction, key.parent));
         let parents = parents.collect::<Result<Vec<_>>>()?;
         let (key, value, stored) = (Vec::new(), Vec::new(), Vec::new());
-        let complaints = Vec::new();
-        Ok(Audit { transaction, handle, parents, complaints, found: 0, key, value, stored })
+        let (complaints, absent) = (Vec::new(), HashMap::new());
+        Ok(Audit { transaction, handle, parents, complaints, found: 0, key, value, stored, absent })
     }
 
     /// What is wrong.
@@ -178,10 +182,11 @@ impl<'a> Audit<'a> {
         index: &IndexHandle,
         row_key: &[u8],
         row: StoredRow<'_>,
-    ) -> Result<()> {
+    ) -> Result<EntryForm> {
         self.key.clear();
-        let holds_row_key = index.encode_entry(row, row_key, &mut self.key)?;
-        index.encode_place(&self.key, row_key, holds_row_key, &mut self.value)
+        let form = index.encode_entry(row, row_key, &mut self.key)?;
+        index.encode_place(&self.key, row_key, form, &mut self.value)?;
+        Ok(form)
     }
 
     fn has_entry(
@@ -190,7 +195,10 @@ impl<'a> Audit<'a> {
         row_key: &[u8],
         row: StoredRow<'_>,
     ) -> Result<bool> {
-        self.make_entry(index, row_key, row)?;
+        if self.make_entry(index, row_key, row)? == EntryForm::Absent {
+            *self.absent.entry(index.index.id).or_default() += 1;
+            return Ok(true);
+        }
         let found = index.entries.get_into(self.transaction, &self.key, &mut self.stored)?;
         Ok(found && self.stored == self.value)
     }
@@ -231,8 +239,8 @@ impl<'a> Audit<'a> {
             return Ok(Some("an entry without its row".to_owned()));
         }
         let handle = self.handle;
-        self.make_entry(index, &row_key, StoredRow::new(handle.table(), &bytes)?)?;
-        let is_own = self.key == entry && self.value == value;
+        let form = self.make_entry(index, &row_key, StoredRow::new(handle.table(), &bytes)?)?;
+        let is_own = form != EntryForm::Absent && self.key == entry && self.value == value;
         Ok((!is_own).then(|| "an entry that is not that of its row".to_owned()))
     }
 
@@ -246,7 +254,8 @@ impl<'a> Audit<'a> {
         for index in handle.indexes() {
             let count = self.entries(index);
             let count = self.or_complain(&format!(", index \"{}\"", index.index.name), count);
-            if let (Some(rows), Some(count)) = (rows, count)
+            let absent = self.absent.get(&index.index.id).copied().unwrap_or(0);
+            if let (Some(rows), Some(count)) = (rows.map(|rows| rows - absent), count)
                 && rows != count
             {
                 let name = &index.index.name;

@@ -197,7 +197,10 @@ fn has_row(
     let (database, key) = if is_key(handle.key()) {
         (handle.database(), handle.key())
     } else {
-        let index = handle.indexes().iter().find(|i| i.index.unique && is_key(&i.key));
+        let index = handle
+            .indexes()
+            .iter()
+            .find(|i| i.index.unique && !i.index.is_partial() && is_key(&i.key));
         let index = index.ok_or_else(|| SqlError::internal("a foreign key to no unique key"))?;
         (&index.entries, &index.key)
     };
@@ -408,8 +411,11 @@ impl TableWriter<'_> {
         }
         let is_ordered = |database: &Database| database.access_method().is_ordered();
         let by_key = is_ordered(handle.database()) && begins_with(handle.key(), columns);
-        let leads =
-            |index: &&IndexHandle| is_ordered(&index.entries) && begins_with(&index.key, columns);
+        let leads = |index: &&IndexHandle| {
+            !index.index.is_partial()
+                && is_ordered(&index.entries)
+                && begins_with(&index.key, columns)
+        };
         let index = handle.indexes().iter().find(leads);
         let key = if by_key {
             Some((handle.database(), handle.key()))
@@ -473,7 +479,10 @@ impl TableWriter<'_> {
             prefix(handle.key(), columns, &reference.key, &mut row_key)?;
         } else {
             let mut indexes = handle.indexes().iter();
-            let Some(index) = indexes.find(|index| is_hash_key(&index.entries, &index.key)) else {
+            let is_hash_index = |index: &&IndexHandle| {
+                !index.index.is_partial() && is_hash_key(&index.entries, &index.key)
+            };
+            let Some(index) = indexes.find(is_hash_index) else {
                 return Ok(None);
             };
             let mut entry = Vec::new();

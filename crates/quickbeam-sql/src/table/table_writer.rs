@@ -17,8 +17,8 @@ use super::deferred::DeferredChecks;
 use super::foreign_keys::{CascadeTask, Pending};
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::handle::describe;
 use crate::handle::table_handle::{IndexHandle, TableHandle};
+use crate::handle::{EntryForm, describe};
 use crate::schema::encoding::row_format::StoredRow;
 use crate::types::{Value, ValueRef};
 
@@ -254,8 +254,10 @@ impl<'a> TableWriter<'a> {
         let row = StoredRow::new(handle.table(), bytes)?;
         self.entry.clear();
         let (entries, of_index) = match index.and_then(|number| handle.indexes().get(number)) {
-            Some(index) if index.encode_entry(row, &[], &mut self.entry)? => return Ok(None),
-            Some(index) => (&index.entries, Some(index)),
+            Some(index) => match index.encode_entry(row, &[], &mut self.entry)? {
+                EntryForm::Unique => (&index.entries, Some(index)),
+                EntryForm::Absent | EntryForm::WithRowKey => return Ok(None),
+            },
             None => {
                 handle.key().encode_with(&mut self.entry, |position| row.get(position))?;
                 (handle.database(), None)
@@ -323,9 +325,12 @@ impl<'a> TableWriter<'a> {
         key: &[u8],
     ) -> Result<Option<Vec<u8>>> {
         self.entry.clear();
-        let holds_row_key = index.encode_entry(row, key, &mut self.entry)?;
-        index.encode_place(&self.entry, key, holds_row_key, &mut self.value)?;
-        if holds_row_key {
+        let form = index.encode_entry(row, key, &mut self.entry)?;
+        if form == EntryForm::Absent {
+            return Ok(None);
+        }
+        index.encode_place(&self.entry, key, form, &mut self.value)?;
+        if form == EntryForm::WithRowKey {
             index.entries.put(self.transaction, &self.entry, &self.value)?;
             return Ok(None);
         }
@@ -346,8 +351,9 @@ impl<'a> TableWriter<'a> {
 
     fn remove_entry(&mut self, index: &IndexHandle, row: StoredRow<'_>, key: &[u8]) -> Result<()> {
         self.entry.clear();
-        index.encode_entry(row, key, &mut self.entry)?;
-        index.entries.delete(self.transaction, &self.entry)?;
+        if index.encode_entry(row, key, &mut self.entry)? != EntryForm::Absent {
+            index.entries.delete(self.transaction, &self.entry)?;
+        }
         Ok(())
     }
 
@@ -423,11 +429,11 @@ impl<'a> TableWriter<'a> {
         for (number, index) in handle.indexes().iter().enumerate() {
             let mut before = std::mem::take(&mut self.old_entry);
             before.clear();
-            index.encode_entry(old, key, &mut before)?;
+            let form = index.encode_entry(old, key, &mut before)?;
             self.entry.clear();
-            index.encode_entry(new, new_key, &mut self.entry)?;
-            let same = before == self.entry && !moves;
-            if !same {
+            let new_form = index.encode_entry(new, new_key, &mut self.entry)?;
+            let same = before == self.entry && form == new_form && !moves;
+            if !same && form != EntryForm::Absent {
                 index.entries.delete(self.transaction, &before)?;
             }
             self.old_entry = before;
@@ -480,12 +486,11 @@ pub(super) fn differ(positions: &[usize], a: StoredRow<'_>, b: StoredRow<'_>) ->
 #[cold]
 fn duplicate(handle: &TableHandle, index: Option<usize>, row: &[u8]) -> SqlError {
     let table = handle.table();
-    let (name, positions) = match index.and_then(|number| table.indexes.get(number)) {
-        Some(index) => {
-            (index.name.as_str(), index.columns.iter().map(|column| column.position).collect())
-        }
+    let index = index.and_then(|number| handle.indexes().get(number));
+    let (name, positions) = match index {
+        Some(index) => (index.index.name.as_str(), &[][..]),
         None => match &table.primary_key {
-            Some(key) => (key.name.as_str(), key.columns.clone()),
+            Some(key) => (key.name.as_str(), &key.columns[..]),
             None => return SqlError::internal("a hidden row id was given out twice"),
         },
     };
@@ -496,7 +501,11 @@ fn duplicate(handle: &TableHandle, index: Option<usize>, row: &[u8]) -> SqlError
     let error = error.of_constraint(name);
     match StoredRow::new(table, row) {
         Ok(row) => {
-            error.with_detail(format!("Key {} already exists.", describe(table, &positions, row)))
+            let key = match index {
+                Some(index) => index.describe(handle, row),
+                None => describe(table, positions, row),
+            };
+            error.with_detail(format!("Key {key} already exists."))
         }
         Err(_) => error,
     }

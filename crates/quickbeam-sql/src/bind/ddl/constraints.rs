@@ -85,7 +85,7 @@ pub(super) struct Constraints {
 }
 
 /// Returns whether an operator class orders texts by their bytes, as all indexes do.
-fn is_byte_order(class: &ast::ObjectName) -> bool {
+pub(super) fn is_byte_order(class: &ast::ObjectName) -> bool {
     let name = class.to_string().to_lowercase();
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
     matches!(name, "text_pattern_ops" | "varchar_pattern_ops" | "bpchar_pattern_ops")

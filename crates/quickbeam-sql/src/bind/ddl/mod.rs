@@ -6,6 +6,7 @@
 mod alter;
 mod constraints;
 mod generated;
+mod index_expressions;
 mod schemas;
 mod sequences;
 mod storage_parameters;
@@ -29,6 +30,8 @@ use crate::parse::{ColumnAction, first_from};
 use crate::types::{DataType, Value};
 
 pub use generated::generated_columns;
+pub(in crate::bind) use index_expressions::key_column;
+pub use index_expressions::{BoundIndex, ExpressionCompiler};
 pub use stored_expressions::{check_of, column_default, conversion_of};
 pub use table::{check_create_table, table_for};
 
@@ -135,12 +138,12 @@ impl Binder<'_> {
             include: create.include.clone(),
             nulls_distinct: create.nulls_distinct,
             with: create.with.clone(),
-            predicate: None,
+            predicate: create.predicate.clone(),
             index_options: Vec::new(),
             alter_options: Vec::new(),
         };
         if *create != plain {
-            let what = "an index with more than its columns, USING before them, and ASC, DESC, NULLS FIRST or LAST behind each";
+            let what = "this form of CREATE INDEX";
             return Err(SqlError::unsupported(what));
         }
         let table = self.defined_table(&create.table_name)?;
@@ -159,12 +162,9 @@ impl Binder<'_> {
             }
         }
         let outline = Outline::of(&table);
-        for column in &create.columns {
-            let name = self.index_column(column)?;
-            self.known_column(&outline, name)?;
-            let options = &column.column.options;
-            let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
-            index.columns.push((fold(name), descending, options.nulls_first));
+        self.index_keys(&create.columns, &outline, &mut index)?;
+        if let Some(predicate) = &create.predicate {
+            index.predicate = Some(self.index_predicate(predicate, &outline)?);
         }
         for name in &create.include {
             self.known_column(&outline, name)?;

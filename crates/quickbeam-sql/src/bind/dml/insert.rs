@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
+use super::conflict_target::key_of_constraint;
 use crate::bind::query::{check_values, rows_with_subqueries};
 use crate::bind::scope::relation_of;
 use crate::bind::{
@@ -262,28 +263,12 @@ impl Binder<'_> {
         let target = match &conflict.conflict_target {
             None => None,
             Some(ConflictTarget::Columns(names)) => {
-                let mut columns = Vec::with_capacity(names.len());
-                for name in names {
-                    let folded = fold(name);
-                    columns.push(
-                        table.column(&folded).ok_or_else(|| no_column(&table.name, &folded))?,
-                    );
-                }
-                columns.sort_unstable();
-                columns.dedup();
-                Some(columns)
+                Some(self.inferred_keys(table, names, old.clone())?)
             }
             Some(ConflictTarget::OnConstraint(name)) => {
-                Some(columns_of_constraint(table, &object_name(name)?)?)
+                Some(vec![key_of_constraint(table, &object_name(name)?)?])
             }
         };
-        if let Some(columns) = &target
-            && !has_unique(table, columns)
-        {
-            let message =
-                "there is no unique or exclusion constraint matching the ON CONFLICT specification";
-            return Err(SqlError::new(SqlState::InvalidColumnReference, message));
-        }
         let OnConflictAction::DoUpdate(update) = &conflict.action else {
             return Ok(OnConflict { target, assignments: None, filter: None });
         };
@@ -343,29 +328,4 @@ fn check_identity(column: &Column, overriding: Option<Overriding>) -> Result<()>
 /// Whether a value is the word DEFAULT.
 pub(in crate::bind) fn is_default(value: &ast::Expr) -> bool {
     matches!(value, ast::Expr::Identifier(ident) if ident.quote_style.is_none() && ident.value.eq_ignore_ascii_case("default"))
-}
-
-fn sorted(mut columns: Vec<usize>) -> Vec<usize> {
-    columns.sort_unstable();
-    columns
-}
-
-fn has_unique(table: &Table, columns: &[usize]) -> bool {
-    let primary = table.primary_key.iter().map(|key| sorted(key.columns.clone()));
-    let indexes = table.indexes.iter().filter(|index| index.unique);
-    let unique =
-        indexes.map(|index| sorted(index.columns.iter().map(|column| column.position).collect()));
-    primary.chain(unique).any(|known| known == columns)
-}
-
-fn columns_of_constraint(table: &Table, name: &str) -> Result<Vec<usize>> {
-    if let Some(key) = table.primary_key.as_ref().filter(|key| key.name == name) {
-        return Ok(sorted(key.columns.clone()));
-    }
-    let index = table.indexes.iter().find(|index| index.unique && index.name == name);
-    let index = index.ok_or_else(|| {
-        let message = format!("constraint \"{name}\" for table \"{}\" does not exist", table.name);
-        SqlError::new(SqlState::UndefinedObject, message)
-    })?;
-    Ok(sorted(index.columns.iter().map(|column| column.position).collect()))
 }

@@ -242,12 +242,12 @@ impl InsertExec {
             return Ok(true);
         };
         if let Some(target) = &conflict.target
-            && *target != columns_of(&self.handle, found.index)
+            && !target.contains(&found.index)
         {
             // Another unique key than the conflict target conflicts. If the target conflicts too,
             // the target decides.
-            for index in unique_over(&self.handle, target) {
-                if let Some(found) = statement.conflict_in(&self.handle, index, row)? {
+            for index in target {
+                if let Some(found) = statement.conflict_in(&self.handle, *index, row)? {
                     return self.update(&found, context, statement, returned);
                 }
             }
@@ -366,27 +366,6 @@ fn violated(handle: &TableHandle, number: usize) -> SqlError {
     let message =
         format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
     SqlError::new(SqlState::CheckViolation, message).of_constraint(name)
-}
-
-fn columns_of(handle: &TableHandle, index: Option<usize>) -> Vec<usize> {
-    let table = handle.table();
-    let mut columns: Vec<usize> = match index {
-        None => table.primary_key.as_ref().map_or(Vec::new(), |key| key.columns.clone()),
-        Some(index) => {
-            let index = table.indexes.get(index);
-            index.map_or(Vec::new(), |index| index.columns.iter().map(|c| c.position).collect())
-        }
-    };
-    columns.sort_unstable();
-    columns
-}
-
-/// Returns the unique indexes over these columns. `None` in the list is the primary key.
-fn unique_over(handle: &TableHandle, columns: &[usize]) -> Vec<Option<usize>> {
-    let table = handle.table();
-    let indexes = table.indexes.iter().enumerate().filter(|(_, index)| index.unique);
-    let keys = table.primary_key.iter().map(|_| None).chain(indexes.map(|it| Some(it.0)));
-    keys.filter(|key| columns_of(handle, *key) == columns).collect()
 }
 
 /// Makes an encoded row the current row of a slot.

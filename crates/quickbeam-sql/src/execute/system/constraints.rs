@@ -130,7 +130,7 @@ fn unique_key<'s>(table: &'s Table, positions: &[usize]) -> (i64, Option<&'s str
     if let Some(key) = table.primary_key.as_ref().filter(|key| same(key.columns.clone())) {
         return (primary_key_oid(table), Some(&key.name));
     }
-    let indexes = table.indexes.iter().filter(|index| index.unique);
+    let indexes = table.indexes.iter().filter(|index| index.unique && !index.is_partial());
     let mut found =
         indexes.filter(|index| same(index.columns.iter().map(|it| it.position).collect()));
     found.next().map_or((0, None), |index| (object_oid(index.id), Some(&index.name)))

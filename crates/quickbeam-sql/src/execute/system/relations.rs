@@ -2,7 +2,7 @@
 
 use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
-use crate::catalog::describe::{Described, index_definition, key_columns};
+use crate::catalog::describe::{Described, index_definition, key_columns, written_predicate};
 use crate::catalog::system::{
     CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, Procedure, SystemTable, default_oid,
     object_oid, operator_class, procedures, row_type_oid, system_tables, type_modifier, type_oid,
@@ -197,9 +197,16 @@ impl SystemSource<'_> {
                 }
                 Described::Index(table, _) | Described::PrimaryKey(table) => {
                     for (at, key) in key_columns(relation).iter().enumerate() {
-                        let Some(column) = table.columns.get(key.position) else { continue };
+                        let expression = match relation {
+                            Described::Index(_, index) => index.expression(key.position),
+                            _ => None,
+                        };
+                        let column = table.columns.get(key.position);
+                        let column = column.map(|column| (&column.name, column.data_type));
+                        let column = expression.map(|it| (&it.name, it.data_type)).or(column);
+                        let Some((name, data_type)) = column else { continue };
                         self.add(|row| {
-                            attribute(row, relation.oid(), at + 1, &column.name, column.data_type);
+                            attribute(row, relation.oid(), at + 1, name, data_type);
                         });
                     }
                 }
@@ -245,8 +252,12 @@ impl SystemSource<'_> {
             let numbers = numbers.join(" ");
             let options =
                 list(&|key| i64::from(key.descending) | (i64::from(key.nulls_first) << 1));
+            let key_type = |position: usize| match relation {
+                Described::Index(_, index) => index.key_type(table, position),
+                _ => column(position).map(|it| it.data_type),
+            };
             let collations = list(&|key| {
-                let row = column(key.position).and_then(|it| type_row(type_oid(it.data_type)));
+                let row = key_type(key.position).and_then(|it| type_row(type_oid(it)));
                 row.map_or(0, |row| row.collation)
             });
             let access = match relation {
@@ -254,7 +265,7 @@ impl SystemSource<'_> {
                 _ => table.primary_key.as_ref().map_or(BTREE, |key| method(key.method)),
             };
             let classes = list(&|key| {
-                let known = column(key.position).map(|it| type_oid(it.data_type));
+                let known = key_type(key.position).map(type_oid);
                 known.map_or(0, |known| operator_class(access, known))
             });
             self.add(|row| {
@@ -266,6 +277,16 @@ impl SystemSource<'_> {
                 row.set("indisunique", unique).set("indisprimary", is_primary);
                 for flag in ["indimmediate", "indisvalid", "indisready", "indislive"] {
                     row.set(flag, true);
+                }
+                if let Described::Index(_, index) = relation {
+                    let texts: Vec<&str> =
+                        index.expressions.iter().map(|it| &it.text[..]).collect();
+                    if !texts.is_empty() {
+                        row.text("indexprs", texts.join(", "));
+                    }
+                    if let Some(predicate) = &index.predicate {
+                        row.text("indpred", written_predicate(&predicate.text));
+                    }
                 }
                 row.text("indkey", &numbers).text("indoption", &options);
                 row.text("indcollation", &collations);

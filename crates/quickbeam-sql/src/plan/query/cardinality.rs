@@ -55,7 +55,7 @@ impl Planner<'_> {
         }
         for (number, index) in table.indexes.iter().enumerate() {
             let leads = index.columns.first().is_some_and(|first| first.position == column.column);
-            if leads && index.method == Method::Range {
+            if leads && index.method == Method::Range && !index.is_partial() {
                 parts.push(Some(number));
             }
         }
@@ -110,10 +110,11 @@ impl Planner<'_> {
         let given = |column: usize| columns.contains(&ColumnRef { slot, column });
         let primary = table.primary_key.as_ref();
         let is_unique = primary.is_some_and(|key| key.columns.iter().all(|column| given(*column)))
-            || table
-                .indexes
-                .iter()
-                .any(|index| index.unique && index.columns.iter().all(|c| given(c.position)));
+            || table.indexes.iter().any(|index| {
+                index.unique
+                    && !index.is_partial()
+                    && index.columns.iter().all(|c| given(c.position))
+            });
         is_unique.then(|| self.table_rows(table))
     }
 

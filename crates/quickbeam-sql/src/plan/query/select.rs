@@ -139,6 +139,7 @@ impl<'p> Planner<'p> {
             Expr::Negate(inner, _) => self.type_of(inner),
             Expr::Cast(_, data_type, _) => Some(*data_type),
             Expr::Trimmed(_) => Some(DataType::Text),
+            Expr::Call(function, ..) if function.is_of_text() => Some(DataType::Text),
             Expr::Arithmetic(_, kind, ..) => Some(NumberKind::data_type(*kind)),
             _ => None,
         }

@@ -105,7 +105,7 @@ impl KeySpec {
         let part = |column: &crate::schema::KeyColumn| {
             Some(KeyPart {
                 position: column.position,
-                data_type: table.columns.get(column.position)?.data_type,
+                data_type: index.key_type(table, column.position)?,
                 descending: column.descending,
                 nulls_first: column.nulls_first,
                 nullable: true,

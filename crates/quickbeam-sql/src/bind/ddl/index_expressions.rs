@@ -1,0 +1,238 @@
+//! Expressions and predicates of indexes.
+//!
+//! They are stored as text, as CHECK is. Their values depend on the row alone, so the entries of a
+//! row are the same whenever they are computed.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast;
+
+use super::super::{Binder, Names, Scope, SearchPath, fold};
+use super::generated::check_immutable;
+use super::stored_expressions::read_columns;
+use super::table_outline::Outline;
+use crate::bind::query::implied_names::implied_name;
+use crate::bind::scope::relation_of;
+use crate::catalog::{
+    Index, NewIndex, NewIndexExpression, NewIndexPredicate, ObjectId, Relation, Table,
+};
+use crate::error::{Result, SqlError};
+use crate::expression::{Current, Expr, Frame, Slot};
+use crate::handle::{IndexCompiler, IndexEvaluator};
+use crate::table::StoredRow;
+use crate::types::{DataType, Value};
+
+/// The expressions and the predicate of an index over a row in a slot.
+#[derive(Debug)]
+pub struct BoundIndex {
+    /// Its expressions.
+    pub expressions: Vec<Expr>,
+    /// The conditions that its predicate joins by AND.
+    pub predicate: Vec<Expr>,
+    types: Vec<DataType>,
+}
+
+impl BoundIndex {
+    /// Binds the expressions of an index over rows in that slot.
+    pub fn of(names: &dyn Names, table: &Table, index: &Index, slot: usize) -> Result<BoundIndex> {
+        let scope = Scope::of(vec![relation_of(table, slot, table.name.clone())]);
+        let mut bound =
+            BoundIndex { expressions: Vec::new(), predicate: Vec::new(), types: Vec::new() };
+        for expression in &index.expressions {
+            let parsed = crate::parse::expression(&expression.text)?;
+            let (mut value, data_type) = key_value(Binder::of_stored(names), &parsed, &scope)?;
+            value.simplify();
+            bound.expressions.push(value);
+            bound.types.push(data_type);
+        }
+        if let Some(predicate) = &index.predicate {
+            let parsed = crate::parse::expression(&predicate.text)?;
+            let mut condition = condition(Binder::of_stored(names), &parsed, &scope)?;
+            condition.simplify_condition();
+            condition.into_conjuncts(&mut bound.predicate);
+        }
+        Ok(bound)
+    }
+}
+
+fn key_value(
+    mut binder: Binder<'_>,
+    parsed: &ast::Expr,
+    scope: &Scope,
+) -> Result<(Expr, DataType)> {
+    let (bound, level) = binder.level(|binder| binder.expression(parsed, scope))?;
+    binder.stands_alone(parsed, &level, "index expression")?;
+    check_immutable(&bound.expr, "functions in index expression must be marked IMMUTABLE")?;
+    Ok((bound.expr, bound.data_type.unwrap_or(DataType::Text)))
+}
+
+fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
+    let (bound, level) = binder.level(|binder| binder.condition(parsed, scope))?;
+    binder.stands_alone(parsed, &level, "index predicate")?;
+    check_immutable(&bound, "functions in index predicate must be marked IMMUTABLE")?;
+    Ok(bound)
+}
+
+/// Evaluates the expressions and the predicate of an index over single rows.
+#[derive(Debug)]
+struct RowEvaluator {
+    table: Arc<Table>,
+    bound: BoundIndex,
+}
+
+impl IndexEvaluator for RowEvaluator {
+    fn evaluate(&self, row: StoredRow<'_>) -> Result<Option<Vec<Value>>> {
+        let mut slot = Slot::new(Some(self.table.clone()));
+        slot.bytes.extend_from_slice(row.bytes());
+        slot.current = Current::Bytes(0, slot.bytes.len());
+        let slots = [slot];
+        let frame = Frame { slots: &slots, ..Frame::of_parameters(&[]) };
+        for condition in &self.bound.predicate {
+            if condition.truth(&frame)? != Some(true) {
+                return Ok(None);
+            }
+        }
+        let value = |expr: &Expr| Ok(expr.evaluate(&frame)?.into_value());
+        self.bound.expressions.iter().map(value).collect::<Result<_>>().map(Some)
+    }
+}
+
+/// The names that an expression of an index may use besides columns: none.
+struct NoNames;
+
+impl Names for NoNames {
+    fn relation(&self, _: &str) -> Result<Option<Relation>> {
+        Ok(None)
+    }
+
+    fn has_schema(&self, _: &str) -> bool {
+        false
+    }
+
+    fn search_path(&self) -> SearchPath {
+        None
+    }
+
+    fn sequence_name(&self, _: ObjectId) -> Option<SmolStr> {
+        None
+    }
+}
+
+/// The compiler of index expressions that every SQL database gives its catalog.
+#[derive(Debug)]
+pub struct ExpressionCompiler;
+
+impl IndexCompiler for ExpressionCompiler {
+    fn compile(&self, table: &Arc<Table>, index: &Index) -> Result<Arc<dyn IndexEvaluator>> {
+        let bound = BoundIndex::of(&NoNames, table, index, 0)?;
+        Ok(Arc::new(RowEvaluator { table: table.clone(), bound }))
+    }
+
+    fn types(&self, table: &Arc<Table>, index: &Index) -> Result<Vec<DataType>> {
+        Ok(BoundIndex::of(&NoNames, table, index, 0)?.types)
+    }
+}
+
+impl Binder<'_> {
+    /// Binds the columns and expressions of CREATE INDEX.
+    pub(super) fn index_keys(
+        &mut self,
+        columns: &[ast::IndexColumn],
+        outline: &Outline,
+        index: &mut NewIndex,
+    ) -> Result<()> {
+        for column in columns {
+            self.check_operator_class(column)?;
+            let options = &column.column.options;
+            let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
+            let name = match key_column(&column.column.expr) {
+                Some(name) => {
+                    self.known_column(outline, name)?;
+                    fold(name)
+                }
+                None => {
+                    let written = &column.column.expr;
+                    let expression = self.index_expression(written, outline)?;
+                    index.expressions.push((index.columns.len(), expression));
+                    let taken: Vec<&str> =
+                        index.columns.iter().map(|column| column.0.as_str()).collect();
+                    expression_name(written, &taken)
+                }
+            };
+            index.columns.push((name, descending, options.nulls_first));
+        }
+        Ok(())
+    }
+
+    fn index_expression(
+        &self,
+        written: &ast::Expr,
+        outline: &Outline,
+    ) -> Result<NewIndexExpression> {
+        let scope = outline.scope();
+        let place = || self.position(written) as usize;
+        let binder = Binder::new(self.names, self.text.as_str());
+        key_value(binder, written, &scope).map_err(|error| error.at(place()))?;
+        let text = stored_text(written);
+        let parsed = crate::parse::expression(&text)?;
+        let (value, data_type) = key_value(Binder::of_stored(self.names), &parsed, &scope)?;
+        Ok(NewIndexExpression {
+            text: text.into(),
+            data_type,
+            columns: read_columns(&value, outline),
+        })
+    }
+
+    /// Binds WHERE of CREATE INDEX.
+    pub(super) fn index_predicate(
+        &self,
+        written: &ast::Expr,
+        outline: &Outline,
+    ) -> Result<NewIndexPredicate> {
+        let scope = outline.scope();
+        let place = || self.position(written) as usize;
+        let binder = Binder::new(self.names, self.text.as_str());
+        condition(binder, written, &scope).map_err(|error| error.at(place()))?;
+        let text = stored_text(written);
+        let parsed = crate::parse::expression(&text)?;
+        let value = condition(Binder::of_stored(self.names), &parsed, &scope)?;
+        Ok(NewIndexPredicate { text: text.into(), columns: read_columns(&value, outline) })
+    }
+
+    fn check_operator_class(&self, column: &ast::IndexColumn) -> Result<()> {
+        match &column.operator_class {
+            Some(class) if !super::constraints::is_byte_order(class) => {
+                Err(SqlError::unsupported("a key with an operator class")
+                    .at(self.position(&column.column.expr) as usize))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns the column that a key of an index is; parentheses change nothing.
+pub(in crate::bind) fn key_column(expr: &ast::Expr) -> Option<&ast::Ident> {
+    match expr {
+        ast::Expr::Identifier(name) => Some(name),
+        ast::Expr::Nested(inner) => key_column(inner),
+        _ => None,
+    }
+}
+
+/// Returns the text of an expression without parentheses around all of it.
+fn stored_text(written: &ast::Expr) -> String {
+    match written {
+        ast::Expr::Nested(inner) => stored_text(inner),
+        other => other.to_string(),
+    }
+}
+
+/// Returns the name of an index's column for an expression, unlike those before it.
+fn expression_name(written: &ast::Expr, taken: &[&str]) -> SmolStr {
+    let implied = implied_name(written);
+    let name = if implied == "?column?" { "expr".into() } else { implied };
+    let numbered = (1_usize..).map(|number| smol_str::format_smolstr!("{name}{number}"));
+    let mut names = std::iter::once(name.clone()).chain(numbered);
+    names.find(|name| !taken.contains(&name.as_str())).unwrap_or(name)
+}

@@ -1,0 +1,39 @@
+//! Evaluation of what an index computes: its expressions and its predicate.
+//!
+//! Expressions are bound by a layer above, which gives the catalog an [`IndexCompiler`] when a
+//! database is opened. An open index keeps what the compiler returned, so each is bound once for a
+//! version of the catalog.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::schema::encoding::row_format::StoredRow;
+use crate::schema::{Index, Table};
+use crate::types::{DataType, Value};
+
+/// Evaluates the expressions and the predicate of one index.
+pub trait IndexEvaluator: Debug + Send + Sync {
+    /// Returns the values of the expressions for a row, or `None` if the predicate is not true.
+    fn evaluate(&self, row: StoredRow<'_>) -> Result<Option<Vec<Value>>>;
+}
+
+/// Binds the expressions and the predicate of indexes.
+pub trait IndexCompiler: Debug + Send + Sync {
+    /// Binds those of an index of that table.
+    fn compile(&self, table: &Arc<Table>, index: &Index) -> Result<Arc<dyn IndexEvaluator>>;
+
+    /// Returns the types of the expressions, in order.
+    fn types(&self, table: &Arc<Table>, index: &Index) -> Result<Vec<DataType>>;
+}
+
+/// The form of a row's entry in an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EntryForm {
+    /// There is no entry: the index is partial.
+    Absent,
+    /// The key has the values alone.
+    Unique,
+    /// The row's key follows the values.
+    WithRowKey,
+}
