@@ -11,8 +11,8 @@ mod explain;
 mod insert_clauses;
 mod literals;
 mod positions;
+mod query_clauses;
 mod sequences;
-mod table_commands;
 mod text;
 mod windows;
 
@@ -140,7 +140,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
     let tokens = insert_clauses::adapted(column_actions::adapted(tokens));
-    let tokens = copy_options::adapted(table_commands::adapted(windows::adapted(tokens)));
+    let tokens = copy_options::adapted(query_clauses::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
 

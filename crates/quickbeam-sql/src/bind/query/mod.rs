@@ -13,7 +13,7 @@ pub(super) mod subqueries;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::{self, Expr as Ast, LimitClause, LockType, OrderByKind, SetExpr};
+use sqlparser::ast::{self, Expr as Ast, LimitClause, OrderByKind, SetExpr};
 
 use super::{
     Binder, Body, Combine, CombineKind, From, OutputColumn, Query, Scope, Select, Source, Subquery,
@@ -79,7 +79,7 @@ impl Binder<'_> {
         };
         let for_update = match &query.locks[..] {
             [] => None,
-            [lock] if lock.lock_type == LockType::Update => Some(lock),
+            [lock] => Some(lock),
             _ => return Err(SqlError::unsupported("this form of a row lock")),
         };
         if let Some(lock) = for_update.filter(|_| !matches!(*query.body, SetExpr::Select(_))) {
