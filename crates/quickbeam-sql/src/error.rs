@@ -55,6 +55,8 @@ sql_states! {
     CardinalityViolation = "21000",
     /// A text longer than its type allows.
     StringDataRightTruncation = "22001",
+    /// A bit string that has not exactly the length of its type.
+    StringDataLengthMismatch = "22026",
     /// A number outside its type's range.
     NumericValueOutOfRange = "22003",
     /// A date or time outside what can be stored.

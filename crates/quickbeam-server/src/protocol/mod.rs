@@ -1,5 +1,6 @@
 //! Messages of PostgreSQL's protocol, version 3.0: their bytes, types, rows, tags and errors.
 
+pub(super) mod encoded;
 pub(super) mod failure;
 pub(super) mod frontend;
 pub(super) mod rows;

@@ -3,10 +3,11 @@
 use bytes::{BufMut, BytesMut};
 use quickbeam_sql::types::{ArrayBuilder, Dimension, MAX_DIMENSIONS, format_value, parse_value};
 use quickbeam_sql::{
-    ArrayRef, BinaryCodec, DataType, ElementType, Interval, SqlError, SqlState, SystemType, Value,
-    ValueRef,
+    ArrayRef, BinaryCodec, DataType, ElementType, EncodedKind, Interval, SqlError, SqlState,
+    SystemType, Value, ValueRef,
 };
 
+use super::encoded::{put_encoded, read_encoded};
 use super::failure::Failure;
 
 /// Days from 1970-01-01 to 2000-01-01, which binary dates count from.
@@ -66,6 +67,11 @@ pub fn wire_type(data_type: DataType) -> WireType {
             };
             (known.oids().0, size, -1)
         }
+        DataType::Encoded(encoded) => {
+            let kind = encoded.kind();
+            let modifier = if encoded.length() == 0 { -1 } else { encoded.length() as i32 };
+            (kind.oids().0, kind.wire_size(), modifier)
+        }
     };
     WireType { oid, size, modifier }
 }
@@ -93,6 +99,9 @@ pub fn declared_type(oid: u32) -> Option<DataType> {
         2950 => DataType::Uuid,
         3802 => DataType::Jsonb,
         oid => {
+            if let Some(kind) = EncodedKind::ALL.into_iter().find(|kind| kind.oids().0 == oid) {
+                return Some(kind.data_type());
+            }
             let system = SystemType::ALL.into_iter().find(|known| known.oids().0 == oid);
             return match system {
                 // The statement looks names of objects up, so it takes texts.
@@ -124,10 +133,13 @@ fn declared_array(oid: u32) -> Option<DataType> {
         2951 => DataType::Uuid,
         199 => DataType::Json,
         3807 => DataType::Jsonb,
-        oid => {
-            let system = SystemType::ALL.into_iter().find(|known| known.oids().1 == oid);
-            DataType::System(system?)
-        }
+        oid => match EncodedKind::ALL.into_iter().find(|kind| kind.oids().1 == oid) {
+            Some(kind) => kind.data_type(),
+            None => {
+                let system = SystemType::ALL.into_iter().find(|known| known.oids().1 == oid);
+                DataType::System(system?)
+            }
+        },
     };
     ElementType::new(element).map(DataType::Array)
 }
@@ -155,6 +167,7 @@ fn array_oid(element: ElementType) -> u32 {
         DataType::Json => 199,
         DataType::Jsonb => 3807,
         DataType::System(known) => known.oids().1,
+        DataType::Encoded(encoded) => encoded.kind().oids().1,
     }
 }
 
@@ -186,7 +199,7 @@ fn put_text(out: &mut BytesMut, value: ValueRef<'_>) {
     }
 }
 
-fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
+pub(super) fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
     match value {
         ValueRef::Null => {}
         ValueRef::Boolean(value) => out.put_u8(value.into()),
@@ -213,6 +226,7 @@ fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
         ValueRef::Uuid(bytes) => out.put_slice(&bytes),
         ValueRef::Array(array) => put_array(out, array),
         ValueRef::Oid(value) => out.put_u32(value),
+        ValueRef::Encoded(encoded, bytes) => put_encoded(out, encoded.kind(), bytes),
         ValueRef::Json(text) => out.put_slice(text.as_bytes()),
         ValueRef::Jsonb(text) => {
             out.put_u8(JSONB_VERSION);
@@ -307,7 +321,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
     std::str::from_utf8(bytes).map_err(|_| Failure::new("22021", message))
 }
 
-fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure> {
+pub(super) fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure> {
     let invalid = || invalid_binary(data_type);
     fn fixed<const N: usize>(bytes: &[u8], data_type: DataType) -> Result<[u8; N], Failure> {
         bytes.try_into().map_err(|_| invalid_binary(data_type))
@@ -361,6 +375,7 @@ fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Value, Failure>
             _ => return Err(invalid()),
         },
         DataType::Array(element) => binary_array(bytes, element)?,
+        DataType::Encoded(encoded) => read_encoded(bytes, encoded.kind())?.ok_or_else(invalid)?,
         DataType::Json => parse_value(utf8(bytes)?, data_type)?,
         DataType::Jsonb => match bytes {
             [JSONB_VERSION, text @ ..] => parse_value(utf8(text)?, data_type)?,

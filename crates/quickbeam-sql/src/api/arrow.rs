@@ -57,6 +57,7 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         | DataType::Json
         | DataType::Jsonb
         | DataType::System(_)
+        | DataType::Encoded(_)
         | DataType::Array(_) => ArrowType::Utf8,
         DataType::Bytea => ArrowType::Binary,
         DataType::Date => ArrowType::Date32,
@@ -125,6 +126,7 @@ impl ArrowBuilder {
             | DataType::Json
             | DataType::Jsonb
             | DataType::System(_)
+            | DataType::Encoded(_)
             | DataType::Array(_) => ArrowBuilder::Text(StringBuilder::new()),
             DataType::Bytea => ArrowBuilder::Bytea(BinaryBuilder::new()),
             DataType::Date => ArrowBuilder::Date(Date32Builder::new()),
@@ -183,7 +185,10 @@ impl ArrowBuilder {
             ) => builder.append_value(text),
             (
                 ArrowBuilder::Text(builder),
-                ValueRef::Numeric(_) | ValueRef::Array(_) | ValueRef::Oid(_),
+                ValueRef::Numeric(_)
+                | ValueRef::Array(_)
+                | ValueRef::Oid(_)
+                | ValueRef::Encoded(..),
             ) => {
                 builder.append_value(value.to_string());
             }

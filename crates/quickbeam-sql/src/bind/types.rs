@@ -6,7 +6,10 @@ use sqlparser::ast::{
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::NumberKind;
-use crate::types::{CastContext, DataType, ElementType, MAX_PRECISION, SystemType, cast_context};
+use crate::types::{
+    CastContext, DataType, ElementType, EncodedKind, EncodedType, MAX_PRECISION, SystemType,
+    cast_context,
+};
 
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::InvalidParameterValue, message)
@@ -38,6 +41,21 @@ fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
         _ => Err(invalid(format!(
             "NUMERIC scale {scale} must be between 0 and precision {precision}"
         ))),
+    }
+}
+
+/// Returns a type of bit strings.
+fn bits(kind: EncodedKind, length: Option<u64>) -> Result<DataType> {
+    let Some(length) = length else { return Ok(kind.data_type()) };
+    match u32::try_from(length) {
+        Ok(0) => Err(invalid(format!("length for type {} must be at least 1", kind.name()))),
+        Ok(length @ ..=EncodedType::MAX_LENGTH) => {
+            Ok(DataType::Encoded(EncodedType::new(kind, length)))
+        }
+        _ => {
+            let most = EncodedType::MAX_LENGTH;
+            Err(invalid(format!("length for type {} cannot exceed {most}", kind.name())))
+        }
     }
 }
 
@@ -89,6 +107,11 @@ pub fn data_type(written: &Written) -> Result<DataType> {
         Written::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
             DataType::TimestampTz
         }
+        Written::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            EncodedKind::TimeTz.data_type()
+        }
+        Written::Bit(length) => bits(EncodedKind::Bit, Some(length.unwrap_or(1)))?,
+        Written::BitVarying(length) | Written::VarBit(length) => bits(EncodedKind::Varbit, length)?,
         Written::Uuid => DataType::Uuid,
         Written::Regclass => DataType::System(SystemType::Regclass),
         // Sizes of array types have no effect, and all numbers of dimensions are one type.
@@ -108,11 +131,16 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             if let Some(known) = SystemType::named(name) {
                 return Ok(DataType::System(known));
             }
+            // BIT without a length has one bit; the literal of a BIT has any number.
+            if let Some(known) = EncodedKind::named(name) {
+                return Ok(known.data_type());
+            }
             return match name {
                 "serial" | "serial4" => Ok(DataType::Integer),
                 "bigserial" | "serial8" => Ok(DataType::BigInt),
                 "smallserial" | "serial2" => Ok(DataType::SmallInt),
                 "bpchar" => Ok(DataType::Text),
+                "\"bit\"" => Ok(EncodedKind::Bit.data_type()),
                 "\"char\"" => Ok(DataType::System(SystemType::SingleChar)),
                 // With a schema, the parser takes the names of its own types for those of others.
                 "text" => Ok(DataType::Text),
@@ -215,6 +243,12 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
             if left.unconstrained() == right.unconstrained() =>
         {
             Some(left.unconstrained())
+        }
+        (DataType::Encoded(left), DataType::Encoded(right))
+            if left.kind().family() == right.kind().family() =>
+        {
+            let kind = left.kind();
+            Some(if kind == right.kind() { kind.data_type() } else { kind.family().data_type() })
         }
         (DataType::Timestamp, DataType::TimestampTz)
         | (DataType::TimestampTz, DataType::Timestamp) => Some(DataType::TimestampTz),

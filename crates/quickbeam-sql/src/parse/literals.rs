@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::is_word;
+use crate::types::EncodedKind;
 
 /// A place in the text that only moves forward, so that all tokens together cost one walk over it.
 struct Cursor<'t> {
@@ -64,12 +65,39 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
                 TokenWithSpan::new(word, token.span)
             };
             out.extend([word(Keyword::IS, "IS"), word(Keyword::NULL, "NULL")]);
+        } else if is_typed_literal(&out, &token) {
+            type_literal(&mut out, token);
         } else if !joins(&mut out, &token, &mut cursor)? {
             adapt(&mut token, &mut cursor)?;
             out.push(token);
         }
     }
     Ok(out)
+}
+
+/// Whether a token is the text of a literal whose type stands before it, for types that the parser
+/// does not know.
+fn is_typed_literal(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
+    let Token::SingleQuotedString(_) = token.token else { return false };
+    let mut earlier = before.iter().rev().map(|token| &token.token);
+    match earlier.find(|token| !matches!(token, Token::Whitespace(_))) {
+        Some(Token::Word(word)) => {
+            word.quote_style.is_none()
+                && word.keyword == Keyword::NoKeyword
+                && EncodedKind::named(&word.value.to_ascii_lowercase()).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Turns a type and the text of a literal into a cast of the text.
+fn type_literal(out: &mut Vec<TokenWithSpan>, token: TokenWithSpan) {
+    let Some(at) = out.iter().rposition(|token| matches!(token.token, Token::Word(_))) else {
+        return;
+    };
+    let name = std::mem::replace(&mut out[at], token);
+    out.push(TokenWithSpan::new(Token::DoubleColon, name.span));
+    out.push(name);
 }
 
 /// Whether a token is the operator ISNULL, which the parser does not know. After AS it is a name.

@@ -9,9 +9,13 @@ use std::cmp::Ordering;
 use smol_str::{SmolStr, SmolStrBuilder};
 
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
+use super::encoded::bits::BitString;
+use super::encoded::{self, ZonedTime, in_zone};
 use super::json::{Json, JsonKind};
 use super::text::{checked_text, format_value, parse_value};
-use super::{ArrayRef, DataType, ElementType, Interval, Numeric, SystemType, Value, ValueRef};
+use super::{
+    ArrayRef, DataType, ElementType, EncodedKind, Interval, Numeric, SystemType, Value, ValueRef,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_value::ArrayBuilder;
 
@@ -37,6 +41,8 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     if from.is_same_kind(to) {
         return Some(Implicit);
     }
+    let plain = |known: DataType| known.encoded().map_or(known, EncodedKind::data_type);
+    let (from, to) = (plain(from), plain(to));
     let size = |data_type| match data_type {
         T::SmallInt => 0,
         T::Integer => 1,
@@ -63,6 +69,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             return cast_context(element, b.data_type());
         }
         (a @ T::Array(_), T::System(b)) if b.vector_array() == Some(a) => Explicit,
+        (T::Encoded(a), T::Encoded(b)) => return encoded_cast(a.kind(), b.kind()),
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         (T::Jsonb, T::Boolean) => Explicit,
         (T::Jsonb, b) if b.is_numeric() => Explicit,
@@ -74,10 +81,32 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (T::Timestamp | T::TimestampTz, T::Date | T::Time) | (T::TimestampTz, T::Timestamp) => {
             Assignment
         }
-        (T::Time, T::Interval) => Implicit,
+        (T::Time, T::Interval | TIMETZ) => Implicit,
+        (TIMETZ, T::Time) | (T::TimestampTz, TIMETZ) => Assignment,
+        (T::Integer | T::BigInt, BIT) | (BIT, T::Integer | T::BigInt) => Explicit,
         (T::Interval, T::Time) => Assignment,
         (T::Bytea, T::Uuid) | (T::Uuid, T::Bytea) => Explicit,
         (T::SmallInt | T::Integer | T::BigInt, T::Bytea) => Explicit,
+        _ => return None,
+    })
+}
+
+const TIMETZ: DataType = EncodedKind::TimeTz.data_type();
+const BIT: DataType = EncodedKind::Bit.data_type();
+
+/// Returns the context of a cast between types whose values are bytes.
+fn encoded_cast(from: EncodedKind, to: EncodedKind) -> Option<CastContext> {
+    use EncodedKind as K;
+    Some(match (from, to) {
+        (K::Cidr, K::Inet)
+        | (K::Macaddr, K::Macaddr8)
+        | (K::Macaddr8, K::Macaddr)
+        | (K::Bit, K::Varbit)
+        | (K::Varbit, K::Bit) => CastContext::Implicit,
+        (K::Inet, K::Cidr) => CastContext::Assignment,
+        (range, multirange) if range.is_range() && range.multirange() == multirange => {
+            CastContext::Explicit
+        }
         _ => return None,
     })
 }
@@ -144,6 +173,11 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
         | (Value::Interval(_), DataType::Interval)
         | (Value::Json(_), DataType::Json)
         | (Value::Jsonb(_), DataType::Jsonb) => value,
+        (Value::Encoded(from, bytes), DataType::Encoded(to)) => {
+            let converted = encoded::convert(*from, bytes, to, explicit);
+            return converted
+                .unwrap_or_else(|| Err(no_cast(value.as_ref(), DataType::Encoded(to))));
+        }
         (Value::Oid(_), to) if to.is_object_number() => value,
         (Value::Array(_), DataType::System(known)) if known.vector_element().is_some() => value,
         (Value::Json(text), DataType::Jsonb) => parse_value(text, to)?,
@@ -178,6 +212,18 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
                 }
             };
             return text_to_text(Value::Text(text), DataType::Text, to, explicit);
+        }
+        (Value::Encoded(from, bytes), DataType::Integer | DataType::BigInt)
+            if from.kind() == EncodedKind::Bit =>
+        {
+            let width = if to == DataType::Integer { 32 } else { 64 };
+            let number = BitString::read(bytes).and_then(|bits| bits.to_number(width));
+            return convert(
+                Value::BigInt(number.ok_or_else(|| out_of_range(to))?),
+                DataType::BigInt,
+                to,
+                explicit,
+            );
         }
         (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
         (value, to) if to.is_object_number() => object_number(value.as_ref(), to)?,
@@ -359,6 +405,20 @@ fn other(value: ValueRef<'_>, to: DataType) -> Result<Value> {
             } else {
                 Value::Null
             }
+        }
+        (ValueRef::Time(micros), TIMETZ) => ZonedTime { micros, east: 0 }.value(),
+        (ValueRef::TimestampTz(moment), TIMETZ) => match is_finite(moment) {
+            true => in_zone(moment, 0).value(),
+            false => Value::Null,
+        },
+        (ValueRef::Encoded(_, bytes), DataType::Time) => match ZonedTime::read(bytes) {
+            Some(time) => Value::Time(time.micros),
+            None => return Err(no_cast(value, to)),
+        },
+        (ValueRef::Integer(_) | ValueRef::BigInt(_), DataType::Encoded(bits)) => {
+            let length = bits.length().max(1) as usize;
+            let number = value.as_i64().unwrap_or_default();
+            BitString::of_number(number, length).value(EncodedKind::Bit)
         }
         (ValueRef::Time(micros), DataType::Interval) => {
             Value::Interval(Interval { micros, ..Interval::default() })

@@ -345,6 +345,30 @@ pub fn parse_time(text: &str) -> Result<i64> {
     explain(or_words(parse(), words), "time", text)
 }
 
+/// Reads a TIME WITH TIME ZONE; returns microseconds since midnight and seconds east of Greenwich.
+/// A time without a zone is in UTC.
+pub fn parse_timetz(text: &str) -> Result<(i64, i64)> {
+    let parse = || {
+        let mut reader = DateTimeReader::new(text);
+        let time = reader.time()?;
+        let zone = reader.zone()?;
+        if reader.is_done() { Ok((time, zone.unwrap_or(0))) } else { Err(Fault::Syntax) }
+    };
+    let words = || {
+        let found = read_words(text)?;
+        let time = found.time.ok_or(Fault::Syntax)?;
+        // The offset of a named zone depends on the date.
+        let east = match (found.zone, found.days) {
+            (None, _) => 0,
+            (Some(Zone::Offset(east)), _) => east,
+            (Some(zone), Some(days)) => zone.offset_at(days.saturating_mul(DAY) + time),
+            (Some(_), None) => return Err(Fault::Syntax),
+        };
+        Ok((time, east))
+    };
+    explain(or_words(parse(), words), "time with time zone", text)
+}
+
 fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
     let mut reader = DateTimeReader::new(text);
     let date = reader.date()?;

@@ -8,9 +8,11 @@ mod array;
 mod cast;
 mod datetime;
 mod datetime_words;
+pub mod encoded;
 mod interval;
 pub mod json;
 mod numeric;
+mod numeric_key;
 mod numeric_math;
 mod system;
 mod text;
@@ -29,6 +31,7 @@ pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_in_month, days_of, is_date,
     is_timestamp, parse_timestamptz,
 };
+pub use encoded::{EncodedKind, EncodedType};
 pub use interval::{
     HOUR, Interval, IntervalUnit, MINUTE, format_interval, interval_out_of_range, parse_interval,
 };
@@ -82,6 +85,8 @@ pub enum DataType {
     Array(ElementType),
     /// A type of the system catalogs.
     System(SystemType),
+    /// A type whose values are bytes in the order of the values.
+    Encoded(EncodedType),
 }
 
 impl DataType {
@@ -110,6 +115,7 @@ impl DataType {
             DataType::Jsonb => "jsonb",
             DataType::Array(element) => element.data_type().catalog_name(),
             DataType::System(known) => known.name(),
+            DataType::Encoded(encoded) => encoded.kind().name(),
         }
     }
 
@@ -154,6 +160,15 @@ impl DataType {
         }
     }
 
+    /// Returns the kind of a type whose values are bytes.
+    #[must_use]
+    pub fn encoded(self) -> Option<EncodedKind> {
+        match self {
+            DataType::Encoded(encoded) => Some(encoded.kind()),
+            _ => None,
+        }
+    }
+
     /// Returns the element type of an array.
     #[must_use]
     pub fn element(self) -> Option<ElementType> {
@@ -185,6 +200,7 @@ impl DataType {
             | DataType::Json
             | DataType::Jsonb
             | DataType::System(_)
+            | DataType::Encoded(_)
             | DataType::Array(_) => return None,
         })
     }
@@ -196,6 +212,7 @@ impl DataType {
             DataType::Numeric(_) => DataType::Numeric(None),
             DataType::Varchar(_) => DataType::Varchar(None),
             DataType::Array(element) => DataType::Array(element.unconstrained()),
+            DataType::Encoded(encoded) => encoded.kind().data_type(),
             other => other,
         }
     }
@@ -243,6 +260,7 @@ impl fmt::Display for DataType {
             DataType::Array(element) => write!(f, "{}[]", element.data_type()),
             DataType::System(SystemType::SingleChar) => f.write_str("\"char\""),
             DataType::System(known) => f.write_str(known.name()),
+            DataType::Encoded(encoded) => encoded.fmt(f),
         }
     }
 }

@@ -60,6 +60,7 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
         DataType::Jsonb => Value::jsonb(parse_jsonb(checked_text(text)?)?),
         DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
         DataType::System(known) => return parse_system(text, known),
+        DataType::Encoded(encoded) => return super::encoded::parse(encoded, text, parse_value),
     })
 }
 
@@ -304,6 +305,10 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
         ValueRef::Double(v) => {
             let infinite = v.is_infinite().then_some(v < 0.0);
             format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 15);
+            Ok(())
+        }
+        ValueRef::Encoded(encoded, bytes) => {
+            super::encoded::format(out, encoded, bytes, east, format_value);
             Ok(())
         }
         ValueRef::Numeric(v) => write!(out, "{v}"),

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::json::{compare_jsonb, jsonb_key};
-use super::{Array, ArrayRef, DataType, Interval, Numeric};
+use super::{Array, ArrayRef, DataType, EncodedKind, EncodedType, Interval, Numeric, encoded};
 
 /// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
 /// a long text.
@@ -69,6 +69,8 @@ pub enum Value {
     Array(Array),
     /// The number of an object.
     Oid(u32),
+    /// A value of a type whose values are bytes.
+    Encoded(EncodedType, Arc<[u8]>),
 }
 
 /// A borrowed [`Value`].
@@ -115,6 +117,8 @@ pub enum ValueRef<'a> {
     Array(ArrayRef<'a>),
     /// The number of an object.
     Oid(u32),
+    /// A value of a type whose values are bytes.
+    Encoded(EncodedType, &'a [u8]),
 }
 
 impl Value {
@@ -126,7 +130,7 @@ impl Value {
             {
                 text.len() + 16
             }
-            Value::Bytea(bytes) => bytes.len() + 16,
+            Value::Bytea(bytes) | Value::Encoded(_, bytes) => bytes.len() + 16,
             Value::Array(array) => array.as_ref().bytes().len() + 16,
             _ => 0,
         };
@@ -141,6 +145,11 @@ impl Value {
     /// Returns a BYTEA value.
     pub fn bytea(bytes: impl AsRef<[u8]>) -> Value {
         Value::Bytea(bytes.as_ref().into())
+    }
+
+    /// Returns a value of a type whose values are bytes.
+    pub(crate) fn encoded(kind: EncodedKind, bytes: &[u8]) -> Value {
+        Value::Encoded(EncodedType::new(kind, 0), bytes.into())
     }
 
     /// Returns a JSON value of a valid text.
@@ -184,6 +193,7 @@ impl Value {
             Value::Jsonb(v) => ValueRef::Jsonb(v),
             Value::Array(v) => ValueRef::Array(v.as_ref()),
             Value::Oid(v) => ValueRef::Oid(*v),
+            Value::Encoded(encoded, v) => ValueRef::Encoded(*encoded, v),
         }
     }
 
@@ -265,6 +275,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Jsonb(v) => Value::Jsonb(SmolStr::new(v)),
             ValueRef::Array(v) => Value::Array(v.to_array()),
             ValueRef::Oid(v) => Value::Oid(v),
+            ValueRef::Encoded(encoded, v) => Value::Encoded(encoded, v.into()),
         }
     }
 
@@ -292,6 +303,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Jsonb(_) => DataType::Jsonb,
             ValueRef::Array(v) => DataType::Array(v.element_type()),
             ValueRef::Oid(_) => DataType::OID,
+            ValueRef::Encoded(encoded, _) => encoded.kind().data_type(),
         })
     }
 
@@ -351,6 +363,9 @@ impl<'a> ValueRef<'a> {
             (V::Array(a), V::Array(b)) => a.compare(b),
             (V::Jsonb(a), V::Jsonb(b)) => compare_jsonb(a, b),
             (V::Json(a), V::Json(b)) => a.cmp(b),
+            (V::Encoded(a, left), V::Encoded(b, right)) => {
+                return encoded::compare((a, left), (b, right));
+            }
             (a, b) => return compare_numbers(a, b),
         })
     }
@@ -389,6 +404,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Array(_) => 11,
             ValueRef::Json(_) => 12,
             ValueRef::Jsonb(_) => 13,
+            ValueRef::Encoded(encoded, _) => 14 + encoded.kind().family() as u8,
         }
     }
 }
@@ -456,6 +472,7 @@ impl Hash for ValueRef<'_> {
             ValueRef::Array(v) => v.hash(state),
             ValueRef::Json(v) => v.hash(state),
             ValueRef::Jsonb(v) => jsonb_key(v).hash(state),
+            ValueRef::Encoded(encoded, v) => encoded::ordering_key(encoded.kind(), v).hash(state),
         }
     }
 }

@@ -10,11 +10,15 @@ use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
+use crate::catalog::system::type_oid;
 use crate::catalog::{Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
 use crate::schema::errors::{is_not, no_relation};
 use crate::types::{DataType, SystemType, Value};
+
+/// The OID of the type of an untyped literal.
+const UNKNOWN: i64 = 705;
 
 /// The name of the only user: a process that opens the directory has all rights.
 const USER: &str = "quickbeam";
@@ -136,15 +140,10 @@ impl Binder<'_> {
                 return self.moment(name, arguments.into_iter().next(), position);
             }
             ("pg_typeof", [argument]) => {
-                let name = argument.data_type.map_or_else(
-                    || "unknown".to_owned(),
-                    |known| match known {
-                        DataType::Char(_) => "character".to_owned(),
-                        known => known.unconstrained().to_string(),
-                    },
-                );
-                let name = Typed::new(Expr::Constant(Value::text(name)), DataType::Text, position);
-                return self.cast(name, DataType::System(SystemType::Regtype));
+                let number = argument.data_type.map_or(UNKNOWN, type_oid);
+                let number = Expr::Constant(Value::Oid(number as u32));
+                let data_type = DataType::System(SystemType::Regtype);
+                return Ok(Typed::new(number, data_type, position));
             }
             ("lastval", []) => {
                 return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));

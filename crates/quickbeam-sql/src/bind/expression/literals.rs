@@ -5,7 +5,8 @@ use sqlparser::ast::Value as Literal;
 use crate::bind::{Binder, PARAMETERS, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Expr, Function, NumberKind, TextPosition};
-use crate::types::{self as values, DataType, Numeric, Value};
+use crate::types::encoded::bits::BitString;
+use crate::types::{self as values, DataType, EncodedKind, Numeric, Value};
 
 /// Returns the text of a quoted literal. The parser has already unescaped `E'…'`.
 pub(in crate::bind) fn quoted(literal: &Literal) -> Option<&str> {
@@ -68,6 +69,14 @@ pub(in crate::bind) fn clock_word(value: &Typed, to: DataType) -> Option<Expr> {
     Some(if to == DataType::Date { day } else { Expr::Cast(Box::new(day), to, position) })
 }
 
+/// Binds the literal of a bit string.
+fn bits(digits: &str, base: &str, position: u32) -> Result<Typed> {
+    let bits = BitString::parse(&format!("{base}{digits}"));
+    let bits = bits.map_err(|error| error.at(position as usize))?;
+    let value = Expr::Constant(bits.value(EncodedKind::Bit));
+    Ok(Typed::new(value, EncodedKind::Bit.data_type(), position))
+}
+
 impl Binder<'_> {
     /// Binds a literal or a parameter.
     pub(in crate::bind) fn literal(&mut self, literal: &Literal, position: u32) -> Result<Typed> {
@@ -87,6 +96,8 @@ impl Binder<'_> {
                 read.and_then(|(value, data_type)| known(value, data_type))
             }
             Literal::Placeholder(name) => self.parameter(name, position),
+            Literal::SingleQuotedByteStringLiteral(digits) => bits(digits, "", position),
+            Literal::HexStringLiteral(digits) => bits(digits, "x", position),
             other => {
                 Err(SqlError::unsupported(format!("the literal {other}")).at(position as usize))
             }

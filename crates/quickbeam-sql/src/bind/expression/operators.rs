@@ -6,7 +6,7 @@ use super::literals::clock_word;
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, EncodedKind as K, Value};
 
 /// Returns the comparison of an operator.
 pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
@@ -108,7 +108,10 @@ impl Binder<'_> {
         if types.iter().any(is_json) && types.iter().all(|side| side.is_none() || is_json(side)) {
             return self.operator("||", vec![left, right], position);
         }
-        let is_bytes = |side: &Option<DataType>| *side == Some(DataType::Bytea);
+        let is_bytes = |side: &Option<DataType>| {
+            matches!(side, Some(DataType::Bytea))
+                || matches!(side.and_then(DataType::encoded), Some(K::Bit | K::Varbit))
+        };
         if types.iter().any(is_bytes) && types.iter().all(|side| side.is_none() || is_bytes(side)) {
             return self.operator("||", vec![left, right], position);
         }
@@ -220,7 +223,8 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let (a, b) = (left.data_type, right.data_type);
-        if a == Some(DataType::Jsonb) {
+        let is_encoded = |side: Option<DataType>| matches!(side, Some(DataType::Encoded(_)));
+        if a == Some(DataType::Jsonb) || is_encoded(a) || is_encoded(b) {
             return self.operator(operator.symbol(), vec![left, right], position);
         }
         let ambiguous = || {

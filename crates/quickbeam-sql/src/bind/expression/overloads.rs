@@ -8,7 +8,7 @@ use super::operators::many_operators;
 use crate::bind::{Binder, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, overloads};
-use crate::types::{CastContext, DataType, cast_context};
+use crate::types::{CastContext, DataType, EncodedKind as K, cast_context};
 
 /// A group of types among which literals prefer one.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -19,6 +19,9 @@ enum Category {
     DateTime,
     Span,
     Array,
+    Network,
+    Bits,
+    Range,
     Other,
 }
 
@@ -32,6 +35,13 @@ fn category(data_type: DataType) -> Category {
         }
         DataType::Interval => Category::Span,
         DataType::Array(_) => Category::Array,
+        DataType::Encoded(encoded) => match encoded.kind() {
+            K::TimeTz => Category::DateTime,
+            K::Inet | K::Cidr => Category::Network,
+            K::Bit | K::Varbit => Category::Bits,
+            kind if kind.subtype().is_some() => Category::Range,
+            _ => Category::Other,
+        },
         _ => Category::Other,
     }
 }
@@ -45,7 +55,7 @@ fn is_preferred(data_type: DataType) -> bool {
             | DataType::Text
             | DataType::TimestampTz
             | DataType::Interval
-    )
+    ) || matches!(data_type.encoded(), Some(K::Inet | K::Varbit))
 }
 
 fn is_castable(from: Option<DataType>, to: DataType) -> bool {

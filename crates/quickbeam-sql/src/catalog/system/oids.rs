@@ -87,6 +87,9 @@ pub fn type_modifier(data_type: DataType) -> i32 {
         DataType::Varchar(Some(length)) | DataType::Char(length) => {
             i32::try_from(length).map_or(-1, |length| length + 4)
         }
+        DataType::Encoded(encoded) if encoded.length() > 0 => {
+            i32::try_from(encoded.length()).unwrap_or(-1)
+        }
         DataType::Array(element) => type_modifier(element.data_type()),
         _ => -1,
     }
@@ -115,6 +118,11 @@ pub fn type_named(oid: i64, modifier: Option<i32>) -> Option<String> {
         // Without a modifier the type has no length; `character` alone has the length 1.
         "bpchar" if modifier.is_some() && given.is_none() => "bpchar".to_owned(),
         "bpchar" => length("character"),
+        "bit" if modifier.is_some() && given.is_none() => "\"bit\"".to_owned(),
+        "bit" | "varbit" => {
+            let name = if row.name == "bit" { "bit" } else { "bit varying" };
+            given.map_or_else(|| name.to_owned(), |length| format!("{name}({length})"))
+        }
         "char" => "\"char\"".to_owned(),
         "time" => "time without time zone".to_owned(),
         "timetz" => "time with time zone".to_owned(),

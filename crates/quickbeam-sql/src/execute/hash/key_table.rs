@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
 use crate::types::ValueRef;
+use crate::types::encoded::ordering_key;
 use crate::types::json::jsonb_key;
 
 /// Appends the key bytes of a value. Equal integers of all widths, and equal decimals of all
@@ -83,6 +84,12 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
                 out.extend_from_slice(&one.lower.to_le_bytes());
             }
             v.iter().for_each(|element| append(element, out));
+        }
+        ValueRef::Encoded(encoded, v) => {
+            let key = ordering_key(encoded.kind(), v);
+            out.push(14 + encoded.kind().family() as u8);
+            out.extend_from_slice(&(key.len() as u64).to_le_bytes());
+            out.extend_from_slice(&key);
         }
         ValueRef::Uuid(v) => {
             out.push(9);

@@ -1,7 +1,7 @@
 //! Values as bytes of a temporary file. Each begins with the number of its type.
 
 use crate::error::{Result, SqlError};
-use crate::types::{ArrayRef, Interval, Numeric, ValueRef};
+use crate::types::{ArrayRef, EncodedKind, EncodedType, Interval, Numeric, ValueRef};
 
 #[cold]
 pub fn damaged() -> SqlError {
@@ -47,6 +47,10 @@ pub fn write_value(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Jsonb(v) => sized(out, 17, v.as_bytes()),
         ValueRef::Array(v) => sized(out, 18, v.bytes()),
         ValueRef::Oid(v) => fixed(out, 19, &v.to_le_bytes()),
+        ValueRef::Encoded(encoded, v) => {
+            out.push(20);
+            sized(out, encoded.kind() as u8, v);
+        }
     }
 }
 
@@ -100,6 +104,11 @@ pub fn read_value<'b>(bytes: &mut &'b [u8]) -> Result<ValueRef<'b>> {
         17 => ValueRef::Jsonb(take_text(bytes)?),
         18 => ValueRef::Array(ArrayRef::read(take_sized(bytes)?).ok_or_else(damaged)?),
         19 => ValueRef::Oid(u32::from_le_bytes(*take(bytes)?)),
+        20 => {
+            let [kind] = *take(bytes)?;
+            let kind = EncodedKind::ALL.get(usize::from(kind)).ok_or_else(damaged)?;
+            ValueRef::Encoded(EncodedType::new(*kind, 0), take_sized(bytes)?)
+        }
         _ => return Err(damaged()),
     })
 }
@@ -134,6 +143,7 @@ mod tests {
             Value::json("[1]"),
             Value::Jsonb("{}".into()),
             Value::Array(array),
+            Value::encoded(EncodedKind::Macaddr, &[1, 2, 3, 4, 5, 6]),
         ];
         let mut bytes = Vec::new();
         values.iter().for_each(|value| write_value(value.as_ref(), &mut bytes));

@@ -65,6 +65,7 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
         | DataType::Json
         | DataType::Jsonb
         | DataType::System(_)
+        | DataType::Encoded(_)
         | DataType::Array(_) => return None,
     })
 }

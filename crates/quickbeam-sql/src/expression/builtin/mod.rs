@@ -6,6 +6,7 @@
 
 mod arrays;
 mod catalog;
+mod encoded;
 mod json;
 mod numbers;
 mod references;
@@ -158,6 +159,21 @@ static TABLES: &[&[Builtin]] = &[
     strings::conversions::TABLE,
     numbers::double::TABLE,
     strings::encoding::TABLE,
+    encoded::bit_strings::TABLE,
+    encoded::network::TABLE,
+    encoded::zoned_times::TABLE,
+    encoded::ranges::INT4,
+    encoded::ranges::INT8,
+    encoded::ranges::NUM,
+    encoded::ranges::DATE,
+    encoded::ranges::TS,
+    encoded::ranges::TSTZ,
+    encoded::multiranges::INT4,
+    encoded::multiranges::INT8,
+    encoded::multiranges::NUM,
+    encoded::multiranges::DATE,
+    encoded::multiranges::TS,
+    encoded::multiranges::TSTZ,
     times::fields::TABLE,
     strings::format::TABLE,
     numbers::integer::TABLE,

@@ -222,6 +222,8 @@ pub(super) fn type_number(name: &str) -> Option<i64> {
         "character" | "char" => "bpchar",
         "\"char\"" => "char",
         "\"any\"" => "any",
+        "bit varying" => "varbit",
+        "\"bit\"" => "bit",
         "time without time zone" => "time",
         "time with time zone" => "timetz",
         "timestamp without time zone" => "timestamp",

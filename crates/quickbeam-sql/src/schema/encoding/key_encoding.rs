@@ -9,6 +9,7 @@
 //! | integers, dates, times | big-endian, the sign bit turned over |
 //! | REAL, DOUBLE PRECISION | as their bits, turned over so that they sort; -0 as 0, one NaN, above all |
 //! | NUMERIC | sign; power of ten; digits in pairs, each plus one; a zero. Negative numbers turned over |
+//! | types whose values are bytes | their ordering key, as BYTEA |
 //! | TEXT, BYTEA | the bytes, 0 as 0 255; then 0 0. Of CHAR without the blanks at the end |
 //! | UUID | its bytes |
 //! | INTERVAL | its length in microseconds, 16 bytes big-endian, the sign bit turned over |
@@ -27,6 +28,7 @@ use quickbeam::AccessMethod;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::{Index, Table};
+use crate::types::encoded::{of_ordering_key, ordering_key};
 use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
 
 const NULL_FIRST: u8 = 0;
@@ -286,9 +288,10 @@ impl KeyPart {
             ValueRef::Boolean(v) => out.push(v.into()),
             ValueRef::Real(v) => out.extend_from_slice(&sortable_f32(v).to_be_bytes()),
             ValueRef::Double(v) => out.extend_from_slice(&sortable_f64(v).to_be_bytes()),
-            ValueRef::Numeric(v) => encode_numeric(out, v),
+            ValueRef::Numeric(v) => v.write_key(out),
             ValueRef::Bytea(v) if self.raw => out.extend_from_slice(v),
             ValueRef::Bytea(v) => encode_bytes(out, v),
+            ValueRef::Encoded(encoded, v) => encode_bytes(out, &ordering_key(encoded.kind(), v)),
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
             ValueRef::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
             // Equal intervals have equal lengths; a key does not keep months and days apart.
@@ -341,7 +344,14 @@ impl KeyPart {
                 let turned = if bits >> 63 == 1 { bits ^ (1 << 63) } else { !bits };
                 Value::Double(f64::from_bits(turned))
             }
-            DataType::Numeric(_) => Value::Numeric(source.numeric()?),
+            DataType::Numeric(_) => {
+                let next = || source.take::<1>().ok().map(|[byte]| byte);
+                Value::Numeric(Numeric::read_key(next).ok_or_else(damaged)?)
+            }
+            DataType::Encoded(encoded) => {
+                let bytes = of_ordering_key(encoded.kind(), &source.content()?);
+                Value::encoded(encoded.kind(), &bytes.ok_or_else(damaged)?)
+            }
             known if known.is_text() => {
                 let text = String::from_utf8(source.content()?).map_err(|_| damaged())?;
                 Value::text(text)
@@ -394,33 +404,6 @@ fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(&[0, 0]);
 }
 
-fn encode_numeric(out: &mut Vec<u8>, value: Numeric) {
-    let (sign, exponent, mut digits) = value.digits();
-    out.push((sign + 1) as u8);
-    if sign == 0 {
-        return;
-    }
-    let start = out.len();
-    out.push((exponent + 128) as u8);
-    // The first pair holds the first two digits, for any power of ten.
-    let mut pairs = [0_u8; 20];
-    let mut count = 0;
-    let length = digits.checked_ilog10().unwrap_or(0) + 1;
-    if length % 2 == 1 {
-        digits *= 10;
-    }
-    while digits != 0 {
-        pairs[count] = (digits % 100) as u8;
-        digits /= 100;
-        count += 1;
-    }
-    out.extend(pairs[..count].iter().rev().map(|pair| pair + 1));
-    out.push(0);
-    if sign < 0 {
-        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
-    }
-}
-
 #[cold]
 fn damaged() -> SqlError {
     SqlError::corrupted("a key cannot be read: it is not what its columns' types say")
@@ -455,42 +438,6 @@ impl KeyBytes<'_, '_> {
                 [byte] => out.push(byte),
             }
         }
-    }
-
-    fn numeric(&mut self) -> Result<Numeric> {
-        let sign = match self.take()? {
-            [1] => return Ok(Numeric::ZERO),
-            [0] => {
-                self.turn = !self.turn;
-                -1
-            }
-            [2] => 1,
-            [_] => return Err(damaged()),
-        };
-        let [exponent] = self.take()?;
-        let (mut mantissa, mut digits) = (0_i128, 0);
-        loop {
-            match self.take()? {
-                [0] => break,
-                [pair @ 1..=100] if digits < 38 => {
-                    mantissa = mantissa * 100 + i128::from(pair - 1);
-                    digits += 2;
-                }
-                [_] => return Err(damaged()),
-            }
-        }
-        // The value is mantissa / 10^(digits - 1 - exponent).
-        let mut scale = digits - 1 - (i32::from(exponent) - 128);
-        while scale > 0 && mantissa % 10 == 0 && mantissa != 0 {
-            mantissa /= 10;
-            scale -= 1;
-        }
-        while scale < 0 {
-            mantissa = mantissa.checked_mul(10).ok_or_else(damaged)?;
-            scale += 1;
-        }
-        let scale = u8::try_from(scale).map_err(|_| damaged())?;
-        Numeric::new(mantissa * sign, scale).map_err(|_| damaged())
     }
 }
 

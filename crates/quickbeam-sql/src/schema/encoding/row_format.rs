@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use crate::error::{Result, SqlError};
 use crate::schema::{Column, Table};
-use crate::types::{ArrayRef, DataType, Interval, Numeric, Value, ValueRef};
+use crate::types::{ArrayRef, DataType, EncodedType, Interval, Numeric, Value, ValueRef};
 
 /// Bytes of the layout's number.
 pub(crate) const HEADER: usize = 2;
@@ -49,6 +49,7 @@ pub(crate) enum ColumnEncoding {
     Json,
     Jsonb,
     Oid,
+    Encoded(EncodedType),
 }
 
 impl ColumnEncoding {
@@ -75,6 +76,9 @@ impl ColumnEncoding {
             DataType::System(known) if known.is_text() => ColumnEncoding::Text,
             DataType::System(known) if known.vector_element().is_some() => ColumnEncoding::Array,
             DataType::System(_) => ColumnEncoding::Oid,
+            DataType::Encoded(encoded) => {
+                ColumnEncoding::Encoded(EncodedType::new(encoded.kind(), 0))
+            }
         }
     }
 }
@@ -255,6 +259,7 @@ impl<'a> StoredRow<'a> {
             ColumnEncoding::Json => ValueRef::Json(self.text(place)?),
             ColumnEncoding::Jsonb => ValueRef::Jsonb(self.text(place)?),
             ColumnEncoding::Bytea => ValueRef::Bytea(self.content(place)?),
+            ColumnEncoding::Encoded(encoded) => ValueRef::Encoded(encoded, self.content(place)?),
             ColumnEncoding::Array => {
                 let array = ArrayRef::read(self.content(place)?);
                 ValueRef::Array(array.ok_or_else(|| damaged("an array cannot be read"))?)
@@ -385,6 +390,11 @@ pub(crate) fn encode<'p, 'v>(
                     out.extend_from_slice(text.as_bytes())
                 }
                 (ColumnEncoding::Bytea, ValueRef::Bytea(bytes)) => out.extend_from_slice(bytes),
+                (ColumnEncoding::Encoded(known), ValueRef::Encoded(encoded, bytes))
+                    if known == encoded =>
+                {
+                    out.extend_from_slice(bytes);
+                }
                 (ColumnEncoding::Array, ValueRef::Array(array)) => {
                     out.extend_from_slice(array.bytes());
                 }

@@ -24,7 +24,11 @@ fn format_element(out: &mut String, value: ValueRef<'_>, east: i64) {
     }
     let is_free = matches!(
         value,
-        ValueRef::Text(_) | ValueRef::Bytea(_) | ValueRef::Json(_) | ValueRef::Jsonb(_)
+        ValueRef::Text(_)
+            | ValueRef::Bytea(_)
+            | ValueRef::Json(_)
+            | ValueRef::Jsonb(_)
+            | ValueRef::Encoded(..)
     );
     if !is_free {
         let start = out.len();

@@ -19,7 +19,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Interval, Numeric, SystemType, Value, ValueRef};
+use crate::types::{
+    DataType, EncodedKind, EncodedType, Interval, Numeric, SystemType, Value, ValueRef,
+};
 
 /// Maximum number of dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -40,6 +42,9 @@ const CODE_SHIFT: u32 = 24;
 
 /// The code of the first type of the system catalogs; the others follow in their order.
 const FIRST_SYSTEM_CODE: u32 = 20;
+
+/// The code of the first type whose values are bytes; the others follow in their order.
+const FIRST_ENCODED_CODE: u32 = FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32;
 
 impl ElementType {
     /// TEXT
@@ -79,6 +84,9 @@ impl ElementType {
             DataType::System(SystemType::Int2Vector | SystemType::OidVector)
             | DataType::Array(_) => return None,
             DataType::System(known) => (FIRST_SYSTEM_CODE + known as u32, 0),
+            DataType::Encoded(encoded) => {
+                (FIRST_ENCODED_CODE + encoded.kind() as u32, encoded.length())
+            }
         };
         Some(ElementType(code << CODE_SHIFT | modifier & ((1 << CODE_SHIFT) - 1)))
     }
@@ -108,9 +116,13 @@ impl ElementType {
             17 => DataType::Interval,
             18 => DataType::Json,
             19 => DataType::Jsonb,
-            code if code >= FIRST_SYSTEM_CODE
-                && code < FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32 =>
+            code if code >= FIRST_ENCODED_CODE
+                && code < FIRST_ENCODED_CODE + EncodedKind::ALL.len() as u32 =>
             {
+                let kind = EncodedKind::ALL[(code - FIRST_ENCODED_CODE) as usize];
+                DataType::Encoded(EncodedType::new(kind, modifier))
+            }
+            code if code >= FIRST_SYSTEM_CODE && code < FIRST_ENCODED_CODE => {
                 DataType::System(SystemType::ALL[(code - FIRST_SYSTEM_CODE) as usize])
             }
             _ => DataType::Text,
@@ -134,7 +146,7 @@ impl ElementType {
     }
 
     fn of_code(code: u8) -> Option<ElementType> {
-        let last = FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32 - 1;
+        let last = FIRST_ENCODED_CODE + EncodedKind::ALL.len() as u32 - 1;
         (1..=last).contains(&u32::from(code)).then_some(ElementType(u32::from(code) << CODE_SHIFT))
     }
 
@@ -289,7 +301,7 @@ impl ArrayBuilder {
             ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => {
                 out.extend_from_slice(v.as_bytes());
             }
-            ValueRef::Bytea(v) => out.extend_from_slice(v),
+            ValueRef::Bytea(v) | ValueRef::Encoded(_, v) => out.extend_from_slice(v),
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
             ValueRef::Oid(v) => out.extend_from_slice(&v.to_le_bytes()),
             ValueRef::Interval(v) => {
@@ -495,6 +507,9 @@ impl<'a> ArrayRef<'a> {
             }
             DataType::System(known) if known.is_text() => {
                 ValueRef::Text(std::str::from_utf8(bytes).ok()?)
+            }
+            DataType::Encoded(encoded) => {
+                ValueRef::Encoded(EncodedType::new(encoded.kind(), 0), bytes)
             }
             DataType::System(_) | DataType::Array(_) => return None,
         })

@@ -9,9 +9,11 @@ use proptest::prelude::*;
 use quickbeam_sql::catalog::{Added, NewTable, Table};
 use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
 use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
-use quickbeam_sql::{Array, DataType, ElementType, Interval, Numeric, Value, ValueRef};
+use quickbeam_sql::{
+    Array, DataType, ElementType, EncodedKind, Interval, Numeric, Value, ValueRef,
+};
 
-const TYPES: [DataType; 18] = [
+const TYPES: [DataType; 24] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -30,10 +32,16 @@ const TYPES: [DataType; 18] = [
     DataType::Uuid,
     DataType::Interval,
     DataType::OID,
+    EncodedKind::TimeTz.data_type(),
+    EncodedKind::Inet.data_type(),
+    EncodedKind::Varbit.data_type(),
+    EncodedKind::Int4Range.data_type(),
+    EncodedKind::NumRange.data_type(),
+    EncodedKind::NumMultirange.data_type(),
 ];
 
 /// Types of array elements.
-const ELEMENTS: [DataType; 9] = [
+const ELEMENTS: [DataType; 11] = [
     DataType::Integer,
     DataType::Double,
     DataType::Numeric(None),
@@ -43,6 +51,8 @@ const ELEMENTS: [DataType; 9] = [
     DataType::Interval,
     DataType::Json,
     DataType::Jsonb,
+    EncodedKind::Inet.data_type(),
+    EncodedKind::NumRange.data_type(),
 ];
 
 fn numeric() -> impl Strategy<Value = Numeric> {
@@ -107,6 +117,18 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         }
         DataType::Json | DataType::Jsonb => {
             let texts = vec!["1", "1.50", "null", "\"a b\"", "[1, {\"a\": 2}]", "{}", "[]", "true"];
+            let read = move |text: &'static str| parse_value(text, data_type).unwrap();
+            prop::sample::select(texts).prop_map(read).boxed()
+        }
+        DataType::Encoded(encoded) => {
+            let texts: &[&'static str] = match encoded.kind() {
+                EncodedKind::TimeTz => &["10:00+02", "08:00+00", "08:00:00.000001", "24:00-12:30"],
+                EncodedKind::Inet => &["10.0.0.1", "10.0.0.1/8", "10.0.0.0/16", "::1", "1::/16"],
+                EncodedKind::Varbit => &["", "0", "1", "00000000", "000000001", "10101010101"],
+                EncodedKind::Int4Range => &["empty", "[1,2)", "[1,)", "(,)", "[-1,2)", "[2,3)"],
+                EncodedKind::NumRange => &["empty", "[1.0,2]", "[1,2.00]", "(1,2]", "(,-1.5)"],
+                _ => &["{}", "{[1,2]}", "{[1.0,2]}", "{[1,2],(3,)}", "{(,)}"],
+            };
             let read = move |text: &'static str| parse_value(text, data_type).unwrap();
             prop::sample::select(texts).prop_map(read).boxed()
         }

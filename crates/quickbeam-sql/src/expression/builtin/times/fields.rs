@@ -5,21 +5,27 @@ use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
 use super::interval_ops::{like, micros_of, moved, span, timestamp_out_of_range, unknown_unit};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::encoded::zoned_times::zoned_time;
 use crate::expression::builtin::{Builtin, Implementation, NUMERIC, invalid, strict, text};
+use crate::types::encoded::ZonedTime;
 use crate::types::{
-    DAY, DataType, HOUR, Interval, MINUTE, Numeric, SECOND, TIMESTAMP_INFINITY, Value, ValueRef,
-    date_of, days_of, is_timestamp,
+    DAY, DataType, EncodedKind, HOUR, Interval, MINUTE, Numeric, SECOND, TIMESTAMP_INFINITY, Value,
+    ValueRef, date_of, days_of, is_timestamp,
 };
 use DataType::{Date, Double, Interval as Span, Text, Time, Timestamp, TimestampTz};
+
+const TIMETZ: DataType = EncodedKind::TimeTz.data_type();
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("extract", &[Text, Date], NUMERIC, extract),
     strict("extract", &[Text, Time], NUMERIC, extract),
+    strict("extract", &[Text, TIMETZ], NUMERIC, extract),
     strict("extract", &[Text, Timestamp], NUMERIC, extract),
     strict("extract", &[Text, TimestampTz], NUMERIC, extract),
     strict("extract", &[Text, Span], NUMERIC, extract),
     strict("date_part", &[Text, Date], Double, part),
     strict("date_part", &[Text, Time], Double, part),
+    strict("date_part", &[Text, TIMETZ], Double, part),
     strict("date_part", &[Text, Timestamp], Double, part),
     strict("date_part", &[Text, TimestampTz], Double, part),
     strict("date_part", &[Text, Span], Double, part),
@@ -38,6 +44,20 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     }),
     strict("timezone", &[Span, TimestampTz], Timestamp, |v| {
         Ok(Value::Timestamp(to_local(micros_of(v, 1)?, &zone_of(span(v, 0)?)?)?))
+    }),
+    Builtin::new(
+        "timezone",
+        &[Text, TIMETZ],
+        TIMETZ,
+        Implementation::Stable(|frame, v| {
+            let local = to_local(frame.now(), &zone(text(v, 0)?)?)?;
+            let east = (local - frame.now()) / SECOND;
+            Ok(zoned_time(v, 1)?.moved_to(east as i32).value())
+        }),
+    ),
+    strict("timezone", &[Span, TIMETZ], TIMETZ, |v| {
+        let east = i32::try_from(span(v, 0)?.micros / SECOND).unwrap_or_default();
+        Ok(zoned_time(v, 1)?.moved_to(east).value())
     }),
     Builtin::new(
         "clock_timestamp",
@@ -216,6 +236,7 @@ fn extract(arguments: &[ValueRef<'_>]) -> Result<Value> {
     };
     let found = match value {
         ValueRef::Interval(interval) => interval_field(&unit, interval),
+        ValueRef::Encoded(..) => zoned_field(&unit, zoned_time(arguments, 1)?),
         ValueRef::Time(micros) if unit == "epoch" => Some(scaled(micros, 6)),
         ValueRef::Time(micros) => time_field(&unit, micros),
         _ => {
@@ -246,6 +267,17 @@ fn extract(arguments: &[ValueRef<'_>]) -> Result<Value> {
         }
     };
     Ok(Value::Numeric(found.ok_or_else(missing)??))
+}
+
+fn zoned_field(unit: &str, time: ZonedTime) -> Option<Result<Numeric>> {
+    let east = i64::from(time.east);
+    match unit {
+        "timezone" => Some(Ok(Numeric::from(east))),
+        "timezone_hour" | "timezone_h" => Some(Ok(Numeric::from(east / 3600))),
+        "timezone_minute" | "timezone_m" => Some(Ok(Numeric::from(east / 60 % 60))),
+        "epoch" => Some(scaled(time.micros - east * SECOND, 6)),
+        unit => time_field(unit, time.micros),
+    }
 }
 
 fn part(arguments: &[ValueRef<'_>]) -> Result<Value> {

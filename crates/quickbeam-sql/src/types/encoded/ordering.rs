@@ -1,0 +1,77 @@
+//! The order of the types whose values are bytes.
+//!
+//! Only decimals in ranges need more than the bytes: their scales do not count.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use super::{EncodedKind, EncodedType};
+use crate::types::Numeric;
+
+/// Returns bytes whose order is the order of the values. They are those of the value, but decimals
+/// in them do not have their scales.
+#[must_use]
+pub(crate) fn ordering_key(kind: EncodedKind, bytes: &[u8]) -> Cow<'_, [u8]> {
+    if !kind.has_decimals() {
+        return Cow::Borrowed(bytes);
+    }
+    let without_scales = copied(kind, bytes, |number, rest, out| {
+        number.write_key(out);
+        // The scale follows the number.
+        rest.split_off_first().is_some()
+    });
+    without_scales.map_or(Cow::Borrowed(bytes), Cow::Owned)
+}
+
+/// Returns the bytes of the value with that ordering key.
+pub(crate) fn of_ordering_key(kind: EncodedKind, key: &[u8]) -> Option<Vec<u8>> {
+    if !kind.has_decimals() {
+        return Some(key.to_vec());
+    }
+    copied(kind, key, |number, _, out| {
+        number.write_key(out);
+        out.push(number.scale());
+        true
+    })
+}
+
+/// Copies a range or multirange of decimals. `write` appends each number, with the bytes after it
+/// at hand, and returns whether they are right.
+fn copied(
+    kind: EncodedKind,
+    mut bytes: &[u8],
+    write: impl Fn(Numeric, &mut &[u8], &mut Vec<u8>) -> bool,
+) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(bytes.len());
+    while !bytes.is_empty() {
+        let first = *bytes.split_off_first()?;
+        out.push(first);
+        if first == 0 {
+            break;
+        }
+        // A lower bound of 0 is infinite, an upper bound of 2.
+        for infinite in [0, 2] {
+            let has_value = *bytes.split_off_first()?;
+            out.push(has_value);
+            if has_value == infinite {
+                continue;
+            }
+            let number = Numeric::read_key(|| bytes.split_off_first().copied())?;
+            if !write(number, &mut bytes, &mut out) {
+                return None;
+            }
+            out.push(*bytes.split_off_first()?);
+        }
+        if !kind.is_multirange() {
+            break;
+        }
+    }
+    bytes.is_empty().then_some(out)
+}
+
+/// Compares two values; `None` if their types do not compare.
+pub(crate) fn compare(a: (EncodedType, &[u8]), b: (EncodedType, &[u8])) -> Option<Ordering> {
+    let (left, right) = (a.0.kind(), b.0.kind());
+    (left.family() == right.family())
+        .then(|| ordering_key(left, a.1).as_ref().cmp(ordering_key(right, b.1).as_ref()))
+}
