@@ -59,7 +59,8 @@ pub mod types;
 
 pub use api::{
     BinaryCodec, Cancel, Connection, CopyAccess, DeclaredTypes, MappedRows, Notice, Notification,
-    OwnedRows, PreparedStatement, Rows, SqlDatabase, SqlTransaction, Statement, Verified,
+    OwnedRows, PortalCommand, PreparedStatement, Rows, SqlDatabase, SqlTransaction, Statement,
+    Verified,
 };
 pub use arrow_array;
 pub use arrow_schema;

@@ -10,6 +10,7 @@
 
 pub(super) mod copy;
 mod events;
+mod portal_commands;
 pub(super) mod statement;
 
 use std::cell::RefCell;
@@ -27,7 +28,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
-use quickbeam_sql::{Connection, DataType, split_statements};
+use quickbeam_sql::{Connection, DataType, PortalCommand, split_statements};
 
 use self::copy::{CopyOverWire, SharedLent};
 use self::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
@@ -346,6 +347,9 @@ impl<'c> Session<'c> {
     }
 
     fn simple_statement(&mut self, text: &str, is_one_of_several: bool) -> Done<()> {
+        if let Some(command) = self.portal_command(text)? {
+            return self.run_portal_command(&command, Some(&Formats::default()), true);
+        }
         let prepared = Rc::new(RefCell::new(self.prepare(text, Vec::new())?));
         if prepared.borrow().returns_rows() {
             let description = prepared.borrow().description(&Formats::default());
@@ -412,7 +416,13 @@ impl<'c> Session<'c> {
             self.connection.name_statement(&name, query, &declared)?;
         }
         let prepared = self.prepare(query, declared);
-        let prepared = prepared.inspect_err(|_| self.connection.forget_statement(&name))?;
+        let mut prepared = prepared.inspect_err(|_| self.connection.forget_statement(&name))?;
+        if let Some(PortalCommand::Fetch { name, returns_rows: true, .. }) =
+            self.portal_command(query)?
+            && let Some(portal) = self.portals.get(&*name)
+        {
+            prepared.set_columns(portal.prepared.borrow().columns().to_vec());
+        }
         self.statements.insert(name, Rc::new(RefCell::new(prepared)));
         io(self.wire.send(&Backend::ParseComplete(ParseComplete::new())))
     }
@@ -485,6 +495,11 @@ impl<'c> Session<'c> {
     /// Executes a portal and says what was done. A statement that others follow begins a
     /// transaction that ends with the request (SESSION-3).
     fn execute(&mut self, portal: &mut Portal<'c>, limit: usize, is_followed: bool) -> Done<()> {
+        let text = portal.prepared.borrow().text.clone();
+        if let Some(command) = self.portal_command(&text)? {
+            let formats = portal.formats.clone();
+            return self.run_portal_command(&command, Some(&formats), false);
+        }
         let tag = portal.prepared.borrow().tag.clone();
         if tag.is_empty() {
             return io(self.wire.send(&Backend::EmptyQueryResponse(EmptyQueryResponse::new())));

@@ -92,6 +92,16 @@ impl Prepared {
         &self.parameters
     }
 
+    /// Returns its columns.
+    pub fn columns(&self) -> &[ResultColumn] {
+        &self.columns
+    }
+
+    /// Gives FETCH the columns of the portal that it reads.
+    pub fn set_columns(&mut self, columns: Vec<ResultColumn>) {
+        self.columns = columns;
+    }
+
     /// Returns the message that describes its rows.
     pub fn description(&self, formats: &Formats) -> PgWireBackendMessage {
         description(&self.columns, formats)
@@ -208,6 +218,48 @@ impl<'c> Portal<'c> {
                 ended
             }
         }
+    }
+
+    /// Passes up to `limit` rows for FETCH or MOVE, 0 for all, and sends them in these formats, if
+    /// there are any. Returns the number of rows passed.
+    pub fn pass(
+        &mut self,
+        connection: &'c Connection,
+        wire: &mut Wire,
+        limit: usize,
+        formats: Option<&Formats>,
+    ) -> Done<u64> {
+        if matches!(self.progress, Progress::New) {
+            let statement = self.prepared.borrow_mut().take(connection)?;
+            self.progress = Progress::Reading(statement.into_rows(connection, &self.parameters)?);
+        }
+        let mut passed = 0;
+        while limit == 0 || passed < limit as u64 {
+            match &mut self.progress {
+                Progress::New => break,
+                Progress::Reading(rows) => {
+                    let width = rows.columns().len();
+                    let Some(row) = rows.next()? else { break };
+                    if let Some(formats) = formats {
+                        put_row(&mut wire.output, &row, width, formats)?;
+                    }
+                }
+                Progress::Kept(rest) => {
+                    // They are encoded as the portal's client wants them.
+                    if formats.is_some_and(|formats| formats.0 != self.formats.0) {
+                        let message = "FETCH of a portal in another format after a change";
+                        return Err(Failure::new("0A000", message).into());
+                    }
+                    let Some(row) = rest.pop_front() else { break };
+                    if formats.is_some() {
+                        wire.output.extend_from_slice(&row);
+                    }
+                }
+            }
+            io(wire.write_when_large())?;
+            passed += 1;
+        }
+        Ok(passed)
     }
 
     fn execute_whole(

@@ -15,5 +15,5 @@ pub use crate::session::events::{Notice, Notification};
 pub use crate::session::prepared_statement::PreparedStatement;
 pub use crate::session::rows::{MappedRows, OwnedRows, Rows};
 pub use connection::Connection;
-pub use portal::DeclaredTypes;
+pub use portal::{DeclaredTypes, PortalCommand};
 pub use verify::Verified;

@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use quickbeam::{Isolation, ReadTransaction};
+use smol_str::SmolStr;
 
 use super::connection::Connection;
 use super::connection::statement::Statement;
@@ -15,6 +16,7 @@ use crate::bind::OutputColumn;
 use crate::catalog::system::object_oid;
 use crate::compile::Program;
 use crate::error::Result;
+use crate::parse::{Command, Direction};
 use crate::session::Session;
 use crate::session::named::{Named, duplicate_statement};
 use crate::session::prepared_statement::{Lease, PreparedStatement};
@@ -23,6 +25,62 @@ use crate::types::{DataType, Value};
 
 /// The declared types of a statement's parameters; `None` where a type is to be inferred.
 pub type DeclaredTypes = Arc<[Option<DataType>]>;
+
+/// A statement about a cursor, which may be a portal that a server keeps.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortalCommand {
+    /// FETCH, or MOVE if no rows are returned.
+    Fetch {
+        /// The portal.
+        name: SmolStr,
+        /// The most rows to pass; `None`: all that are left.
+        count: Option<u64>,
+        /// Whether the rows are returned.
+        returns_rows: bool,
+    },
+    /// FETCH or MOVE in another direction than forward, of this portal.
+    Backward(SmolStr),
+    /// CLOSE.
+    Close(SmolStr),
+}
+
+impl PortalCommand {
+    /// Reads the statement; `None` if it is another one.
+    ///
+    /// ```
+    /// use quickbeam_sql::PortalCommand;
+    ///
+    /// let moved = PortalCommand::of("MOVE FORWARD 3 IN c").unwrap();
+    /// assert_eq!(moved.name(), "c");
+    /// assert!(PortalCommand::of("SELECT 1").is_none());
+    /// ```
+    #[must_use]
+    pub fn of(text: &str) -> Option<PortalCommand> {
+        // An error is reported when the statement is prepared.
+        match crate::parse::command(text).ok()?? {
+            Command::Close(Some(name)) => Some(PortalCommand::Close(name)),
+            Command::Fetch(name, direction, returns_rows) => {
+                let count = match direction {
+                    Direction::All(true) => None,
+                    Direction::By(count @ 1..) => u64::try_from(count).ok(),
+                    _ => return Some(PortalCommand::Backward(name)),
+                };
+                Some(PortalCommand::Fetch { name, count, returns_rows })
+            }
+            _ => None,
+        }
+    }
+
+    /// Returns the name of the cursor or portal.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            PortalCommand::Fetch { name, .. }
+            | PortalCommand::Backward(name)
+            | PortalCommand::Close(name) => name,
+        }
+    }
+}
 
 impl Connection {
     /// Prepares a statement whose first parameters have these types; `None` where the statement

@@ -7,6 +7,7 @@ use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 
 use super::executor::{Done, ResultRows};
 use super::rows::{QueryTransaction, Rows};
+use super::utility::CommandCall;
 use crate::compile::session_command::{Control, Settings, control_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::session::Session;
@@ -21,7 +22,9 @@ impl Session {
         // What steers needs no plan, and comes before a transaction's first statement.
         if let Some(control) = self.control_of(statement)? {
             if let Control::Command(command) = control {
-                statement.columns = self.command_columns(&command.clone());
+                let command = command.clone();
+                statement.columns = self.command_columns(&command);
+                statement.command_parameters = self.command_parameters(&command, statement)?;
             }
             return Ok(());
         }
@@ -46,7 +49,8 @@ impl Session {
             if let Some(control) = self.control_of(statement)? {
                 let control = control.clone();
                 if let Control::Command(command) = control {
-                    return self.execute_command(&command, &statement.text.clone(), result);
+                    let call = CommandCall::of(statement, parameters);
+                    return self.execute_command(&command, &call, result);
                 }
                 return self.control(&control).map(|()| 0);
             }
@@ -76,7 +80,8 @@ impl Session {
         if let Some(control) = self.control_of(statement)? {
             let control = control.clone();
             if let Control::Command(command) = control {
-                let count = self.execute_command(&command, &statement.text.clone(), result)?;
+                let call = CommandCall::of(statement, parameters);
+                let count = self.execute_command(&command, &call, result)?;
                 return Ok(Done { count, ..Done::default() });
             }
             self.control(&control)?;
@@ -135,7 +140,7 @@ impl Session {
         self.begin_limits();
         if let Some(control) = self.control_of(statement)? {
             if let Control::Command(command) = control.clone() {
-                return self.query_command(&command, &statement.text.clone());
+                return self.query_command(&command, &CommandCall::of(statement, parameters));
             }
             self.execute(statement, parameters, ResultRows::Kept)?;
             return Ok(Rows::none());

@@ -35,6 +35,8 @@ pub struct PreparedStatement {
     pub(crate) kept_columns: Option<Arc<[OutputColumn]>>,
     /// The columns of a command's result.
     pub(crate) columns: Arc<[OutputColumn]>,
+    /// The types of a command's parameters: those of the query of DECLARE.
+    pub(crate) command_parameters: Arc<[DataType]>,
 }
 
 impl PreparedStatement {
@@ -49,6 +51,7 @@ impl PreparedStatement {
             types: Arc::new([]),
             kept_columns: None,
             columns: Arc::new([]),
+            command_parameters: Arc::new([]),
         }
     }
 
@@ -102,7 +105,8 @@ impl PreparedStatement {
     /// Returns the types of the parameters.
     #[must_use]
     pub fn parameters(&self) -> &[DataType] {
-        self.prepared.as_ref().map_or(&[], |prepared| &prepared.parameters)
+        let of_command = &self.command_parameters;
+        self.prepared.as_ref().map_or(of_command, |prepared| &prepared.parameters)
     }
 }
 

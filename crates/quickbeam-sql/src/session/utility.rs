@@ -34,7 +34,39 @@ pub(super) fn not_in_transaction(what: &str) -> SqlError {
     SqlError::new(SqlState::ActiveSqlTransaction, message)
 }
 
+/// What a command is executed with, beside itself.
+pub(crate) struct CommandCall<'p> {
+    text: Arc<str>,
+    /// The parameters, and the types that were declared for them.
+    parameters: &'p [Value],
+    types: Arc<[Option<DataType>]>,
+}
+
+impl<'p> CommandCall<'p> {
+    /// The call of a statement with parameters.
+    pub fn of(statement: &PreparedStatement, parameters: &'p [Value]) -> CommandCall<'p> {
+        CommandCall { text: statement.text.clone(), parameters, types: statement.types.clone() }
+    }
+}
+
 impl Session {
+    /// Returns the types of a command's parameters: DECLARE has those of its query.
+    pub(super) fn command_parameters(
+        &self,
+        command: &Command,
+        statement: &PreparedStatement,
+    ) -> Result<Arc<[DataType]>> {
+        let Command::Declare(_, _, query) = command else { return Ok(Arc::new([])) };
+        let text = statement.text.get(query.clone()).unwrap_or_default();
+        // Without parameters the query is compiled when it is executed.
+        if !text.contains('$') {
+            return Ok(Arc::new([]));
+        }
+        let mut inner = PreparedStatement::new(text).with_types(statement.types.clone());
+        self.prepare(&mut inner).map_err(|error| error.shifted(query.start))?;
+        Ok(inner.parameters().into())
+    }
+
     /// Returns the columns of a command's result.
     pub fn command_columns(&self, command: &Command) -> Arc<[OutputColumn]> {
         match command {
@@ -69,11 +101,11 @@ impl Session {
     pub fn execute_command(
         &self,
         command: &Command,
-        text: &str,
+        call: &CommandCall<'_>,
         result: ResultRows,
     ) -> Result<u64> {
         if let Command::Execute(name, arguments) = command {
-            let values = self.argument_values(arguments.as_ref(), text)?;
+            let values = self.argument_values(arguments.as_ref(), &call.text)?;
             let mut cached = self.named_statement(name)?;
             return self.execute(cached.statement()?, &values, result);
         }
@@ -81,11 +113,16 @@ impl Session {
         if let Command::Fetch(name, direction, _) = command {
             return Ok(self.fetch(name, *direction)?.1.len() as u64);
         }
-        self.query_command(command, text).map(|_| 0)
+        self.query_command(command, call).map(|_| 0)
     }
 
     /// Executes a command and returns its rows.
-    pub fn query_command<'c>(&'c self, command: &Command, text: &str) -> Result<Rows<'c>> {
+    pub fn query_command<'c>(
+        &'c self,
+        command: &Command,
+        call: &CommandCall<'_>,
+    ) -> Result<Rows<'c>> {
+        let text = &*call.text;
         match command {
             Command::Show(Some(name)) => {
                 let value = self.show(name)?.ok_or_else(|| {
@@ -138,7 +175,7 @@ impl Session {
             Command::Revoke => {
                 return Err(SqlError::unsupported("REVOKE: every connection has all rights"));
             }
-            Command::Declare(name, holds, query) => self.declare(name, *holds, query, text)?,
+            Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,
             Command::Close(None) => self.cursors.borrow_mut().clear(),
             Command::Close(Some(name)) => {
                 let removed = self.cursors.borrow_mut().remove(name);
@@ -260,7 +297,13 @@ impl Session {
         Err(error.with_hint("Use SERIALIZABLE transactions, row locks or advisory locks."))
     }
 
-    fn declare(&self, name: &SmolStr, holds: bool, query: &Range<usize>, text: &str) -> Result<()> {
+    fn declare(
+        &self,
+        name: &SmolStr,
+        holds: bool,
+        query: &Range<usize>,
+        call: &CommandCall<'_>,
+    ) -> Result<()> {
         if !holds && !self.in_transaction() {
             let message = "DECLARE CURSOR can only be used in transaction blocks";
             return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
@@ -269,9 +312,11 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
-        let statement = PreparedStatement::new(text.get(query.clone()).unwrap_or_default());
+        let statement = PreparedStatement::new(call.text.get(query.clone()).unwrap_or_default());
+        let statement = statement.with_types(call.types.clone());
         let shifted = |error: SqlError| error.shifted(query.start);
-        let mut rows = self.query(Lease::Owned(Box::new(statement)), &[]).map_err(shifted)?;
+        let mut rows =
+            self.query(Lease::Owned(Box::new(statement)), call.parameters).map_err(shifted)?;
         let columns: Arc<[OutputColumn]> = rows.columns().into();
         if columns.is_empty() {
             return Err(SqlError::new(
