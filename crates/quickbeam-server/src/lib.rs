@@ -19,7 +19,8 @@
 //! Layers, from the top: [`server`] accepts connections; `session` runs the protocol of one
 //! connection on a thread of its own; `startup` and `authentication` come before it; `statement`
 //! runs SQL, `copy` moves rows of COPY; `rows` and `types` encode and decode values; `frontend`
-//! decodes messages; `wire` reads and writes frames, through `tls` and a `socket`.
+//! decodes messages; `wire` reads and writes frames, through `tls` and a `socket`. [`local`] lets
+//! other processes use the environment, `monitor` shows what the server does.
 //!
 //! - SERVER-1: the server listens for other machines only where users or access rules say who may
 //!   connect.
@@ -28,6 +29,7 @@
 mod authentication;
 mod connection;
 pub mod local;
+mod monitor;
 mod protocol;
 pub mod server;
 mod session;
@@ -39,4 +41,5 @@ pub use authentication::scram::{NoVerifier, ScramVerifier};
 pub use authentication::users::Users;
 pub use local::client::{CancelRemote, Client};
 pub use local::{SharedDatabase, open_or_connect};
+pub use monitor::log::LogOutput;
 pub use server::{Server, ServerOptions};

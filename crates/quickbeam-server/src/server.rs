@@ -13,11 +13,13 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quickbeam::{Isolation, SOCKET_FILE};
-use quickbeam_sql::{Cancel, SqlDatabase};
+use quickbeam_sql::{Cancel, SessionActivity, SqlDatabase};
 use subtle::ConstantTimeEq;
 
 use crate::authentication::Access;
 use crate::connection::socket::Socket;
+use crate::monitor::log::{LogOutput, LogSettings};
+use crate::monitor::{Activity, Counters, Watched, http};
 use crate::session;
 
 /// The longest message of PostgreSQL's protocol.
@@ -50,6 +52,8 @@ pub struct ServerOptions {
     max_message_bytes: usize,
     isolation: Isolation,
     backup_directory: Option<PathBuf>,
+    monitor: Option<SocketAddr>,
+    log: LogSettings,
 }
 
 impl Default for ServerOptions {
@@ -66,6 +70,8 @@ impl Default for ServerOptions {
             max_message_bytes: MAX_MESSAGE,
             isolation: Isolation::ReadCommitted,
             backup_directory: None,
+            monitor: None,
+            log: LogSettings::default(),
         }
     }
 }
@@ -158,6 +164,35 @@ impl ServerOptions {
         self.backup_directory = Some(directory.into());
         self
     }
+
+    /// Sets an address that answers HTTP: `/metrics` for Prometheus, and on loopback addresses a
+    /// status page. Port 0 takes a free one. Default: none.
+    #[must_use]
+    pub fn monitor(mut self, address: SocketAddr) -> ServerOptions {
+        self.monitor = Some(address);
+        self
+    }
+
+    /// Sets where the log goes. Default: nowhere.
+    #[must_use]
+    pub fn log(mut self, output: LogOutput) -> ServerOptions {
+        self.log.output = Some(output);
+        self
+    }
+
+    /// Logs statements that take at least so long, with their plans. Default: none.
+    #[must_use]
+    pub fn log_slow_statements(mut self, duration: Duration) -> ServerOptions {
+        self.log.slow = Some(duration);
+        self
+    }
+
+    /// Logs the begin and the end of sessions. Default: false.
+    #[must_use]
+    pub fn log_connections(mut self, is_on: bool) -> ServerOptions {
+        self.log.connections = is_on;
+        self
+    }
 }
 
 /// A session as other threads see it.
@@ -165,6 +200,20 @@ struct Peer {
     key: Vec<u8>,
     user: String,
     cancel: Cancel,
+    activity: Arc<Activity>,
+}
+
+/// The sessions of a server, by their numbers.
+#[derive(Default)]
+struct Peers(Mutex<HashMap<i32, Peer>>);
+
+impl Peers {
+    fn activities(&self) -> Vec<SessionActivity> {
+        let mut all: Vec<SessionActivity> =
+            self.0.lock().values().map(|peer| peer.activity.get()).collect();
+        all.sort_by_key(|activity| activity.number);
+        all
+    }
 }
 
 /// What the threads of a server share.
@@ -173,13 +222,15 @@ pub(crate) struct Shared {
     pub isolation: Isolation,
     pub authentication_timeout: Duration,
     pub max_message_bytes: usize,
+    pub log: LogSettings,
+    pub counters: Counters,
     max_connections: usize,
     max_connections_per_user: Option<usize>,
     access: Mutex<Arc<Access>>,
     stopping: AtomicBool,
     /// Connections that have a thread, with those that are not authenticated yet.
     open: AtomicUsize,
-    peers: Mutex<HashMap<i32, Peer>>,
+    peers: Arc<Peers>,
     /// The thread of each connection, with a handle to the socket that it reads.
     threads: Mutex<Vec<Running>>,
 }
@@ -201,7 +252,7 @@ pub(crate) struct Place<'s> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.shared.peers.lock().remove(&self.number);
+        self.shared.peers.0.lock().remove(&self.number);
     }
 }
 
@@ -214,12 +265,12 @@ impl Shared {
     /// Enters a session into the list, or returns why it cannot be.
     pub fn enter(
         &self,
-        number: i32,
-        user: &str,
+        activity: Arc<Activity>,
         key: Vec<u8>,
         cancel: Cancel,
     ) -> Result<Place<'_>, String> {
-        let mut peers = self.peers.lock();
+        let SessionActivity { number, user, .. } = activity.get();
+        let mut peers = self.peers.0.lock();
         if peers.len() >= self.max_connections {
             return Err("sorry, too many clients already".to_owned());
         }
@@ -228,13 +279,14 @@ impl Shared {
         {
             return Err(format!("too many connections for role \"{user}\""));
         }
-        peers.insert(number, Peer { key, user: user.to_owned(), cancel });
+        peers.insert(number, Peer { key, user, cancel, activity });
+        self.counters.sessions.fetch_add(1, Ordering::Relaxed);
         Ok(Place { shared: self, number })
     }
 
     /// Cancels the running statement of a session, if the key is its own.
     pub fn cancel(&self, number: i32, key: &[u8]) {
-        if let Some(peer) = self.peers.lock().get(&number)
+        if let Some(peer) = self.peers.0.lock().get(&number)
             && bool::from(peer.key.ct_eq(key))
         {
             peer.cancel.cancel();
@@ -246,10 +298,29 @@ impl Shared {
     }
 }
 
+impl Watched for Shared {
+    fn database(&self) -> &SqlDatabase {
+        &self.database
+    }
+
+    fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    fn activities(&self) -> Vec<SessionActivity> {
+        self.peers.activities()
+    }
+
+    fn is_stopping(&self) -> bool {
+        Shared::is_stopping(self)
+    }
+}
+
 /// A running server. Dropping it stops it.
 pub struct Server {
     shared: Arc<Shared>,
     address: Option<SocketAddr>,
+    monitor: Option<SocketAddr>,
     sockets: Vec<PathBuf>,
     listeners: Vec<JoinHandle<()>>,
 }
@@ -283,6 +354,8 @@ impl Server {
         check_access(options.listen, &options.access)?;
         let tcp = options.listen.map(TcpListener::bind).transpose()?;
         let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
+        let http = options.monitor.map(TcpListener::bind).transpose()?;
+        let monitor = http.as_ref().map(TcpListener::local_addr).transpose()?;
         let port = options.port;
         let public = folders.0.as_ref().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
         let own = folders.1.as_ref().map(|directory| directory.join(SOCKET_FILE));
@@ -294,6 +367,9 @@ impl Server {
         if options.backup_directory.is_some() {
             database.set_backup_directory(options.backup_directory);
         }
+        let peers = Arc::new(Peers::default());
+        let sessions = peers.clone();
+        database.set_activity_source(move || sessions.activities());
         let shared = Arc::new(Shared {
             database: database.clone(),
             isolation: options.isolation,
@@ -304,7 +380,9 @@ impl Server {
             access: Mutex::new(Arc::new(options.access)),
             stopping: AtomicBool::new(false),
             open: AtomicUsize::new(0),
-            peers: Mutex::default(),
+            peers,
+            log: options.log,
+            counters: Counters::default(),
             threads: Mutex::default(),
         });
         let mut listeners = Vec::new();
@@ -326,7 +404,14 @@ impl Server {
                 accept_all(&shared, || Socket::of_owner(listener.accept()?.0));
             })?);
         }
-        Ok(Server { shared, address, sockets, listeners })
+        if let (Some(listener), Some(monitor)) = (http, monitor) {
+            let shared = shared.clone();
+            let is_near = monitor.ip().is_loopback();
+            listeners.push(spawn("quickbeam-monitor", move || {
+                http::serve(&*shared, &listener, is_near);
+            })?);
+        }
+        Ok(Server { shared, address, monitor, sockets, listeners })
     }
 
     /// Returns the TCP address, with the port that was taken.
@@ -335,10 +420,16 @@ impl Server {
         self.address
     }
 
+    /// Returns the address of the status page and the metrics, with the port that was taken.
+    #[must_use]
+    pub fn monitor(&self) -> Option<SocketAddr> {
+        self.monitor
+    }
+
     /// Returns the number of open sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.shared.peers.lock().len()
+        self.shared.peers.0.lock().len()
     }
 
     /// Changes who may connect and how, for connections from now on: new users, rules, certificate.
@@ -367,7 +458,7 @@ impl Server {
     fn end(&mut self, patience: Duration) {
         self.shared.stopping.store(true, Ordering::SeqCst);
         // A listener looks at the flag when the next client comes.
-        if let Some(address) = self.address {
+        for address in self.address.into_iter().chain(self.monitor) {
             drop(std::net::TcpStream::connect(reachable(address)));
         }
         for socket in &self.sockets {
@@ -381,7 +472,7 @@ impl Server {
         let idle = threads.iter().filter(|one| one.is_idle.load(Ordering::SeqCst));
         idle.for_each(|one| one.socket.shut_down_reads());
         wait_for(&threads, patience);
-        self.shared.peers.lock().values().for_each(|peer| peer.cancel.cancel());
+        self.shared.peers.0.lock().values().for_each(|peer| peer.cancel.cancel());
         threads.iter().for_each(|one| one.socket.shut_down_reads());
         wait_for(&threads, FAREWELL);
         threads.iter().for_each(|one| one.socket.shut_down());
@@ -478,6 +569,7 @@ fn accept_all(shared: &Arc<Shared>, mut accept: impl FnMut() -> io::Result<Socke
         let open = shared.open.fetch_add(1, Ordering::Relaxed);
         let counted = Counted(shared.clone());
         if open >= 2 * shared.max_connections + SPARE_CONNECTIONS {
+            shared.counters.refused.fetch_add(1, Ordering::Relaxed);
             session::turn_away(socket);
             continue;
         }

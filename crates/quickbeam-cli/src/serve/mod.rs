@@ -105,6 +105,9 @@ fn report(server: &Server, settings: &Settings) -> anyhow::Result<()> {
     if let Some(socket) = settings.socket() {
         writeln!(output, "listening on {}", socket.display())?;
     }
+    if let Some(address) = server.monitor() {
+        writeln!(output, "status page and metrics on http://{address}/")?;
+    }
     output.flush()?;
     Ok(())
 }

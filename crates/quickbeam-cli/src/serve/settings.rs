@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use quickbeam_server::{Access, AccessRules, ServerOptions, Tls, Users};
+use quickbeam_server::{Access, AccessRules, LogOutput, ServerOptions, Tls, Users};
 
 /// What a file of settings, the variables and the command line say; `None` where they say nothing.
 #[derive(clap::Args, Clone, Debug, Default, serde::Deserialize)]
@@ -59,6 +59,17 @@ pub struct Settings {
     /// `SELECT quickbeam_backup('NAME')`
     #[arg(long, value_name = "DIRECTORY", env = "QUICKBEAM_BACKUP_DIRECTORY")]
     backup_directory: Option<PathBuf>,
+    /// Answer HTTP on this address: /metrics for Prometheus, and on a loopback address a status
+    /// page
+    #[arg(long, value_name = "ADDRESS", env = "QUICKBEAM_MONITOR")]
+    monitor: Option<SocketAddr>,
+    /// Log statements that take at least this long to standard error, with their plans
+    #[arg(long, value_name = "MILLISECONDS", env = "QUICKBEAM_LOG_SLOW_STATEMENTS")]
+    log_slow_statements: Option<u64>,
+    /// Log the begin and the end of sessions to standard error
+    #[arg(long, env = "QUICKBEAM_LOG_CONNECTIONS")]
+    #[serde(default)]
+    log_connections: bool,
     /// The cache of the environment, in a file of settings only: a number or a text such as "64M".
     #[arg(skip)]
     cache_size: Option<toml::Value>,
@@ -108,6 +119,9 @@ impl Settings {
             drain_timeout: self.drain_timeout.or(file.drain_timeout),
             max_message_bytes: self.max_message_bytes.or(file.max_message_bytes),
             backup_directory: self.backup_directory.or(file.backup_directory),
+            monitor: self.monitor.or(file.monitor),
+            log_slow_statements: self.log_slow_statements.or(file.log_slow_statements),
+            log_connections: self.log_connections || file.log_connections,
         })
     }
 
@@ -136,6 +150,14 @@ impl Settings {
         }
         if let Some(directory) = &self.backup_directory {
             options = options.backup_directory(directory);
+        }
+        if let Some(address) = self.monitor {
+            options = options.monitor(address);
+        }
+        options = options.log(LogOutput::new(std::io::stderr()));
+        options = options.log_connections(self.log_connections);
+        if let Some(milliseconds) = self.log_slow_statements {
+            options = options.log_slow_statements(Duration::from_millis(milliseconds));
         }
         if let Some(bytes) = self.max_message_bytes {
             options = options.max_message_bytes(bytes);

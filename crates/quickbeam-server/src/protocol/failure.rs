@@ -25,6 +25,14 @@ impl Failure {
         Failure::Protocol(code, message.into())
     }
 
+    /// Returns the SQLSTATE.
+    pub fn code(&self) -> &str {
+        match self {
+            Failure::Sql(error) => error.code(),
+            Failure::Protocol(code, _) => code,
+        }
+    }
+
     /// Returns the error message for a statement whose text is `text`, which begins `before`
     /// characters into the client's text.
     pub fn response(&self, text: &str, before: usize) -> PgWireBackendMessage {

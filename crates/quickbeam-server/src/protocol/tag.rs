@@ -41,6 +41,11 @@ impl Tag {
         if self.has_count { format!("{} {count}", self.words) } else { self.words.clone() }
     }
 
+    /// Whether EXPLAIN shows a plan of it.
+    pub fn has_plan(&self) -> bool {
+        matches!(self.words.as_str(), "SELECT" | "INSERT 0" | "UPDATE" | "DELETE")
+    }
+
     /// Whether the statement ends a transaction.
     pub fn ends_transaction(&self) -> bool {
         matches!(self.words.as_str(), "COMMIT" | "ROLLBACK") && !self.is_rollback_to

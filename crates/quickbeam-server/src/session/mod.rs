@@ -17,6 +17,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -28,7 +29,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
-use quickbeam_sql::{Connection, DataType, PortalCommand, split_statements};
+use quickbeam_sql::{Connection, DataType, PortalCommand, Value, split_statements};
 
 use self::copy::{CopyOverWire, SharedLent};
 use self::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
@@ -38,6 +39,8 @@ use crate::connection::startup::{
     AdmittedClient, MAX_PACKET, Opening, read_opening, refuse, send_setting, welcome,
 };
 use crate::local::control;
+use crate::monitor::Activity;
+use crate::monitor::log::LoggedSession;
 use crate::protocol::failure::Failure;
 use crate::protocol::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
 use crate::protocol::rows::{Formats, description, result_columns};
@@ -96,9 +99,14 @@ fn run_session(
     connection.set_isolation(shared.isolation);
     let key = random::<32>()?[..client.key_bytes].to_vec();
     let (number, cancel) = (connection.session_id(), connection.cancel_handle());
-    let _place = match shared.enter(number, &client.user, key.clone(), cancel) {
+    let address = wire.socket()?.address()?.map(|address| address.to_string());
+    let activity = Arc::new(Activity::new(number, &client.user, address.clone()));
+    let _place = match shared.enter(activity.clone(), key.clone(), cancel) {
         Ok(place) => place,
-        Err(message) => return refuse(&mut wire, "53300", &message),
+        Err(message) => {
+            shared.counters.refused.fetch_add(1, Ordering::Relaxed);
+            return refuse(&mut wire, "53300", &message);
+        }
     };
     for (name, value) in &client.settings {
         if let Err(error) = connection.set_setting(name, value) {
@@ -127,8 +135,13 @@ fn run_session(
         has_failed: false,
         is_implicit: false,
         is_skipping: false,
+        activity,
     };
-    session.run(number, &key)
+    let logged = LoggedSession { number, user: &client.user };
+    shared.log.connection("session began", logged, address.as_deref());
+    let ended = session.run(number, &key);
+    shared.log.connection("session ended", logged, address.as_deref());
+    ended
 }
 
 struct Session<'c> {
@@ -154,11 +167,14 @@ struct Session<'c> {
     is_implicit: bool,
     /// An error came in the extended protocol: everything up to Sync is skipped.
     is_skipping: bool,
+    /// What other threads see of it.
+    activity: Arc<Activity>,
 }
 
 impl<'c> Session<'c> {
     fn run(&mut self, number: i32, key: &[u8]) -> io::Result<()> {
         self.reported = self.settings();
+        self.show_application_name();
         self.settings_version = self.connection.settings_version();
         welcome(&mut self.wire, &self.reported, number, key)?;
         self.ready()?;
@@ -263,7 +279,13 @@ impl<'c> Session<'c> {
             send_setting(&mut self.wire, changed.0, &changed.1)?;
         }
         self.reported = settings;
+        self.show_application_name();
         Ok(())
+    }
+
+    fn show_application_name(&self) {
+        let known = self.reported.iter().find(|(name, _)| *name == "application_name");
+        self.activity.set_application_name(known.map_or("", |(_, value)| value));
     }
 
     fn handle(&mut self, message: FrontendMessage) -> io::Result<()> {
@@ -299,11 +321,12 @@ impl<'c> Session<'c> {
 
     /// Says that the next request may come.
     fn ready(&mut self) -> io::Result<()> {
-        let status = match (self.has_failed, self.connection.in_transaction()) {
-            (true, _) => TransactionStatus::Error,
-            (false, true) => TransactionStatus::Transaction,
-            (false, false) => TransactionStatus::Idle,
+        let (status, state) = match (self.has_failed, self.connection.in_transaction()) {
+            (true, _) => (TransactionStatus::Error, "idle in transaction (aborted)"),
+            (false, true) => (TransactionStatus::Transaction, "idle in transaction"),
+            (false, false) => (TransactionStatus::Idle, "idle"),
         };
+        self.activity.rest(state);
         self.report_settings()?;
         self.send_notifications()?;
         self.wire.send(&Backend::ReadyForQuery(ReadyForQuery::new(status)))?;
@@ -319,6 +342,7 @@ impl<'c> Session<'c> {
             Err(Stop::Failed(failure)) => {
                 self.send_notices()?;
                 self.has_failed |= self.connection.in_transaction();
+                self.shared.counters.count_failure(failure.code());
                 self.wire.send(&failure.response(text, before))?;
                 Ok(true)
             }
@@ -492,9 +516,44 @@ impl<'c> Session<'c> {
         io(self.wire.send(&message))
     }
 
+    /// Executes a portal, counts it, and logs it if it is slow.
+    fn execute(&mut self, portal: &mut Portal<'c>, limit: usize, is_followed: bool) -> Done<()> {
+        let text = portal.prepared.borrow().text.clone();
+        self.activity.begin(&text);
+        let started = Instant::now();
+        let done = self.execute_counted(portal, limit, is_followed);
+        let duration = started.elapsed();
+        self.shared.counters.count(duration);
+        if self.shared.log.is_slow(duration) {
+            self.log_slow(portal, &text, duration, done.is_ok());
+        }
+        done
+    }
+
+    /// Logs a slow statement, with the plan that it gets now.
+    fn log_slow(&self, portal: &Portal<'c>, text: &str, duration: Duration, is_done: bool) {
+        self.shared.counters.slow.fetch_add(1, Ordering::Relaxed);
+        let has_plan = portal.prepared.borrow().tag.has_plan();
+        let plan = || {
+            let explain = format!("EXPLAIN {text}");
+            let rows = self.connection.query(&explain, portal.parameters()).ok()?.collect().ok()?;
+            let line = |row: Vec<Value>| row.into_iter().next().map(|line| line.to_string());
+            Some(rows.into_iter().filter_map(line).collect())
+        };
+        // After an error the transaction takes no statement.
+        let plan = if has_plan && is_done { plan() } else { None };
+        let logged = LoggedSession { number: self.connection.session_id(), user: &self.user };
+        self.shared.log.slow_statement(logged, duration, text, is_done, plan);
+    }
+
     /// Executes a portal and says what was done. A statement that others follow begins a
     /// transaction that ends with the request (SESSION-3).
-    fn execute(&mut self, portal: &mut Portal<'c>, limit: usize, is_followed: bool) -> Done<()> {
+    fn execute_counted(
+        &mut self,
+        portal: &mut Portal<'c>,
+        limit: usize,
+        is_followed: bool,
+    ) -> Done<()> {
         let text = portal.prepared.borrow().text.clone();
         if let Some(command) = self.portal_command(&text)? {
             let formats = portal.formats.clone();

@@ -190,6 +190,11 @@ impl<'c> Portal<'c> {
         Portal { prepared, formats, parameters, progress: Progress::New }
     }
 
+    /// Returns the parameters.
+    pub fn parameters(&self) -> &[Value] {
+        &self.parameters
+    }
+
     /// Executes the statement, or continues it, and sends up to `limit` rows; 0 is no limit.
     pub fn execute(
         &mut self,

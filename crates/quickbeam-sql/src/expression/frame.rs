@@ -200,6 +200,44 @@ pub struct AdvisoryRequest {
     pub in_transaction: bool,
 }
 
+/// A session and what it does. Moments are microseconds since 1970-01-01 UTC.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SessionActivity {
+    /// The number of the session: what `pg_backend_pid()` returns there.
+    pub number: i32,
+    /// The user.
+    pub user: String,
+    /// The setting `application_name`.
+    pub application_name: String,
+    /// The client's address; `None` for a UNIX socket.
+    pub address: Option<String>,
+    /// When the session began.
+    pub began: i64,
+    /// When its open transaction began.
+    pub transaction_began: Option<i64>,
+    /// When its last statement began.
+    pub statement_began: Option<i64>,
+    /// When the state changed last.
+    pub changed: i64,
+    /// `active`, `idle`, `idle in transaction` or `idle in transaction (aborted)`.
+    pub state: &'static str,
+    /// The text of the last statement.
+    pub statement: Arc<str>,
+}
+
+/// An advisory lock that a session holds or waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLock {
+    /// The session.
+    pub session: i32,
+    /// The lock.
+    pub key: AdvisoryKey,
+    /// Whether other sessions may share it.
+    pub is_shared: bool,
+    /// Whether the session holds it; it waits otherwise.
+    pub is_held: bool,
+}
+
 /// The session that a statement runs in.
 pub trait SessionState {
     /// Returns the value of a setting as SHOW does; `None` if there is no such setting.
@@ -222,6 +260,12 @@ pub trait SessionState {
 
     /// Runs a command of the program that made the connection, and returns its answer.
     fn control(&self, command: &str, argument: &str) -> Result<String>;
+
+    /// Returns what the sessions of the program's server do.
+    fn activities(&self) -> Vec<SessionActivity>;
+
+    /// Returns the advisory locks that sessions hold or wait for.
+    fn advisory_locks(&self) -> Vec<SessionLock>;
 
     /// Takes an advisory lock and returns whether it did.
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool>;

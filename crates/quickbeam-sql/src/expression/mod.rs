@@ -38,7 +38,8 @@ pub use builtin::{json_of_any, write_key, write_value};
 pub use datum::Datum;
 pub use evaluate::cast;
 pub use frame::{
-    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionState, Slot,
+    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity, SessionLock,
+    SessionState, Slot,
 };
 pub use functions::Function;
 pub use implication::implies;

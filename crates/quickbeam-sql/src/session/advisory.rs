@@ -9,7 +9,7 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{AdvisoryKey, AdvisoryRequest};
+use crate::expression::{AdvisoryKey, AdvisoryRequest, SessionLock};
 
 /// How long a waiting session sleeps before it looks whether it was cancelled.
 const STEP: Duration = Duration::from_millis(10);
@@ -113,6 +113,23 @@ impl AdvisoryLocks {
             table.waiting.remove(&session);
             check()?;
         }
+    }
+
+    /// Returns the locks that sessions hold or wait for.
+    pub fn all(&self) -> Vec<SessionLock> {
+        let table = self.table.lock();
+        let held = table.held.iter().flat_map(|(key, holds)| {
+            holds.iter().map(|hold| (hold.session, *key, hold.is_shared, true))
+        });
+        let waiting = table
+            .waiting
+            .iter()
+            .map(|(session, (key, is_shared))| (*session, *key, *is_shared, false));
+        let lock =
+            |(session, key, is_shared, is_held)| SessionLock { session, key, is_shared, is_held };
+        let mut all: Vec<SessionLock> = held.chain(waiting).map(lock).collect();
+        all.sort_by_key(|lock| (lock.session, !lock.is_held));
+        all
     }
 
     /// Releases a lock of a session and returns whether the session held it.

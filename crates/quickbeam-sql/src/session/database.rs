@@ -10,6 +10,7 @@ use quickbeam::{Environment, Options};
 use crate::bind::ExpressionCompiler;
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::SessionActivity;
 use crate::session::advisory::AdvisoryLocks;
 use crate::session::events::Channels;
 
@@ -32,6 +33,28 @@ pub struct SqlDatabase {
     pub(crate) shared: Arc<SharedState>,
 }
 
+/// Returns the sessions and what they do.
+type ActivitySource = Arc<dyn Fn() -> Vec<SessionActivity> + Send + Sync>;
+
+/// Where `pg_stat_activity` asks for the sessions.
+#[derive(Default)]
+pub(crate) struct Activities(Mutex<Option<ActivitySource>>);
+
+impl std::fmt::Debug for Activities {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Activities").field(&self.0.lock().is_some()).finish()
+    }
+}
+
+impl Activities {
+    /// Returns what the program's sessions do.
+    pub fn sessions(&self) -> Vec<SessionActivity> {
+        // The source takes locks of its own, so it is called without this one.
+        let source = self.0.lock().clone();
+        source.map_or_else(Vec::new, |source| source())
+    }
+}
+
 /// The state that the sessions of a database share in memory.
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
@@ -41,6 +64,8 @@ pub(crate) struct SharedState {
     backup_directory: Mutex<Option<PathBuf>>,
     /// Who listens to notifications.
     pub channels: Channels,
+    /// What the sessions of the program's server do.
+    pub activities: Activities,
     /// The number of the newest session.
     sessions: AtomicI32,
 }
@@ -134,6 +159,15 @@ impl SqlDatabase {
     /// ```
     pub fn set_backup_directory(&self, directory: Option<PathBuf>) {
         *self.shared.backup_directory.lock() = directory;
+    }
+
+    /// Sets where `pg_stat_activity` gets its rows: a server says what its sessions do. Without a
+    /// source the catalog is empty.
+    pub fn set_activity_source(
+        &self,
+        source: impl Fn() -> Vec<SessionActivity> + Send + Sync + 'static,
+    ) {
+        *self.shared.activities.0.lock() = Some(Arc::new(source));
     }
 
     /// Backs up into a folder of the directory for backups. Returns the bytes copied.

@@ -42,7 +42,9 @@ use crate::bind::SearchPath;
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
-use crate::expression::{AdvisoryKey, AdvisoryRequest, Clock, Given, SessionState};
+use crate::expression::{
+    AdvisoryKey, AdvisoryRequest, Clock, Given, SessionActivity, SessionLock, SessionState,
+};
 use crate::plan::{ExecutionMode, TurnedOff};
 
 /// Bytes that a statement may keep, unless it is set otherwise.
@@ -146,6 +148,14 @@ impl SessionState for Session {
                 "only sessions on the socket in the environment's directory may call it",
             )),
         }
+    }
+
+    fn activities(&self) -> Vec<SessionActivity> {
+        self.database.shared.activities.sessions()
+    }
+
+    fn advisory_locks(&self) -> Vec<SessionLock> {
+        self.database.shared.locks.all()
     }
 
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {

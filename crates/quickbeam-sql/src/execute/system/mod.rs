@@ -125,7 +125,7 @@ pub fn system_rows(
     } else {
         match table.name {
             "pg_settings" | "pg_database" | "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow"
-            | "pg_namespace" => source.session_rows()?,
+            | "pg_namespace" | "pg_stat_activity" | "pg_locks" => source.session_rows()?,
             "pg_constraint" => source.pg_constraint(),
             "pg_index" | "pg_indexes" => source.pg_index(),
             _ => source.relation_rows(),

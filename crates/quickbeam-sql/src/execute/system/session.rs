@@ -3,6 +3,7 @@
 use super::{NAME, SystemSource};
 use crate::catalog::system::OWNER;
 use crate::error::Result;
+use crate::expression::AdvisoryKey;
 use crate::types::Value;
 
 /// The number of the encoding UTF8.
@@ -12,6 +13,8 @@ impl SystemSource<'_> {
     pub(super) fn session_rows(&mut self) -> Result<()> {
         match self.table.name {
             "pg_settings" => return self.settings(),
+            "pg_stat_activity" => self.activities(),
+            "pg_locks" => self.locks(),
             "pg_database" => self.add(|row| {
                 row.set("oid", 5_i64).text("datname", NAME).set("datdba", OWNER);
                 row.set("encoding", UTF8).text("datlocprovider", "c").set("datallowconn", true);
@@ -38,6 +41,55 @@ impl SystemSource<'_> {
             }),
         }
         Ok(())
+    }
+
+    fn activities(&mut self) {
+        for activity in self.session.activities() {
+            self.add(|row| {
+                row.set("datid", 5_i64).text("datname", NAME).set("pid", activity.number);
+                row.set("usesysid", OWNER).text("usename", &activity.user);
+                row.text("application_name", &activity.application_name);
+                match &activity.address {
+                    Some(address) => row.text("client_addr", address),
+                    // As PostgreSQL has it for UNIX sockets.
+                    None => row.set("client_port", -1_i32),
+                };
+                for name in ["leader_pid", "backend_xid", "backend_xmin"] {
+                    row.set(name, Value::Null);
+                }
+                row.set("backend_start", Value::TimestampTz(activity.began));
+                let moments = [
+                    ("xact_start", activity.transaction_began),
+                    ("query_start", activity.statement_began),
+                    ("state_change", Some(activity.changed)),
+                ];
+                for (name, moment) in moments {
+                    row.set(name, moment.map_or(Value::Null, Value::TimestampTz));
+                }
+                row.text("state", activity.state).text("query", &activity.statement);
+                row.text("backend_type", "client backend");
+            });
+        }
+    }
+
+    /// Advisory locks: the engine keeps no other lock that outlives a call under a name.
+    fn locks(&mut self) {
+        for lock in self.session.advisory_locks() {
+            // The numbers of a lock are unsigned there.
+            let (class, object, kind) = match lock.key {
+                AdvisoryKey::One(key) => ((key >> 32) as u32, key as u32, 1_i16),
+                AdvisoryKey::Two(first, second) => (first as u32, second as u32, 2),
+            };
+            self.add(|row| {
+                for name in ["relation", "page", "tuple", "transactionid"] {
+                    row.set(name, Value::Null);
+                }
+                row.text("locktype", "advisory").set("database", 5_i64).set("pid", lock.session);
+                row.set("classid", Value::Oid(class)).set("objid", Value::Oid(object));
+                row.set("objsubid", kind).set("granted", lock.is_held);
+                row.text("mode", if lock.is_shared { "ShareLock" } else { "ExclusiveLock" });
+            });
+        }
     }
 
     fn settings(&mut self) -> Result<()> {
