@@ -209,6 +209,8 @@ sql_states! {
     DuplicateSchema = "42P06",
     /// A table or view that exists already.
     DuplicateTable = "42P07",
+    /// A function that exists already.
+    DuplicateFunction = "42723",
     /// A column reference that does not hold here.
     InvalidColumnReference = "42P10",
     /// An object whose definition cannot be: an expression that must be immutable is not.

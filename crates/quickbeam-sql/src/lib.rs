@@ -67,7 +67,7 @@ pub use arrow_schema;
 pub use bind::{CopyPlace, OutputColumn};
 pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
-pub use expression::{SERVER_VERSION, SessionActivity};
+pub use expression::{SERVER_VERSION, ScalarFunction, SessionActivity};
 pub use parse::pieces as split_statements;
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{

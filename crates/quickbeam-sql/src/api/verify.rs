@@ -150,6 +150,7 @@ impl SqlDatabase {
             way: ExecutionMode::Auto,
             path: None,
             turned_off: Default::default(),
+            functions: &self.shared.functions,
             types: &[],
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));

@@ -45,7 +45,7 @@ use self::query::expand::Expansion;
 use self::query::row_calls::{RowCalls, RowFunctions};
 use crate::catalog::{ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Expr};
+use crate::expression::{Builtin, ColumnRef, Expr};
 use crate::parse::Text;
 use crate::schema::errors::{is_not, no_relation};
 use crate::types::DataType;
@@ -65,6 +65,11 @@ pub trait Names {
 
     /// The lookup name of the sequence of that number.
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr>;
+
+    /// The functions of that name that the program has registered.
+    fn registered_functions(&self, _name: &str) -> Vec<&'static Builtin> {
+        Vec::new()
+    }
 }
 
 /// The schemas in which names without a schema are looked up; `None`: `public` alone.

@@ -18,7 +18,7 @@ use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath};
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
 use crate::error::Result;
 use crate::execute::{InsertExec, QueryProgram, TableHandles, UpdateExec};
-use crate::expression::Slot;
+use crate::expression::{Builtin, FunctionRegistry, Slot};
 use crate::plan::{ExecutionMode, Plan, TurnedOff};
 use crate::types::{DataType, Value};
 
@@ -84,6 +84,8 @@ pub(crate) struct CompileContext<'l> {
     pub path: SearchPath,
     /// The plan steps that the session has turned off.
     pub turned_off: TurnedOff,
+    /// The functions of the program.
+    pub functions: &'l FunctionRegistry,
     /// The declared types of the first parameters.
     pub types: &'l [Option<DataType>],
 }
@@ -116,6 +118,10 @@ impl Names for CompileContext<'_> {
 
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
         self.snapshot.sequence(id).map(|sequence| sequence.lookup_name())
+    }
+
+    fn registered_functions(&self, name: &str) -> Vec<&'static Builtin> {
+        self.functions.named(name)
     }
 }
 

@@ -52,7 +52,11 @@ impl std::fmt::Debug for Function {
 impl Function {
     /// Returns whether each call may return another value.
     pub fn is_volatile(self) -> bool {
-        matches!(self.0.implementation, Implementation::Volatile(_))
+        match self.0.implementation {
+            Implementation::Volatile(_) => true,
+            Implementation::Registered(function) => function.is_volatile(),
+            _ => false,
+        }
     }
 
     /// Returns whether it makes a text of a text.
@@ -69,8 +73,14 @@ impl Function {
                 matches!(special, Special::RoundSecond | Special::Now | Special::CurrentDate)
             }
             Implementation::NullTolerant(_) => false,
+            Implementation::Registered(function) => !function.is_called_with_nulls(),
             _ => true,
         }
+    }
+
+    /// Returns whether the program has registered it.
+    pub fn is_of_program(self) -> bool {
+        matches!(self.0.implementation, Implementation::Registered(_))
     }
 
     /// Returns whether the result depends on the transaction.
@@ -143,7 +153,7 @@ fn few<'a>(
     arguments: &'a [Expr],
     frame: &Frame<'a>,
 ) -> Result<Datum<'a>> {
-    let is_strict = !matches!(builtin.implementation, Implementation::NullTolerant(_));
+    let is_strict = Function(builtin).is_strict();
     let mut held: [Datum<'a>; FEW] = [const { Datum::NULL }; FEW];
     for (place, argument) in held.iter_mut().zip(arguments) {
         *place = argument.evaluate(frame)?;
@@ -163,7 +173,7 @@ fn many<'a>(
     arguments: &'a [Expr],
     frame: &Frame<'a>,
 ) -> Result<Datum<'a>> {
-    let is_strict = !matches!(builtin.implementation, Implementation::NullTolerant(_));
+    let is_strict = Function(builtin).is_strict();
     let mut held = Vec::with_capacity(arguments.len());
     for argument in arguments {
         let datum = argument.evaluate(frame)?;
@@ -184,6 +194,7 @@ fn run<'a>(
     let value = match builtin.implementation {
         Implementation::Strict(run) | Implementation::NullTolerant(run) => run(values)?,
         Implementation::Stable(run) | Implementation::Volatile(run) => run(frame, values)?,
+        Implementation::Registered(function) => function.call(values)?,
         Implementation::Special(_) => return Err(mismatch()),
     };
     Ok(Datum::Own(value))

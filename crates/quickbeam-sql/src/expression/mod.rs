@@ -31,8 +31,8 @@ use std::sync::Arc;
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::stack_arrays;
 pub use builtin::{
-    Builtin, EXPANSION, Polymorphic, RowFunction, SERVER_VERSION, Shape, overloads, polymorphic,
-    row_function,
+    Builtin, EXPANSION, FunctionRegistry, Polymorphic, RowFunction, SERVER_VERSION, ScalarFunction,
+    Shape, overloads, polymorphic, row_function,
 };
 pub use builtin::{json_of_any, write_key, write_value};
 pub use datum::Datum;
@@ -335,6 +335,13 @@ impl Expr {
         };
         self.each_child(&mut |child| immutable &= child.is_immutable());
         immutable
+    }
+
+    /// Returns whether the expression calls a function that the program has registered.
+    pub fn calls_program(&self) -> bool {
+        let mut calls = matches!(self, Expr::Call(function, ..) if function.is_of_program());
+        self.each_child(&mut |child| calls |= child.calls_program());
+        calls
     }
 
     /// Returns whether the expression advances or sets a sequence.

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use parking_lot::Mutex;
 use quickbeam::{Environment, Options};
 
-use crate::bind::ExpressionCompiler;
+use crate::bind::{AggregateKind, ExpressionCompiler};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::SessionActivity;
+use crate::expression::{FunctionRegistry, ScalarFunction, SessionActivity};
 use crate::session::advisory::AdvisoryLocks;
 use crate::session::events::Channels;
 
@@ -66,6 +66,8 @@ pub(crate) struct SharedState {
     pub channels: Channels,
     /// What the sessions of the program's server do.
     pub activities: Activities,
+    /// The functions of the program.
+    pub functions: FunctionRegistry,
     /// The number of the newest session.
     sessions: AtomicI32,
 }
@@ -168,6 +170,38 @@ impl SqlDatabase {
         source: impl Fn() -> Vec<SessionActivity> + Send + Sync + 'static,
     ) {
         *self.shared.activities.0.lock() = Some(Arc::new(source));
+    }
+
+    /// Registers a function that statements of all connections can call from then on.
+    ///
+    /// Views, defaults, constraints and generated columns may call it. They fail (42883) in a
+    /// program that has not registered it: register functions right after opening the database.
+    /// Indexes cannot call it.
+    ///
+    /// ```
+    /// use quickbeam_sql::{DataType, ScalarFunction, SqlDatabase, Value, ValueRef};
+    ///
+    /// let database = SqlDatabase::memory(Default::default())?;
+    /// let reversed = ScalarFunction::new("reversed", &[DataType::Text], DataType::Text, |values| {
+    ///     let ValueRef::Text(text) = values[0] else { return Ok(Value::Null) };
+    ///     Ok(Value::text(text.chars().rev().collect::<String>()))
+    /// });
+    /// database.register_function(reversed)?;
+    /// let found: String =
+    ///     database.connect().query_row("SELECT reversed('abc')", &[], |row| row.get(0))?;
+    /// assert_eq!(found, "cba");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 42723 if there is a function of that name with the same types of arguments, or an aggregate
+    /// of that name.
+    pub fn register_function(&self, function: ScalarFunction) -> Result<()> {
+        if AggregateKind::named(function.name()).is_some() {
+            let message = format!("\"{}\" is an aggregate function", function.name());
+            return Err(SqlError::new(SqlState::DuplicateFunction, message));
+        }
+        self.shared.functions.add(function)
     }
 
     /// Backs up into a folder of the directory for backups. Returns the bytes copied.

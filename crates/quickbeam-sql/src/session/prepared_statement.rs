@@ -250,7 +250,9 @@ impl Session {
         let (way, turned_off) = (self.way(), self.turned_off.get());
         let path = self.search_path.borrow().clone();
         let catalog = &self.database.catalog;
-        CompileContext { catalog, transaction, snapshot, way, path, turned_off, types: &[] }
+        let functions = &self.database.shared.functions;
+        let types = &[];
+        CompileContext { catalog, transaction, snapshot, way, path, turned_off, functions, types }
     }
 
     #[cold]

@@ -64,6 +64,7 @@ fn key_value(
     let (bound, level) = binder.level(|binder| binder.expression(parsed, scope))?;
     binder.stands_alone(parsed, &level, "index expression")?;
     check_immutable(&bound.expr, "functions in index expression must be marked IMMUTABLE")?;
+    check_known_everywhere(&bound.expr)?;
     Ok((bound.expr, bound.data_type.unwrap_or(DataType::Text)))
 }
 
@@ -71,7 +72,16 @@ fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Resul
     let (bound, level) = binder.level(|binder| binder.condition(parsed, scope))?;
     binder.stands_alone(parsed, &level, "index predicate")?;
     check_immutable(&bound, "functions in index predicate must be marked IMMUTABLE")?;
+    check_known_everywhere(&bound)?;
     Ok(bound)
+}
+
+/// Refuses functions of the program: a program without them could not keep the index.
+fn check_known_everywhere(expr: &Expr) -> Result<()> {
+    if expr.calls_program() {
+        return Err(SqlError::unsupported("a function of the program in an index"));
+    }
+    Ok(())
 }
 
 /// Evaluates the expressions and the predicate of an index over single rows.

@@ -174,7 +174,9 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let types: Vec<Option<DataType>> = arguments.iter().map(|a| a.data_type).collect();
-        match resolve(overloads(name), &types, false) {
+        let mut known = self.names.registered_functions(name);
+        known.extend(overloads(name));
+        match resolve(&known, &types, false) {
             Resolution::One(builtin) => self.call_of(builtin, arguments, position),
             Resolution::None => {
                 let types = names(&arguments).join(", ");

@@ -10,6 +10,7 @@ mod encoded;
 mod json;
 mod numbers;
 mod references;
+mod registered;
 mod row_functions;
 mod session;
 mod strings;
@@ -17,6 +18,7 @@ mod times;
 
 pub use self::json::json_functions::{json_of_any, write_key, write_value};
 pub use arrays::{Polymorphic, Shape, polymorphic};
+pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
 
@@ -65,6 +67,8 @@ pub enum Implementation {
     Stable(OfSession),
     /// Strict; each call may return another value.
     Volatile(OfSession),
+    /// A function of the program.
+    Registered(&'static ScalarFunction),
     /// A form with an evaluation of its own.
     Special(Special),
 }

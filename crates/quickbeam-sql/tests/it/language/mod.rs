@@ -4,6 +4,7 @@ mod copy;
 mod definitions;
 mod hostile;
 mod positions;
+mod registered_functions;
 mod scripts;
 mod settings;
 mod sql_basics;
