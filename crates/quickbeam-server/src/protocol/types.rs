@@ -275,9 +275,14 @@ fn put_numeric(out: &mut BytesMut, text: &str) {
         Some(digits) => (0x4000, digits),
         None => (0, text),
     };
-    if digits == "NaN" {
-        out.put_slice(&[0, 0, 0, 0, 0xC0, 0, 0, 0]);
-        return;
+    let special: Option<u8> = match (digits, sign) {
+        ("NaN", _) => Some(0xC0),
+        ("Infinity", 0) => Some(0xD0),
+        ("Infinity", _) => Some(0xF0),
+        _ => None,
+    };
+    if let Some(sign) = special {
+        return out.put_slice(&[0, 0, 0, 0, sign, 0, 0, 0]);
     }
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
     let padding = (GROUP - whole.len() % GROUP) % GROUP;
@@ -445,6 +450,8 @@ fn numeric_text(bytes: &[u8]) -> Option<String> {
     }
     match sign {
         0xC000 => return Some("NaN".into()),
+        0xD000 => return Some("Infinity".into()),
+        0xF000 => return Some("-Infinity".into()),
         0 | 0x4000 => {}
         _ => return None,
     }

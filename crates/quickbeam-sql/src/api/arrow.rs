@@ -100,6 +100,7 @@ fn misfit(value: ValueRef<'_>) -> SqlError {
 
 /// Returns the number's digits with `scale` of them after the point.
 fn digits(number: Numeric, scale: u8) -> Option<i128> {
+    // A number without digits has a greater scale.
     let more = scale.checked_sub(number.scale())?;
     number.mantissa().checked_mul(10i128.checked_pow(more.into())?)
 }

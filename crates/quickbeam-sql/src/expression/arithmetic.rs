@@ -136,9 +136,6 @@ pub fn calculate(
             let (Some(a), Some(b)) = (left.as_numeric(), right.as_numeric()) else {
                 return Err(mismatch());
             };
-            if b.is_zero() && matches!(operator, Arithmetic::Divide | Arithmetic::Remainder) {
-                return Err(division_by_zero());
-            }
             Ok(ValueRef::Numeric(match operator {
                 Arithmetic::Add => a.checked_add(b)?,
                 Arithmetic::Subtract => a.checked_sub(b)?,

@@ -357,6 +357,11 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
                 ValueRef::Boolean(v) if to == DataType::Integer => v.into(),
                 ValueRef::Real(v) => integer_of(v.into(), to)?,
                 ValueRef::Double(v) => integer_of(v, to)?,
+                ValueRef::Numeric(v) if !v.is_finite() => {
+                    let what = if v.is_nan() { "NaN" } else { "infinity" };
+                    let message = format!("cannot convert {what} to {to}");
+                    return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+                }
                 ValueRef::Numeric(v) => v.to_i64().ok_or_else(|| out_of_range(to))?,
                 value => value.as_i64().ok_or_else(|| no_cast(value, to))?,
             };
@@ -479,7 +484,9 @@ mod tests {
             (Value::Double(1e-60), T::Real, Err("22003")),
             (Value::Double(0.1), T::Numeric(None), Ok("0.1")),
             (Value::Double(1e20), T::Numeric(None), Ok("100000000000000000000")),
-            (Value::Double(f64::INFINITY), T::Numeric(None), Err("22003")),
+            (Value::Double(f64::INFINITY), T::Numeric(None), Ok("Infinity")),
+            (Value::Double(f64::NAN), T::Numeric(Some((5, 1))), Err("0A000")),
+            (Value::Numeric(Numeric::INFINITY), T::Integer, Err("0A000")),
             (numeric("2.5"), T::Integer, Ok("3")),
             (numeric("-2.5"), T::Integer, Ok("-3")),
             (numeric("123.456"), T::Numeric(Some((5, 1))), Ok("123.5")),

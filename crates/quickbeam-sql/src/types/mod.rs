@@ -12,8 +12,6 @@ pub mod encoded;
 mod interval;
 pub mod json;
 mod numeric;
-mod numeric_key;
-mod numeric_math;
 mod system;
 mod text;
 mod value;

@@ -171,9 +171,8 @@ fn parse_numeric(text: &str) -> Result<Numeric> {
     if let Some(number) = Numeric::parse(trimmed) {
         return Ok(number);
     }
-    let word = trimmed.trim_start_matches(['-', '+']);
-    if ["nan", "inf", "infinity"].iter().any(|name| word.eq_ignore_ascii_case(name)) {
-        return Err(SqlError::unsupported(format_args!("the numeric value {trimmed}")));
+    if let Some(number) = Numeric::named(trimmed) {
+        return Ok(number);
     }
     // The text is a number with too many digits.
     let is_number = trimmed.parse::<f64>().is_ok() && spells_number(trimmed);
@@ -420,7 +419,9 @@ mod tests {
                 &format!("-9.{}", "9".repeat(100)),
                 Ok(&format!("-10.{}", "0".repeat(36))),
             ),
-            (T::Numeric(None), "NaN", Err("0A000")),
+            (T::Numeric(None), " nan", Ok("NaN")),
+            (T::Numeric(None), "-INF", Ok("-Infinity")),
+            (T::Numeric(None), "-NaN", Err("22P02")),
             (T::Numeric(None), "one", Err("22P02")),
             (T::Text, "a\0b", Err("22021")),
             (T::Bytea, "\\xDE ad", Ok("\\xdead")),

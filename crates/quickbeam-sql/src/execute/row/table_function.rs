@@ -111,6 +111,10 @@ impl CallScan {
             let (Some(first), Some(last)) = (number(0), number(1)) else {
                 return Ok(State::Ended);
             };
+            if !(first.is_finite() && last.is_finite() && step.is_finite()) {
+                let message = "the values of a series must be finite";
+                return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+            }
             if step == Numeric::from(0) {
                 return Err(is_zero());
             }

@@ -86,7 +86,7 @@ pub fn read_value<'b>(bytes: &mut &'b [u8]) -> Result<ValueRef<'b>> {
         7 => {
             let mantissa = i128::from_le_bytes(*take(bytes)?);
             let [scale] = *take(bytes)?;
-            ValueRef::Numeric(Numeric::new(mantissa, scale).map_err(|_| damaged())?)
+            ValueRef::Numeric(Numeric::restore(mantissa, scale).map_err(|_| damaged())?)
         }
         8 => ValueRef::Text(take_text(bytes)?),
         9 => ValueRef::Bytea(take_sized(bytes)?),
@@ -131,6 +131,7 @@ mod tests {
             Value::Real(-0.5),
             Value::Double(f64::NAN),
             Value::Numeric(Numeric::new(-12_345, 3)?),
+            Value::Numeric(Numeric::NEGATIVE_INFINITY),
             Value::text("Größe"),
             Value::bytea([0, 255]),
             Value::Date(-7),

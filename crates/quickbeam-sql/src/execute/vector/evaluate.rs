@@ -74,6 +74,7 @@ impl InputColumns<'_> {
         }
         if !expr.slots().meets(&self.slots) {
             let data_type = match expr {
+                Expr::Constant(Value::Numeric(number)) if !number.is_finite() => return None,
                 Expr::Constant(Value::Numeric(number)) => type_of_decimal(*number),
                 Expr::Constant(value) => value.data_type()?,
                 Expr::Parameter(number) => *self.parameters.get(*number)?,

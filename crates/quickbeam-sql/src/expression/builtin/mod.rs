@@ -234,7 +234,17 @@ fn double(arguments: &[ValueRef<'_>], at: usize) -> Result<f64> {
     }
 }
 
+/// Returns a number with digits.
 fn numeric(arguments: &[ValueRef<'_>], at: usize) -> Result<Numeric> {
+    let number = any_numeric(arguments, at)?;
+    if !number.is_finite() {
+        return Err(SqlError::unsupported(format_args!("the value {number} in this function")));
+    }
+    Ok(number)
+}
+
+/// Returns a number, which may be NaN or infinite.
+fn any_numeric(arguments: &[ValueRef<'_>], at: usize) -> Result<Numeric> {
     arguments.get(at).and_then(|value| value.as_numeric()).ok_or_else(mismatch)
 }
 

@@ -252,7 +252,7 @@ impl<'a> StoredRow<'a> {
             ColumnEncoding::Numeric => {
                 let mantissa = i128::from_le_bytes(load(bytes, at)?);
                 let [scale] = load(bytes, at + 16)?;
-                let number = Numeric::new(mantissa, scale);
+                let number = Numeric::restore(mantissa, scale);
                 ValueRef::Numeric(number.map_err(|_| damaged("a NUMERIC is out of range"))?)
             }
             ColumnEncoding::Text => ValueRef::Text(self.text(place)?),

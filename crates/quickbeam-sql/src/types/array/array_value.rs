@@ -488,7 +488,7 @@ impl<'a> ArrayRef<'a> {
             DataType::Numeric(_) => {
                 let mantissa = i128::from_le_bytes(load(bytes, 0)?);
                 let [scale] = load(bytes, 16)?;
-                ValueRef::Numeric(Numeric::new(mantissa, scale).ok()?)
+                ValueRef::Numeric(Numeric::restore(mantissa, scale).ok()?)
             }
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
                 ValueRef::Text(std::str::from_utf8(bytes).ok()?)

@@ -1,6 +1,7 @@
 //! NUMERIC in keys: bytes that sort as the numbers.
 //!
-//! A sign (0, 1 or 2), the power of ten, the digits in pairs, each plus one, and a zero. All after
+//! Infinity is 3, NaN is 4, and -Infinity is 0 0, which is below all negative numbers. Others have
+//! a sign (0, 1 or 2), the power of ten, the digits in pairs, each plus one, and a zero. All after
 //! the sign of a negative number is turned over. No number's bytes are the beginning of another's.
 
 use super::Numeric;
@@ -8,9 +9,25 @@ use super::Numeric;
 /// What is added to a power of ten.
 const EXPONENT_BIAS: i32 = 128;
 
+/// The sign of a negative number.
+const NEGATIVE: u8 = 0;
+
+/// The byte after that sign of -Infinity. The power of ten of no number has it.
+const NEGATIVE_INFINITY: u8 = 0;
+
+const INFINITY: u8 = 3;
+const NAN: u8 = 4;
+
 impl Numeric {
     /// Appends the number.
     pub(crate) fn write_key(self, out: &mut Vec<u8>) {
+        if !self.is_finite() {
+            return out.extend_from_slice(match (self.is_nan(), self.signum()) {
+                (true, _) => &[NAN],
+                (_, 1) => &[INFINITY],
+                _ => &[NEGATIVE, NEGATIVE_INFINITY],
+            });
+        }
         let (sign, exponent, mut digits) = self.digits();
         out.push((sign + 1) as u8);
         if sign == 0 {
@@ -40,12 +57,17 @@ impl Numeric {
     /// Reads a number byte by byte; `None` if the bytes are those of no number.
     pub(crate) fn read_key(mut next: impl FnMut() -> Option<u8>) -> Option<Numeric> {
         let (sign, turn) = match next()? {
-            0 => (-1, u8::MAX),
+            NEGATIVE => (-1, u8::MAX),
             1 => return Some(Numeric::ZERO),
             2 => (1, 0),
+            INFINITY => return Some(Numeric::INFINITY),
+            NAN => return Some(Numeric::NAN),
             _ => return None,
         };
-        let exponent = next()? ^ turn;
+        let exponent = match next()? {
+            NEGATIVE_INFINITY if sign < 0 => return Some(Numeric::NEGATIVE_INFINITY),
+            exponent => exponent ^ turn,
+        };
         let (mut mantissa, mut digits) = (0_i128, 0);
         loop {
             match next()? ^ turn {

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use ethnum::I256;
 
-use super::numeric::{MAX_PRECISION, Numeric, overflow};
+use super::{MAX_PRECISION, Numeric, overflow};
 use crate::error::Result;
 
 /// Digits after the point of a fixed-point number.

@@ -2,11 +2,16 @@
 //!
 //! A number is a 128-bit integer and a scale, the count of digits after the decimal point. A result
 //! with more than 38 digits is an error. Products and quotients first give up digits after the
-//! point. `docs/adr/0003-numeric.md` explains the limit.
+//! point. `special` has NaN and the infinities. `docs/adr/0003-numeric.md` explains the limit.
 //!
-//! - NUM-1: the absolute value of the integer is below 10^38, and the scale is at most 38.
+//! - NUM-1: the absolute value of the integer is below 10^38, and the scale is at most 38, unless
+//!   the number has no digits.
 //! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings
 //!   (by test `what_is_equal_hashes_alike`)
+
+mod key;
+mod math;
+mod special;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -141,6 +146,9 @@ impl Numeric {
     /// beyond 64 bits.
     #[must_use]
     pub fn scaled_floor(self, scale: u8) -> Option<i64> {
+        if !self.is_finite() {
+            return None;
+        }
         let mantissa = self.mantissa();
         let floor = match scale.checked_sub(self.scale) {
             Some(more) => mantissa.checked_mul(decimal_power(more))?,
@@ -151,6 +159,9 @@ impl Numeric {
 
     /// Returns the sum; its scale is the larger of the two.
     pub fn checked_add(self, other: Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !other.is_finite() {
+            return Ok(self.add_special(other));
+        }
         let (a, b, scale) = self.aligned(other);
         Numeric::from_wide(a + b, u32::from(scale))
     }
@@ -162,6 +173,9 @@ impl Numeric {
 
     /// Returns the product; its scale is the sum of the two.
     pub fn checked_mul(self, other: Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !other.is_finite() {
+            return Ok(self.multiply_special(other));
+        }
         let product = I256::new(self.mantissa()) * I256::new(other.mantissa());
         Numeric::from_wide(product, u32::from(self.scale) + u32::from(other.scale))
     }
@@ -169,6 +183,9 @@ impl Numeric {
     /// Returns the quotient with at least 16 significant digits. Its scale is the one PostgreSQL
     /// selects.
     pub fn checked_div(self, other: Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !other.is_finite() {
+            return self.divide_special(other);
+        }
         if other.is_zero() {
             return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
         }
@@ -204,6 +221,9 @@ impl Numeric {
 
     /// Returns the remainder of truncated division; it has the sign of `self`.
     pub fn checked_rem(self, other: Numeric) -> Result<Numeric> {
+        if !self.is_finite() || !other.is_finite() {
+            return self.remainder_special(other);
+        }
         if other.is_zero() {
             return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
         }
@@ -214,18 +234,27 @@ impl Numeric {
     /// Returns the negated number.
     #[must_use]
     pub fn negate(self) -> Numeric {
+        if !self.is_finite() {
+            return self.negate_special();
+        }
         Numeric::raw(-self.mantissa(), self.scale)
     }
 
     /// Returns the absolute value.
     #[must_use]
     pub fn absolute(self) -> Numeric {
+        if !self.is_finite() {
+            return if self.signum() < 0 { Numeric::INFINITY } else { self };
+        }
         Numeric::raw(self.mantissa().abs(), self.scale)
     }
 
     /// Rounds half away from zero, or pads, to `scale` digits after the point. A negative scale
     /// rounds before the point.
     pub fn round(self, scale: i32) -> Result<Numeric> {
+        if !self.is_finite() {
+            return Ok(self);
+        }
         if scale > i32::from(MAX_PRECISION) {
             return Err(overflow());
         }
@@ -254,7 +283,7 @@ impl Numeric {
     /// point.
     #[must_use]
     pub fn truncate(self, scale: i32) -> Numeric {
-        if scale >= i32::from(self.scale) {
+        if !self.is_finite() || scale >= i32::from(self.scale) {
             return self;
         }
         let dropped = i32::from(self.scale) - scale;
@@ -269,6 +298,9 @@ impl Numeric {
 
     /// Returns the largest integer that is not greater.
     pub fn floor(self) -> Result<Numeric> {
+        if !self.is_finite() {
+            return Ok(self);
+        }
         let unit = decimal_power(self.scale);
         Numeric::new(self.mantissa().div_euclid(unit), 0)
     }
@@ -281,6 +313,9 @@ impl Numeric {
     /// Rounds to the scale of NUMERIC(`precision`, `scale`). Returns an error if the integer part
     /// has more digits than the precision leaves.
     pub fn fit(self, precision: u8, scale: u8) -> Result<Numeric> {
+        if !self.is_finite() {
+            return Err(self.no_precision(precision, scale));
+        }
         let fitted = self.round(i32::from(scale)).ok();
         fitted.filter(|n| n.mantissa().abs() < decimal_power(precision)).ok_or_else(|| {
             let digits = precision.saturating_sub(scale);
@@ -295,12 +330,16 @@ impl Numeric {
     /// Returns the nearest integer, half away from zero, or `None` if it is out of range.
     #[must_use]
     pub fn to_i64(self) -> Option<i64> {
-        self.round(0).ok().and_then(|n| i64::try_from(n.mantissa()).ok())
+        let whole = self.round(0).ok().filter(|n| n.is_finite())?;
+        i64::try_from(whole.mantissa()).ok()
     }
 
     /// Returns the nearest double-precision number.
     #[must_use]
     pub fn to_f64(self) -> f64 {
+        if !self.is_finite() {
+            return self.special_to_f64();
+        }
         // Conversion through text rounds once. Numbers of up to 15 digits are exact without it.
         let mantissa = self.mantissa();
         if mantissa.abs() < (1 << 53) && self.scale <= 22 {
@@ -312,6 +351,9 @@ impl Numeric {
     /// Returns the nearest single-precision number.
     #[must_use]
     pub fn to_f32(self) -> f32 {
+        if !self.is_finite() {
+            return self.special_to_f64() as f32;
+        }
         format!("{}e-{}", self.mantissa(), self.scale).parse().unwrap_or(f32::NAN)
     }
 
@@ -327,8 +369,7 @@ impl Numeric {
 
     fn from_digits(value: f64, behind: usize) -> Result<Numeric> {
         if !value.is_finite() {
-            let state = SqlState::NumericValueOutOfRange;
-            return Err(SqlError::new(state, format!("cannot convert {value} to numeric")));
+            return Ok(Numeric::of_special(value));
         }
         let number = Numeric::parse(&format!("{value:.behind$e}")).ok_or_else(overflow)?;
         let stripped = number.stripped();
@@ -338,6 +379,9 @@ impl Numeric {
     /// Returns the number without trailing zeros after the point.
     #[must_use]
     pub fn stripped(self) -> Numeric {
+        if !self.is_finite() {
+            return self;
+        }
         let (mut mantissa, mut scale) = (self.mantissa(), self.scale);
         while scale > 0 && mantissa % 10 == 0 {
             mantissa /= 10;
@@ -471,6 +515,9 @@ impl PartialOrd for Numeric {
 
 impl Ord for Numeric {
     fn cmp(&self, other: &Numeric) -> Ordering {
+        if !self.is_finite() || !other.is_finite() {
+            return self.compare_special(*other);
+        }
         if self.scale == other.scale {
             return self.mantissa().cmp(&other.mantissa());
         }
@@ -489,6 +536,9 @@ impl Hash for Numeric {
 
 impl fmt::Display for Numeric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.is_finite() {
+            return f.write_str(self.name());
+        }
         let mantissa = self.mantissa();
         let sign = if mantissa < 0 { "-" } else { "" };
         let (unit, width) = (decimal_power(self.scale).unsigned_abs(), usize::from(self.scale));

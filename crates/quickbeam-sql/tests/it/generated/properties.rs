@@ -84,7 +84,12 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
             let all = prop::num::f64::ANY;
             prop_oneof![all, Just(0.0), Just(-0.0)].prop_map(Value::Double).boxed()
         }
-        DataType::Numeric(_) => numeric().prop_map(Value::Numeric).boxed(),
+        DataType::Numeric(_) => {
+            let special = vec![Numeric::NAN, Numeric::INFINITY, Numeric::NEGATIVE_INFINITY];
+            prop_oneof![6 => numeric(), 1 => prop::sample::select(special)]
+                .prop_map(Value::Numeric)
+                .boxed()
+        }
         DataType::Text => "[\u{1}ab \u{7f}é]{0,5}".prop_map(Value::text).boxed(),
         DataType::Varchar(_) => "[ab ]{0,4}".prop_map(Value::text).boxed(),
         DataType::Char(_) => "[ab ]{0,4}"

@@ -325,12 +325,8 @@ pub fn write_value(out: &mut String, value: ValueRef<'_>) -> Result<()> {
         ValueRef::Boolean(value) => out.push_str(if value { "true" } else { "false" }),
         ValueRef::Json(text) | ValueRef::Jsonb(text) => out.push_str(text),
         ValueRef::Array(array) => write_array(out, array)?,
-        ValueRef::SmallInt(_)
-        | ValueRef::Integer(_)
-        | ValueRef::BigInt(_)
-        | ValueRef::Numeric(_) => {
-            append(out, value)?;
-        }
+        ValueRef::SmallInt(_) | ValueRef::Integer(_) | ValueRef::BigInt(_) => append(out, value)?,
+        ValueRef::Numeric(number) if number.is_finite() => append(out, value)?,
         ValueRef::Real(number) if number.is_finite() => append(out, value)?,
         ValueRef::Double(number) if number.is_finite() => append(out, value)?,
         other => {

@@ -3,27 +3,33 @@
 use super::integer::common_divisor;
 use super::{no_width_bucket, undefined_logarithm};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{Builtin, NUMERIC, integer, numeric, out_of_range, strict};
+use crate::expression::builtin::{
+    Builtin, NUMERIC, any_numeric, integer, numeric, out_of_range, strict,
+};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 use DataType::Integer;
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
-    strict("abs", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.absolute()))),
-    strict("@", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.absolute()))),
-    strict("ceil", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.ceil()?))),
-    strict("ceiling", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.ceil()?))),
-    strict("floor", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.floor()?))),
-    strict("round", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.round(0)?))),
+    strict("abs", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.absolute()))),
+    strict("@", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.absolute()))),
+    strict("ceil", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.ceil()?))),
+    strict("ceiling", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.ceil()?))),
+    strict("floor", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.floor()?))),
+    strict("round", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.round(0)?))),
     strict("round", &[NUMERIC, Integer], NUMERIC, |v| {
-        Ok(Value::Numeric(numeric(v, 0)?.round(digits(v)?)?))
+        Ok(Value::Numeric(any_numeric(v, 0)?.round(digits(v)?)?))
     }),
-    strict("trunc", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(numeric(v, 0)?.truncate(0)))),
+    strict("trunc", &[NUMERIC], NUMERIC, |v| Ok(Value::Numeric(any_numeric(v, 0)?.truncate(0)))),
     strict("trunc", &[NUMERIC, Integer], NUMERIC, truncate),
     strict("sign", &[NUMERIC], NUMERIC, |v| {
-        Ok(Value::Numeric(Numeric::from(i64::from(numeric(v, 0)?.signum()))))
+        let number = any_numeric(v, 0)?;
+        Ok(Value::Numeric(match number.is_nan() {
+            true => number,
+            false => Numeric::from(i64::from(number.signum())),
+        }))
     }),
     strict("mod", &[NUMERIC, NUMERIC], NUMERIC, |v| {
-        Ok(Value::Numeric(numeric(v, 0)?.checked_rem(numeric(v, 1)?)?))
+        Ok(Value::Numeric(any_numeric(v, 0)?.checked_rem(any_numeric(v, 1)?)?))
     }),
     strict("div", &[NUMERIC, NUMERIC], NUMERIC, divide),
     strict("gcd", &[NUMERIC, NUMERIC], NUMERIC, gcd),
@@ -55,7 +61,7 @@ fn digits(arguments: &[ValueRef<'_>]) -> Result<i32> {
 }
 
 fn truncate(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let (number, digits) = (numeric(arguments, 0)?, digits(arguments)?);
+    let (number, digits) = (any_numeric(arguments, 0)?, digits(arguments)?);
     let cut = number.truncate(digits);
     // PostgreSQL pads to the scale that is asked for.
     Ok(Value::Numeric(if digits > i32::from(cut.scale()) { cut.round(digits)? } else { cut }))

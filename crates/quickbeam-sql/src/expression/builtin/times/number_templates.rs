@@ -254,7 +254,7 @@ fn decimal(value: ValueRef<'_>, template: &mut Template) -> Result<String> {
         ValueRef::Double(value) => float(value, 15, template),
         ValueRef::Real(value) => float(value.into(), 6, template),
         value => {
-            let mut number = value.as_numeric().ok_or_else(mismatch)?;
+            let mut number = finite(value)?;
             if shift > 0 {
                 let text = format!("{number}e{shift}");
                 number = Numeric::parse(&text).ok_or_else(|| out_of_range("numeric"))?;
@@ -284,7 +284,7 @@ fn scientific(value: ValueRef<'_>, template: &Template) -> Result<String> {
             format!("{value:.places$e}")
         }
         value => {
-            let number = value.as_numeric().ok_or_else(mismatch)?;
+            let number = finite(value)?;
             let (digits, scale) = (number.absolute().to_string(), 0_i32);
             let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
             let all = format!("{whole}{fraction}");
@@ -596,4 +596,13 @@ fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
         SqlError::new(SqlState::InvalidTextRepresentation, message)
     })?;
     Ok(Value::Numeric(if is_negative { number.negate() } else { number }))
+}
+
+/// Returns a number with digits.
+fn finite(value: ValueRef<'_>) -> Result<Numeric> {
+    let number = value.as_numeric().ok_or_else(mismatch)?;
+    if number.is_finite() {
+        return Ok(number);
+    }
+    Err(SqlError::unsupported(format_args!("the value {number} in to_char")))
 }
