@@ -76,7 +76,14 @@ impl Catalog {
             }
             table.foreign_keys.push(foreign_key);
         }
+        for (column, comment) in &new.comments {
+            let number = table.columns[table.known_column(column)?].id;
+            table.comments.insert(number, comment.clone());
+        }
         change.put_table(&table)?;
+        for index in &new.indexes {
+            self.create_index(transaction, index)?;
+        }
         Ok(id)
     }
 

@@ -4,7 +4,6 @@
 //! Below: the parser crate. Nesting is limited here, before any recursion over the tree. Positions
 //! become byte offsets.
 
-mod column_actions;
 mod command;
 mod copy_options;
 mod explain;
@@ -13,6 +12,7 @@ mod literals;
 mod positions;
 mod query_clauses;
 mod sequences;
+mod table_clauses;
 mod text;
 mod windows;
 
@@ -27,11 +27,11 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
-pub use column_actions::{ColumnAction, action_of};
 pub use command::{Command, Direction, Discard, Name, command};
 pub use insert_clauses::{Overriding, conflict_target, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
 pub use sequences::ALTER as ALTER_SEQUENCE;
+pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};
 pub use text::Text;
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
@@ -139,7 +139,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
-    let tokens = insert_clauses::adapted(column_actions::adapted(tokens));
+    let tokens = insert_clauses::adapted(table_clauses::adapted(tokens));
     let tokens = copy_options::adapted(query_clauses::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }

@@ -25,6 +25,10 @@ pub struct NewTable {
     pub checks: Vec<NewCheck>,
     /// FOREIGN KEY constraints.
     pub foreign_keys: Vec<NewForeignKey>,
+    /// Indexes, as LIKE … INCLUDING INDEXES takes them from another table.
+    pub indexes: Vec<NewIndex>,
+    /// Comments on columns, as LIKE … INCLUDING COMMENTS takes them.
+    pub comments: Vec<(SmolStr, Arc<str>)>,
 }
 
 /// A column of CREATE TABLE or ALTER TABLE … ADD COLUMN.

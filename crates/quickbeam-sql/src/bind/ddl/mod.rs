@@ -7,6 +7,7 @@ mod alter;
 mod constraints;
 mod generated;
 mod index_expressions;
+mod like;
 mod schemas;
 mod sequences;
 mod storage_parameters;

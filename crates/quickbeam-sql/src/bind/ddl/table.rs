@@ -15,7 +15,7 @@ use super::table_outline::Outline;
 use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::parse::{first_from, is_word};
+use crate::parse::{first_from, is_word, like_clause};
 
 /// The table that CREATE TABLE … AS makes.
 pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -> CatalogChange {
@@ -76,7 +76,15 @@ impl Binder<'_> {
         let mut outline = Outline::new(&name);
         let mut columns = Vec::with_capacity(create.columns.len());
         let (mut of_columns, mut generations) = (Vec::new(), Vec::new());
+        let mut copied = NewTable { name, ..NewTable::default() };
         for column in &create.columns {
+            if let Some(like) = like_clause(&column.name)? {
+                let place = self.place_of(&column.name);
+                let taken = self.columns_like(&like, &mut outline, &mut copied);
+                columns.extend(taken.map_err(|error| error.at(place))?);
+                generations.resize(columns.len(), None);
+                continue;
+            }
             let defined = self.new_column(column, &mut outline)?;
             columns.push(defined.column);
             generations.push(defined.generation);
@@ -91,7 +99,10 @@ impl Binder<'_> {
         self.add_constraints(&of_columns, true, &mut outline, &mut constraints)?;
         self.add_constraints(&create.constraints, false, &mut outline, &mut constraints)?;
         let Constraints { primary_key, uniques, checks, foreign_keys } = constraints;
-        let table = NewTable { name, columns, primary_key, uniques, checks, foreign_keys };
+        let mut table = NewTable { columns, foreign_keys, ..copied };
+        table.primary_key = table.primary_key.or(primary_key);
+        table.uniques.extend(uniques);
+        table.checks.extend(checks);
         Ok(CatalogChange::CreateTable(table, create.if_not_exists))
     }
 

@@ -39,7 +39,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE TABLE n (a INTEGER) WITHOUT ROWID",
         "CREATE TABLE n (a INTEGER) STRICT",
         "CREATE TABLE n (a INTEGER) ON COMMIT DROP",
-        "CREATE TABLE n (LIKE t)",
         "CREATE TEMPORARY TABLE n (a INTEGER)",
         "CREATE TEMPORARY TABLE n AS SELECT 1 AS a",
         "CREATE TABLE n (a INTEGER) AS SELECT 1 AS a",

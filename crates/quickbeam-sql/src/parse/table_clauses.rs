@@ -1,0 +1,255 @@
+//! Clauses of ALTER TABLE and CREATE TABLE that the parser does not know, as markers.
+//!
+//! DROP EXPRESSION, DROP IDENTITY and SET GENERATED are SET DEFAULT with a marker. LIKE with its
+//! options is a column whose name is a marker. A marker is a quoted name that begins with the
+//! character 0, which no name contains.
+
+use sqlparser::ast::{Expr, Ident, ObjectName};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+
+use crate::error::{Result, SqlError, SqlState};
+
+/// An action of ALTER COLUMN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnAction {
+    /// DROP EXPRESSION; true: IF EXISTS.
+    DropExpression(bool),
+    /// DROP IDENTITY; true: IF EXISTS.
+    DropIdentity(bool),
+    /// SET GENERATED; true: ALWAYS.
+    SetGenerated(bool),
+}
+
+/// The words of each action, and its marker.
+const ACTIONS: [(&[&str], &str, ColumnAction); 6] = [
+    (
+        &["DROP", "EXPRESSION", "IF", "EXISTS"],
+        "\0drop expression if exists",
+        ColumnAction::DropExpression(true),
+    ),
+    (&["DROP", "EXPRESSION"], "\0drop expression", ColumnAction::DropExpression(false)),
+    (
+        &["DROP", "IDENTITY", "IF", "EXISTS"],
+        "\0drop identity if exists",
+        ColumnAction::DropIdentity(true),
+    ),
+    (&["DROP", "IDENTITY"], "\0drop identity", ColumnAction::DropIdentity(false)),
+    (&["SET", "GENERATED", "ALWAYS"], "\0set always", ColumnAction::SetGenerated(true)),
+    (&["SET", "GENERATED", "BY", "DEFAULT"], "\0set by default", ColumnAction::SetGenerated(false)),
+];
+
+/// Returns the action that a DEFAULT stands for.
+pub fn action_of(default: &Expr) -> Option<ColumnAction> {
+    let Expr::Identifier(name) = default else { return None };
+    ACTIONS.iter().find(|(_, marker, _)| name.value == *marker).map(|(.., action)| *action)
+}
+
+fn is_word(token: Option<&TokenWithSpan>, wanted: &str) -> bool {
+    matches!(token.map(|token| &token.token), Some(Token::Word(word))
+        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+const LIKE: &str = "\0like ";
+
+/// LIKE of CREATE TABLE: the table, and what is taken of it besides columns and NOT NULL.
+#[derive(Clone, Debug)]
+pub struct LikeClause {
+    /// The table.
+    pub table: ObjectName,
+    /// What INCLUDING names.
+    pub including: LikeOptions,
+}
+
+/// What LIKE includes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LikeOptions {
+    /// COMMENTS.
+    pub comments: bool,
+    /// CONSTRAINTS: CHECK.
+    pub constraints: bool,
+    /// DEFAULTS.
+    pub defaults: bool,
+    /// GENERATED.
+    pub generated: bool,
+    /// IDENTITY.
+    pub identity: bool,
+    /// INDEXES, and keys.
+    pub indexes: bool,
+}
+
+impl LikeOptions {
+    /// Sets the option of that name.
+    fn set(&mut self, option: &str, wanted: bool) -> Result<()> {
+        match option {
+            "COMMENTS" => self.comments = wanted,
+            "CONSTRAINTS" => self.constraints = wanted,
+            "DEFAULTS" => self.defaults = wanted,
+            "GENERATED" => self.generated = wanted,
+            "IDENTITY" => self.identity = wanted,
+            "INDEXES" => self.indexes = wanted,
+            // What is not kept of a table cannot be taken from one.
+            "COMPRESSION" | "STATISTICS" | "STORAGE" => {}
+            "ALL" => {
+                *self = LikeOptions {
+                    comments: wanted,
+                    constraints: wanted,
+                    defaults: wanted,
+                    generated: wanted,
+                    identity: wanted,
+                    indexes: wanted,
+                };
+            }
+            other => {
+                let message = format!("syntax error at or near \"{other}\"");
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the LIKE that a column stands for.
+pub fn like_clause(column: &Ident) -> Result<Option<LikeClause>> {
+    let Some(text) = column.value.strip_prefix(LIKE) else { return Ok(None) };
+    let mut parser = super::parser_for(text)?;
+    let table = parser.parse_object_name(false);
+    let table = table.map_err(|error| super::syntax_error(text, error))?;
+    let mut including = LikeOptions::default();
+    loop {
+        let wanted = match parser.next_token().token {
+            Token::EOF => return Ok(Some(LikeClause { table, including })),
+            Token::Word(word) if word.value.eq_ignore_ascii_case("INCLUDING") => true,
+            Token::Word(word) if word.value.eq_ignore_ascii_case("EXCLUDING") => false,
+            other => {
+                let message = format!("syntax error at or near \"{other}\"");
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+        };
+        including.set(&parser.next_token().to_string().to_uppercase(), wanted)?;
+    }
+}
+
+/// Returns the tokens of a text with LIKE of CREATE TABLE in the parser's form.
+fn with_likes(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_like = |token: &TokenWithSpan| is_word(Some(token), "LIKE");
+    if !tokens.iter().any(is_like) || !tokens.iter().any(|it| is_word(Some(it), "CREATE")) {
+        return tokens;
+    }
+    let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    // Where of a statement a token is: among its words, or in the list of a CREATE TABLE.
+    let (mut words, mut depth, mut is_table) = (0_usize, 0_usize, false);
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        let begins = depth == 1
+            && is_table
+            && is_like(token)
+            && out
+                .iter()
+                .rev()
+                .find(|token| !matches!(token.token, Token::Whitespace(_)))
+                .is_some_and(|before| matches!(before.token, Token::LParen | Token::Comma));
+        if begins {
+            let end = end_of_element(&tokens[at..]);
+            let text: String =
+                tokens[at + 1..at + end].iter().map(|token| token.token.to_string()).collect();
+            let value = format!("{LIKE}{}", text.trim());
+            let word = |value: String, quote_style, keyword| {
+                Token::Word(Word { value, quote_style, keyword })
+            };
+            let made = [
+                word(value, Some('"'), Keyword::NoKeyword),
+                Token::Whitespace(Whitespace::Space),
+                word("INTEGER".to_owned(), None, Keyword::INTEGER),
+            ];
+            out.extend(made.map(|made| TokenWithSpan::new(made, token.span)));
+            at += end;
+            continue;
+        }
+        match &token.token {
+            Token::SemiColon => (words, depth, is_table) = (0, 0, false),
+            Token::LParen => depth += 1,
+            Token::RParen => {
+                depth = depth.saturating_sub(1);
+                is_table &= depth > 0;
+            }
+            Token::Whitespace(_) => {}
+            _ if depth == 0 => {
+                // CREATE, at most two words of a kind, TABLE.
+                let is_created = words == 0 && is_word(Some(token), "CREATE");
+                words = if words > 0 || is_created { words + 1 } else { usize::MAX / 2 };
+                is_table |= words < 5 && is_word(Some(token), "TABLE");
+            }
+            _ => {}
+        }
+        out.push(token.clone());
+        at += 1;
+    }
+    out
+}
+
+/// Returns how many tokens there are up to the end of an element of a list.
+fn end_of_element(tokens: &[TokenWithSpan]) -> usize {
+    let mut depth = 0_usize;
+    let ends = |token: &TokenWithSpan| match token.token {
+        Token::LParen => {
+            depth += 1;
+            false
+        }
+        Token::RParen if depth > 0 => {
+            depth -= 1;
+            false
+        }
+        Token::RParen | Token::SemiColon | Token::EOF => true,
+        Token::Comma => depth == 0,
+        _ => false,
+    };
+    tokens.iter().position(ends).unwrap_or(tokens.len())
+}
+
+/// Returns the tokens of a text with these clauses in the parser's form.
+pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let tokens = with_likes(tokens);
+    let is_such = |token: &TokenWithSpan| {
+        ["EXPRESSION", "IDENTITY", "GENERATED"].iter().any(|word| is_word(Some(token), word))
+    };
+    let alters = tokens.iter().any(|token| is_word(Some(token), "ALTER"));
+    if !alters || !tokens.iter().any(is_such) {
+        return tokens;
+    }
+    let shown: Vec<usize> =
+        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
+    let token = |place: usize| shown.get(place).and_then(|&at| tokens.get(at));
+    let mut out = Vec::with_capacity(tokens.len() + 4);
+    let mut next = 0;
+    for place in 2..shown.len() {
+        // The column's name follows ALTER or COLUMN.
+        let is_action = is_word(token(place - 2), "ALTER") || is_word(token(place - 2), "COLUMN");
+        let fits = |(words, ..): &&(&[&str], &str, ColumnAction)| {
+            words.iter().enumerate().all(|(offset, word)| is_word(token(place + offset), word))
+        };
+        let Some((words, marker, _)) = ACTIONS.iter().find(fits).filter(|_| is_action) else {
+            continue;
+        };
+        let (Some(&start), Some(&last)) = (shown.get(place), shown.get(place + words.len() - 1))
+        else {
+            continue;
+        };
+        out.extend_from_slice(tokens.get(next..start).unwrap_or_default());
+        let (first, end) = (tokens[start].span, tokens[last].span);
+        let word = |value: &str, keyword, quote_style| {
+            Token::Word(Word { value: value.to_owned(), quote_style, keyword })
+        };
+        let made = [
+            (word("SET", Keyword::SET, None), first),
+            (Token::Whitespace(Whitespace::Space), first),
+            (word("DEFAULT", Keyword::DEFAULT, None), first),
+            (Token::Whitespace(Whitespace::Space), first),
+            (word(marker, Keyword::NoKeyword, Some('"')), end),
+        ];
+        out.extend(made.map(|(token, span)| TokenWithSpan::new(token, span)));
+        next = last + 1;
+    }
+    out.extend_from_slice(tokens.get(next..).unwrap_or_default());
+    out
+}
