@@ -1,5 +1,7 @@
 //! The catalog's objects as records: JSON, so that fields can be added without another version of
-//! the format.
+//! the format. A field is written only where it is needed. A release that does not know it refuses
+//! the record, because to ignore the field could corrupt data: rows would lack the values of a
+//! generated column, for example.
 //!
 //! Columns are named by their numbers here, by their positions in memory (SCHEMA-1); the two are
 //! converted nowhere else.
@@ -11,7 +13,7 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::{
@@ -32,6 +34,7 @@ pub enum Record {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct TableRecord {
     id: ObjectId,
     #[serde(default = "public", skip_serializing_if = "is_public")]
@@ -52,6 +55,7 @@ pub struct TableRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ColumnRecord {
     id: u16,
     name: SmolStr,
@@ -66,6 +70,7 @@ struct ColumnRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct KeyRecord {
     name: SmolStr,
     columns: Vec<u16>,
@@ -73,6 +78,7 @@ struct KeyRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct IndexRecord {
     id: ObjectId,
     name: SmolStr,
@@ -95,6 +101,7 @@ struct IndexRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct KeyColumnRecord {
     /// 0, which no column has, for the next of the expressions.
     column: u16,
@@ -103,6 +110,7 @@ struct KeyColumnRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ForeignKeyRecord {
     name: SmolStr,
     columns: Vec<u16>,
@@ -117,6 +125,7 @@ struct ForeignKeyRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 struct LayoutRecord {
     number: u16,
     columns: Vec<(u16, DataType)>,
@@ -127,6 +136,21 @@ fn damaged(what: impl std::fmt::Display) -> SqlError {
     SqlError::corrupted(format!("a record of the catalog cannot be read: {what}"))
 }
 
+/// The error for a record that cannot be decoded. One with an unknown field, kind or type is whole.
+#[cold]
+fn unreadable(error: serde_json::Error) -> SqlError {
+    let message = error.to_string();
+    if !error.is_data() || !message.starts_with("unknown ") {
+        return damaged(error);
+    }
+    let unknown = message.split(", expected").next().unwrap_or_default();
+    SqlError::new(
+        SqlState::FeatureNotSupported,
+        format!("the catalog has a record that this release does not know: {unknown}"),
+    )
+    .with_hint("Open the database with the release that wrote it, or with a newer one.")
+}
+
 impl Record {
     /// The record's bytes.
     pub fn encode(&self) -> Result<Vec<u8>> {
@@ -135,7 +159,7 @@ impl Record {
 
     /// The object in these bytes.
     pub fn decode(bytes: &[u8]) -> Result<Record> {
-        serde_json::from_slice(bytes).map_err(damaged)
+        serde_json::from_slice(bytes).map_err(unreadable)
     }
 }
 
@@ -335,6 +359,31 @@ impl IndexRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn record_with_an_unknown_field_or_kind_is_refused() {
+        let sequence = r#"{"sequence":{"id":3,"name":"s","data_type":"BigInt","start":1,"increment":1,"minimum":1,
+            "maximum":9,"cycle":false,"owned_by":null,"epoch":0}}"#;
+        let known = |text: &str| Record::decode(text.as_bytes()).map(|_| ());
+        known(sequence).unwrap();
+        let column = r#"{"table":{"id":1,"name":"t","columns":[{"id":1,"name":"a","data_type":"Integer","not_null":false,
+            "default":null,"identity":null,"missing":null,"encrypted":true}],"primary_key":null,"indexes":[],"checks":[],
+            "foreign_keys":[],"generation":0,"layouts":[{"number":0,"columns":[[1,"Integer"]]}],"next_column":2}}"#;
+        for (text, unknown) in [
+            (sequence.replace("}}", r#","unlogged":true}}"#), "unknown field `unlogged`"),
+            (sequence.replace("sequence", "trigger"), "unknown variant `trigger`"),
+            (sequence.replace("BigInt", "Point"), "unknown variant `Point`"),
+            (column.to_owned(), "unknown field `encrypted`"),
+        ] {
+            let error = known(&text).unwrap_err();
+            assert_eq!(error.state(), SqlState::FeatureNotSupported, "{error}");
+            assert!(error.to_string().contains(unknown), "{error}");
+            assert!(error.hint().is_some_and(|hint| hint.contains("newer")), "{error}");
+        }
+        let error = known(&sequence.replace(r#""name":"s","#, "")).unwrap_err();
+        assert_eq!(error.state(), SqlState::DataCorrupted, "{error}");
+        assert_eq!(known("{").unwrap_err().state(), SqlState::DataCorrupted);
+    }
 
     #[test]
     fn a_hash_index_of_before_there_were_groups_is_an_ordered_one() {

@@ -101,6 +101,7 @@ pub struct Column {
 
 /// GENERATED … AS IDENTITY.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Identity {
     /// ALWAYS, not BY DEFAULT.
     pub always: bool,
@@ -121,6 +122,7 @@ pub struct PrimaryKey {
 
 /// A schema besides `public` and those of the system catalogs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Schema {
     /// Its number.
     pub id: ObjectId,
@@ -268,6 +270,7 @@ pub struct KeyColumn {
 
 /// A CHECK constraint.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Check {
     /// Its name.
     pub name: SmolStr,
@@ -361,6 +364,7 @@ pub struct Reference {
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct View {
     /// Its number.
     pub id: ObjectId,
@@ -379,6 +383,7 @@ pub struct View {
 
 /// A sequence's definition; its values are counted in storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Sequence {
     /// Its number.
     pub id: ObjectId,
