@@ -419,7 +419,7 @@ fn a_damaged_environment_is_salvaged_into_a_new_one() {
     let whole = done(&run(&["dump", &directory]));
     let data = Path::new(&directory).join("data.quickbeam");
     let mut bytes = std::fs::read(&data).expect("the data file");
-    // Both copies of both root slots.
+    // Both copies of both meta pages.
     for copy in [0, 4096, 8192, 12_288] {
         bytes[copy + 50] ^= 1;
     }

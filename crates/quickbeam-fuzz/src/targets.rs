@@ -84,10 +84,10 @@ fn read_segment(segment: &[u8]) {
     }
 }
 
-/// Used bytes of a root slot.
+/// Used bytes of a meta page.
 pub const SLOT: usize = 128;
 
-/// Reads the two root slots, one after the other.
+/// Reads the two meta pages, one after the other.
 pub fn roots(bytes: &[u8]) {
     let mut slots = bytes[..bytes.len().min(2 * SLOT)].to_vec();
     slots.resize(2 * SLOT, 0);

@@ -167,7 +167,7 @@ fn data_store_reopens_at_its_last_sync() {
     store.close().unwrap();
 }
 
-/// An environment with those root slots damaged, all that was in it, and what salvage makes of it.
+/// An environment with those meta pages damaged, all that was in it, and what salvage makes of it.
 fn salvage_without(slots: &[u64]) {
     let vfs: Arc<dyn Vfs> = Arc::new(MemoryVfs::new());
     let environment =

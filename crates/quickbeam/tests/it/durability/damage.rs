@@ -18,7 +18,7 @@ use quickbeam::{
 };
 
 const PAGE: usize = 4096;
-/// The root slots' places and length, `docs/format.md`.
+/// The meta pages' places and length, `docs/format.md`.
 const SLOTS: [usize; 2] = [0, 8192];
 
 /// Where in a slot the copies of its root are.
@@ -248,7 +248,7 @@ fn newest_slot(data: &[u8]) -> usize {
     usize::from(sequence(SLOTS[1]) > sequence(SLOTS[0]))
 }
 
-/// Damages every byte of one root slot, in one of its copies or in both: nothing is lost by one. By
+/// Damages every byte of one meta page, in one of its copies or in both: nothing is lost by one. By
 /// both, the other slot serves, with everything that was committed, or all is refused.
 fn damage_slots(files: &Files, all: &All, options: &Options, what: &str) {
     let newest = newest_slot(&files[Path::new(DATA_FILE)]);
