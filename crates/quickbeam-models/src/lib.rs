@@ -15,6 +15,10 @@ mod page {
     pub type PageId = u64;
 }
 mod failpoints;
+/// Models always check the numbered invariants.
+mod invariant {
+    pub const CHECKS_INVARIANTS: bool = true;
+}
 mod sync;
 mod vfs;
 

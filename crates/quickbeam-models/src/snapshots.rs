@@ -186,7 +186,7 @@ fn retirement_keeps_versions_of_a_moving_reader() {
 }
 
 #[test]
-#[should_panic = "what the snapshot sees is gone"]
+#[should_panic = "SNAP_1: versions of slot"]
 fn found_a_reader_that_keeps_its_first_snapshot() {
     snapshot_of_the_claim::begin_beside_retiring(1, 3);
 }

@@ -12,7 +12,7 @@
 //! - HASH-2: an entry of a directory is a hint. The leaf that it names is used only if its fences
 //!   cover the stored key (BTREE-1). Otherwise the descent from the root finds the leaf, and the
 //!   directory learns it. So the directory is neither logged nor stored, needs no latch, and is
-//!   empty after opening. (by test `threads_find_records_while_buckets_split_and_merge`)
+//!   empty after opening.
 //! - HASH-3: a directory has at most [`SLOTS_PER_PAGE`] slots for each page of the environment, of
 //!   four bytes each.
 //!

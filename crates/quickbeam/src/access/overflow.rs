@@ -3,8 +3,7 @@
 //! Above: transactions and the data store. Below: the buffer pool.
 //!
 //! - CHAIN-1: a chain is written before the record that points to it and never changes. It is freed
-//!   when no snapshot can see a record that points to it. (by test
-//!   `freed_trees_keep_other_pages_at_sync`)
+//!   when no snapshot can see a record that points to it.
 //!
 //! Writing takes the change guard once per page, and freeing once per [`chain_slice`], so that a
 //! long value does not delay a checkpoint.

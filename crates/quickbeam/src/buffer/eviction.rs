@@ -209,6 +209,15 @@ impl Pool {
             };
             written.map(|location| (location, swapped))
         })?;
+        invariant!(
+            POOL_5,
+            entry.has(status::OWNED)
+                || entry.location() == Location::NONE
+                || entry.location().block() == location.block(),
+            "page {page} is evicted to block {}, and has block {}",
+            location.block(),
+            entry.location().block()
+        );
         entry.set_location(location);
         entry.clear(status::DIRTY | status::OWNED | status::SWAPPED);
         if swapped {

@@ -6,6 +6,7 @@ use super::page_entry::{PageEntry, content_of};
 use super::{ChangeGuard, Pool};
 use crate::error::Result;
 use crate::failpoints::{Canary, planted};
+use crate::invariant::CHECKS_INVARIANTS;
 use crate::page::{Page, PageId};
 
 /// A page that is read without its latch. Values read from it may be used only after
@@ -96,6 +97,11 @@ impl Try<'_> {
     /// Ends the try. Returns whether the values read belong to one state of the page (PAGE-2).
     #[inline(always)]
     pub fn validate(self) -> bool {
+        invariant!(
+            READ_1,
+            !self.latched || self.entry.version().is_none(),
+            "a read without its latch would not be validated"
+        );
         self.latched || self.entry.is_version(self.version)
     }
 }
@@ -144,8 +150,16 @@ impl<'a> WriteGuard<'a> {
     /// Releases the latch of a changed page and returns its new content version.
     #[inline]
     pub fn release_changed(self) -> u64 {
-        let version = self.entry.release_changed();
+        let version = self.release_with_new_version();
         std::mem::forget(self);
+        version
+    }
+
+    #[inline]
+    fn release_with_new_version(&self) -> u64 {
+        let before = if CHECKS_INVARIANTS { self.entry.content_version() } else { 0 };
+        let version = self.entry.release_changed();
+        invariant!(PAGE_2, version > before, "page {} has version {version} again", self.id);
         version
     }
 }
@@ -154,7 +168,7 @@ impl Drop for WriteGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.changed.get() {
-            self.entry.release_changed();
+            self.release_with_new_version();
         } else {
             self.entry.release_unchanged();
         }

@@ -9,14 +9,13 @@
 //! - POOL-2: the first change to a page in a checkpoint epoch first writes the page's image as of
 //!   the epoch's beginning ([`Pool::prepare`]). So the checkpoint needs no other copy, and
 //!   structure changes need no special case.
-//! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1). (by test
-//!   `every_crash_point_and_failing_call_keeps_the_promises`)
+//! - POOL-3: no block that a checkpoint refers to is written again (BLOCK-1).
 //! - POOL-4: an image serves as the page's whole content only if every version word in the page is
 //!   visible to all.
 //! - POOL-5: a changed page that was evicted keeps its block until a checkpoint has the page
 //!   elsewhere, and later evictions write to the same block. The file has some blocks more than are
 //!   in use. So on a full device some page can always be evicted, and changes can be undone
-//!   (`file_growth`). (by test `full_device_loses_nothing_and_recovers_with_space`)
+//!   (`file_growth`).
 
 mod checkpoint_image;
 mod eviction;

@@ -7,7 +7,7 @@
 //! new root or the previous one. So a slot without a whole copy is damaged, not torn.
 //!
 //! - ROOT-1: a root counts only in the slot of its sequence, and next to a root of a neighboring
-//!   sequence. (by test `root_in_the_wrong_meta_page_is_ignored`)
+//!   sequence.
 
 use std::path::Path;
 

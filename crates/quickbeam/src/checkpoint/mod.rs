@@ -18,7 +18,7 @@
 //! - CKPT-2: a root is written only after every page it refers to, and the log up to its position,
 //!   is durable.
 //! - CKPT-3: a failed checkpoint leaves the images it wrote to the next one, and the page map
-//!   unchanged. (by test `every_crash_point_and_failing_call_keeps_the_promises`)
+//!   unchanged.
 //! - CKPT-4: after a failed flush there is no further checkpoint, because the state of the flushed
 //!   data is unknown.
 //!

@@ -4,13 +4,11 @@
 //! checkpoint waits for the end of the copy, so the log grows until then.
 //!
 //! - BACKUP-1: the copied data file gets its name last, when the file, the log and both directories
-//!   are durable. A crash leaves a whole backup, or a directory that no environment opens. (by test
-//!   `stopped_backup_is_whole_or_absent`)
+//!   are durable. A crash leaves a whole backup, or a directory that no environment opens.
 //! - BACKUP-2: a backup has every commit that was acknowledged before it began. It has those of one
-//!   moment during the copy: the end of the copied log. (by test
-//!   `backup_has_a_commit_made_during_the_copy`)
-//! - BACKUP-3: a failure of the target is the backup's error only: the environment goes on. (by
-//!   test `failed_backup_leaves_the_environment_in_use`)
+//!   moment during the copy: the end of the copied log.
+//! - BACKUP-3: a failure of the target is the backup's error only: the environment goes on.
+//!   Only an [`Engine`] can be marked as failed, and the writing functions have none. (by type)
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +24,7 @@ use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::files::{DATA_FILE, LOG_DIRECTORY};
 use crate::page::{PageId, Scratch, image_checksum, read_image};
 use crate::vfs::{File, OpenMode, OsVfs, Vfs};
-use crate::wal::number_of;
+use crate::wal::{Log, number_of};
 
 /// Name of the data file while it is copied. It exists before the first copied segment does, and
 /// marks the segments beside it as an unfinished backup's.
@@ -68,7 +66,7 @@ impl Engine {
             // Check again: another backup may have used the directory while this one waited.
             backup.check_target()?;
             backup.clear()?;
-            let written = backup.write(self, checkpoint);
+            let written = backup.write(&self.pool, self.log.as_ref(), checkpoint);
             if written.is_err() {
                 // Remove what is useless. The error to report is the first one, and the next
                 // backup removes what is left.
@@ -139,7 +137,12 @@ impl Backup<'_> {
     }
 
     /// Writes the backup. The caller keeps the checkpoint from being replaced.
-    fn write(&self, engine: &Engine, checkpoint: &Locations<'_>) -> Result<BackupReport> {
+    fn write(
+        &self,
+        pool: &Pool,
+        log: Option<&Log>,
+        checkpoint: &Locations<'_>,
+    ) -> Result<BackupReport> {
         self.create_directory(self.directory)?;
         let (new, data) = (self.directory.join(UNFINISHED), self.directory.join(DATA_FILE));
         let on = |error| Error::on_file("writing", &new, error);
@@ -147,16 +150,24 @@ impl Backup<'_> {
         self.sync(self.directory)?;
         let images = images_of(checkpoint);
         let pages = images.len() as u64;
-        let bytes = pages * engine.pool.page_size as u64;
-        self.copy_images(&engine.pool, images, (&*file, &new))?;
-        let mut log_bytes = 0;
-        if let Some(log) = &engine.log {
+        let bytes = pages * pool.page_size as u64;
+        self.copy_images(pool, images, (&*file, &new))?;
+        let (mut log_bytes, mut log_end) = (0, None);
+        if let Some(log) = log {
+            let begun = log.written();
             let directory = self.directory.join(LOG_DIRECTORY);
             self.create_directory(&directory)?;
-            log_bytes = log.copy_into(checkpoint.root.log_start, self.target, &directory)?;
+            let copied = log.copy_into(checkpoint.root.log_start, self.target, &directory)?;
+            invariant!(
+                BACKUP_2,
+                copied.end >= begun,
+                "the log was written up to {begun}, and the copy ends at {}",
+                copied.end
+            );
+            (log_bytes, log_end) = (copied.bytes, Some(copied.end));
         }
         // Without a log the checkpoint is all there is, and the next opening looks for no records.
-        let is_alone = engine.log.is_none();
+        let is_alone = log.is_none();
         for sequence in 1..=2 {
             // In both slots, so that each stands in for the other.
             let root = Root { sequence, clean: is_alone, ..checkpoint.root.clone() };
@@ -164,6 +175,12 @@ impl Backup<'_> {
         }
         file.sync_all().map_err(on)?;
         self.sync(self.directory)?;
+        invariant!(
+            BACKUP_1,
+            !self.target.exists(&data) && (is_alone || log_end.is_some()),
+            "the backup in {} gets its data file before its log",
+            self.directory.display()
+        );
         self.target.rename(&new, &data).map_err(on)?;
         self.sync(self.directory)?;
         Ok(BackupReport { pages, bytes, log_bytes })

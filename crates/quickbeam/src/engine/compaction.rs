@@ -7,8 +7,7 @@
 //! Leaves change as in splits and merges, and a moved page counts as changed. So transactions go
 //! on, a crash finds the last checkpoint, and the log replays as ever. No record changes.
 //!
-//! - COMPACT-1: compaction ends before the environment's last checkpoint begins. (by test
-//!   `closing_ends_a_compaction`)
+//! - COMPACT-1: compaction ends before the environment's last checkpoint begins.
 
 use std::sync::atomic::Ordering;
 

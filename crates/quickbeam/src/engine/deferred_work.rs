@@ -6,7 +6,7 @@
 //!
 //! - RECLAIM-1: every checkpoint reaches a page to be freed from a tree, or lists it in a dead
 //!   chain. The pass that unlinks the page, or frees a part of its chain, also updates the
-//!   transaction table. (by test `freed_trees_keep_other_pages_at_sync`)
+//!   transaction table.
 //! - RECLAIM-2: one pass frees one page of a tree, or up to [`CHAIN_SLICE`] pages of a chain, and
 //!   reads nothing from the device. A checkpoint waits no longer than that.
 
@@ -80,7 +80,8 @@ impl Engine {
             invariant!(RECLAIM_2, pages.len() <= CHAIN_SLICE, "{} pages in a pass", pages.len());
             let change_guard = self.pool.enter(stripe);
             free_pages(&self.pool, &change_guard, &pages)?;
-            self.transactions.freed(*first, next);
+            let was_listed = self.transactions.freed(*first, next);
+            invariant!(RECLAIM_1, was_listed, "page {first} is freed, and no checkpoint listed it");
             *first = next;
         }
         Ok(())

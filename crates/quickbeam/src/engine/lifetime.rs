@@ -76,8 +76,8 @@ impl EngineLifetime {
         let engine = &self.engine;
         engine.stop.store(true, Ordering::SeqCst);
         engine.wake_all();
-        // A running compaction sees that it must stop (COMPACT-1).
-        drop(engine.compacting.lock());
+        // A running compaction sees that it must stop, and none begins meanwhile (COMPACT-1).
+        let _no_compaction = engine.compacting.lock();
         for task in self.tasks.lock().drain(..) {
             task.join();
         }
@@ -95,6 +95,11 @@ impl EngineLifetime {
         }
         engine.transactions.look_after();
         engine.run_deferred(usize::MAX)?;
+        invariant!(
+            COMPACT_1,
+            engine.compacting.try_lock().is_none(),
+            "a compaction may run beside the last checkpoint"
+        );
         engine.checkpoint(CheckpointKind::Final)
     }
 

@@ -8,8 +8,7 @@
 //! - LIMIT-1: only the snapshot of a transaction without changes expires (SNAP-3). Its calls fail
 //!   with [`Error::SnapshotTooOld`] from then on.
 //! - LIMIT-2: a transaction waits for the undo limit only before its first change, so that it holds
-//!   no record that another one waits for. It does not wait if its own snapshot is the oldest. (by
-//!   test `undo_limit_delays_writers_until_readers_end`)
+//!   no record that another one waits for. It does not wait if its own snapshot is the oldest.
 //!
 //! [`Options::reader_max_age`]: crate::Options::reader_max_age
 //! [`Options::undo_limit`]: crate::Options::undo_limit

@@ -146,6 +146,14 @@ fn check_blocks(pool: &Pool, loaded: &PageMap) -> Result<()> {
     Ok(())
 }
 
+/// Returns whether no block that the page map names was released (RECOV-2).
+fn has_blocks_of(pool: &Pool, map: &PageMap) -> bool {
+    let locations = map.chunks.iter().chain(&map.pages).chain(&map.mapping);
+    locations
+        .filter(|location| location.0 != 0)
+        .all(|location| pool.blocks.is_used(location.block()))
+}
+
 fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
     let not = |detail: &str| Error::NotAnEnvironment { path: path.into(), detail: detail.into() };
@@ -247,6 +255,12 @@ pub fn open(
     // A lost root may have had the next incarnation; its log records must not continue this log.
     incarnation += 1 + u32::from(is_doubtful);
     recovery::free_nameless(&pool, &mut trees)?;
+    invariant!(
+        RECOV_2,
+        has_blocks_of(&pool, &directory),
+        "a block of checkpoint {} is free after recovery",
+        root.sequence
+    );
     let log = match path.filter(|_| options.durability != Durability::InMemory) {
         Some(path) => Some(open_log(&vfs, path, &options, &identity, incarnation, end)?),
         None => None,

@@ -4,7 +4,7 @@
 //!
 //! - TEMPORARY-1: a temporary file is removed when its handle is dropped. One that a crash left is
 //!   removed when the environment is opened for writing. No page, log record or checkpoint refers
-//!   to one. (by test `temporary_files_are_removed_at_drop_and_at_opening`)
+//!   to one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,6 +75,7 @@ impl Engine {
         };
         let number = self.temporary_files.fetch_add(1, Ordering::Relaxed);
         let path = directory.join(format!("{PREFIX}{number}"));
+        invariant!(TEMPORARY_1, !self.vfs.exists(&path), "{} was left", path.display());
         let file = self.vfs.open(&path, OpenMode::Create);
         let file = file.map_err(|error| Error::on_file("creating", &path, error))?;
         Ok(Some(TemporaryFile { file, path, vfs: self.vfs.clone() }))

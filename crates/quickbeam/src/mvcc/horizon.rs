@@ -108,8 +108,9 @@ impl TransactionTable {
                 order.recent.pop_front_if(|(_, writer)| may_pass(writer.state(), mark))
         {
             left -= 1;
-            self.horizon.store(id + 1, Ordering::Release);
+            self.move_horizon(id + 1);
             if writer.state() != TransactionState::Aborted {
+                invariant!(VER_2, id < self.horizon(), "the horizon has not passed id {id}");
                 self.shard(id).write().remove(&id);
             }
             if id == writer.id() && writer.deferred.count() > 0 {
@@ -141,11 +142,23 @@ impl TransactionTable {
             Some(Known::CommittedUndo(past)) => past.timestamp() > mark,
         };
         let reached = (horizon..end).find(holds_back).unwrap_or(end);
-        self.horizon.store(reached, Ordering::Release);
+        self.move_horizon(reached);
         for id in horizon..reached {
+            invariant!(VER_2, id < self.horizon(), "the horizon has not passed id {id}");
             self.forget_id(id);
         }
         reached
+    }
+
+    /// Moves the horizon. The caller holds the lock of the ids.
+    #[inline]
+    fn move_horizon(&self, to: TransactionId) {
+        invariant!(
+            VER_5,
+            to >= self.horizon.load(Ordering::Relaxed),
+            "the horizon moves back to id {to}"
+        );
+        self.horizon.store(to, Ordering::Release);
     }
 
     /// Removes an id from the transaction table.

@@ -11,18 +11,17 @@
 //!   transaction restores its records *before* it leaves the table.
 //! - VER-2: a committed transaction leaves the table when every snapshot in use includes its
 //!   commit, or when all of its entries were merged (VER-4). In the first case the horizon passes
-//!   its ids before they leave. (by test `snapshots_are_stable_while_others_commit_and_end`)
+//!   its ids before they leave.
 //! - VER-3: undo entries of an unfinished transaction are only appended, or truncated by a rollback
 //!   that has already restored the records. After the commit, only entries that no snapshot sees
 //!   are removed (VER-4).
 //! - VER-4: if no snapshot in use separates two committed versions, the older one's entry replaces
 //!   the content of the newer one's entry, and is removed. No page names a removed entry: a chain
-//!   that leads to one has changed meanwhile. (by test
-//!   `busy_record_keeps_one_version_between_snapshots`)
-//! - VER-5: a reader that follows a chain reads the horizon before the first entry. The horizon
-//!   also passes transactions whose entries were all removed. A version word of an unknown
-//!   transaction is visible to all only if it is below that horizon; otherwise the reader starts
-//!   over at the newest version. (by test `reader_sees_its_version_while_newer_ones_merge`)
+//!   that leads to one has changed meanwhile.
+//! - VER-5: the horizon never moves back. A reader that follows a chain reads it before the first
+//!   entry. The horizon also passes transactions whose entries were all removed. A version word of
+//!   an unknown transaction is visible to all only if it is below that horizon; otherwise the
+//!   reader starts over at the newest version.
 //!
 //! Sources: undo in memory next to in-place newest versions as in HyPer and Umbra (Neumann et al.,
 //! "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database Systems", 2015).

@@ -9,8 +9,8 @@
 //!
 //! - SNAP-1: a taken slot has its mark bit set, from before its owner reads the retired mark until
 //!   the slot is free. Retiring visits marked slots only. Bits of free slots are cleared regularly,
-//!   so that a burst of transactions does not make every later commit visit all slots. (by test
-//!   `retirement_keeps_versions_while_a_slot_is_unmarked`)
+//!   so that a burst of transactions does not make every later commit visit all slots. So no
+//!   retirement reaches past a snapshot in use.
 //! - SNAP-2: one thread at a time retires; the order lock of the transaction table ensures that.
 //! - SNAP-3: a snapshot whose owner has changed nothing may expire: another thread replaces the
 //!   word of its slot, and only then may versions that it sees be removed. The owner checks its
@@ -26,6 +26,7 @@ use crossbeam_utils::CachePadded;
 use super::Timestamp;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
+use crate::invariant::CHECKS_INVARIANTS;
 use crate::sync::shard;
 
 /// Maximum number of open transactions.
@@ -105,6 +106,8 @@ pub struct Snapshots {
     retired: AtomicU64,
     /// Retirements so far.
     retirements: AtomicU64,
+    /// The newest timestamp that a retirement reached, for SNAP-1; zero in builds without checks.
+    reached: AtomicU64,
 }
 
 impl Snapshots {
@@ -121,6 +124,7 @@ impl Snapshots {
             marked_groups: CachePadded::new(AtomicU64::new(0)),
             retired: AtomicU64::new(0),
             retirements: AtomicU64::new(0),
+            reached: AtomicU64::new(0),
         }
     }
 
@@ -253,10 +257,25 @@ impl Snapshots {
     /// slot free may retire the snapshot.
     #[inline]
     pub fn release(&self, slot: usize) {
+        invariant!(SNAP_1, self.is_unretired(slot), "versions of slot {slot} were retired");
         let slot = &self.slots[slot];
         // For a thread that finds the slot taken again before its next owner has stored the time.
         slot.snapshot_ms.store(u64::MAX, Ordering::Relaxed);
         slot.snapshot.store(FREE, Ordering::Release);
+    }
+
+    /// Returns whether no retirement has reached past the snapshot in `slot`, unless it expired.
+    /// The caller owns the slot.
+    fn is_unretired(&self, slot: usize) -> bool {
+        // In this order: a snapshot that has not expired yet was in use at that retirement.
+        let reached = self.reached.load(Ordering::SeqCst);
+        let snapshot = snapshot_in(self.slots[slot].snapshot.load(Ordering::SeqCst));
+        snapshot.is_none_or(|snapshot| reached <= snapshot)
+    }
+
+    /// Returns the snapshot from which on the slot's owner keeps versions, or `None` if it expired.
+    pub fn kept_from(&self, slot: usize) -> Option<Timestamp> {
+        snapshot_in(self.slots[slot].snapshot.load(Ordering::Relaxed))
     }
 
     /// Stores when the snapshot in `slot` was refreshed.
@@ -350,6 +369,9 @@ impl Snapshots {
             self.retirements.load(Ordering::Relaxed) == retirements,
             "two threads retire snapshots at once"
         );
+        if CHECKS_INVARIANTS {
+            self.reached.fetch_max(oldest, Ordering::SeqCst);
+        }
         oldest
     }
 

@@ -469,15 +469,16 @@ impl TransactionTable {
     /// Records that the pages of a chain from `first` up to, not including, `next` are freed; all
     /// of them if `next` is 0. Called under the guard that freed them. Removes only one entry. The
     /// freed page may already begin another chain that is also being freed and waits for the
-    /// quiesce latch, and a checkpoint must name that chain.
-    pub fn freed(&self, first: u64, next: u64) {
+    /// quiesce latch, and a checkpoint must name that chain. Returns false if the chain was not
+    /// being freed.
+    pub fn freed(&self, first: u64, next: u64) -> bool {
         let mut freeing = self.freeing.lock();
-        if let Some(at) = freeing.iter().position(|&other| other == first) {
-            match next {
-                0 => drop(freeing.swap_remove(at)),
-                next => freeing[at] = next,
-            }
+        let Some(at) = freeing.iter().position(|&other| other == first) else { return false };
+        match next {
+            0 => drop(freeing.swap_remove(at)),
+            next => freeing[at] = next,
         }
+        true
     }
 
     /// Returns a task that could not be done now to the ready queue, or adds a new one.

@@ -12,8 +12,7 @@
 //!   one reference to it: from the page, or from the next newer entry. So no reference to a merged
 //!   entry remains. (by type)
 //! - COLLECT-2: the newer entry is changed first. A reader that noted the older word before that
-//!   finds its entry removed, and reads the page again. (by test
-//!   `reader_sees_its_version_while_newer_ones_merge`)
+//!   finds its entry removed, and reads the page again.
 //!
 //! Sources: Lee et al., "Hybrid Garbage Collection for Multi-Version Concurrency Control in SAP
 //! HANA" (2016); Böttcher et al., "Scalable Garbage Collection for In-Memory MVCC Systems" (Steam,
@@ -208,6 +207,13 @@ impl TransactionTable {
                     break;
                 }
                 let Some(content) = past.entry(entry_of(word)) else { break };
+                invariant!(
+                    VER_4,
+                    !live.separates(past.timestamp(), timestamp)
+                        || planted(Canary::VersionMergedEarly),
+                    "a snapshot separates the commits at {} and {timestamp}",
+                    past.timestamp()
+                );
                 collector.visited += 1;
                 taken.push(word);
                 word = content.before.version;
@@ -222,9 +228,20 @@ impl TransactionTable {
             past.replace(&changes);
             true
         });
+        invariant!(COLLECT_2, self.is_merged(id, &changes), "id {id} refers to older versions");
         for word in taken {
             self.change_past(writer_of(word), |past| past.take_out(entry_of(word)));
         }
+    }
+
+    /// Returns whether the entries of a sealed id refer to the versions that `changes` says, as far
+    /// as the id is known.
+    fn is_merged(&self, id: TransactionId, changes: &[(usize, Before, Vec<u8>)]) -> bool {
+        let shard = self.shard(id).read();
+        let Some(Known::CommittedUndo(past)) = shard.get(&id) else { return true };
+        changes.iter().all(|(entry, before, _)| {
+            past.entry(*entry).is_some_and(|entry| entry.before.version == before.version)
+        })
     }
 
     /// Changes the entries of a sealed id, which is removed if `change` returns false.

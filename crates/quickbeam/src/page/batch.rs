@@ -8,8 +8,7 @@
 //! being copied again.
 //!
 //! - BATCH-COPY-1: the leaf may change while it is copied. A batch counts only once the leaf was
-//!   validated (PAGE-2); until then no content makes it panic or reach outside its buffer. (by test
-//!   `resealed_environment_causes_no_panic`)
+//!   validated (PAGE-2); until then no content makes it panic or reach outside its buffer.
 
 use std::cell::Cell;
 
@@ -239,6 +238,12 @@ impl RecordBatch {
             place.key_end = lengths + slot.suffix_length();
             place.key = (lengths - leaf.prefix_length + leaf.skipped).min(place.key_end);
         }
+        invariant!(
+            BATCH_COPY_1,
+            place.key_end.max(place.value_end) <= self.used && self.used <= self.bytes.len(),
+            "{place:?} lies outside {} bytes",
+            self.used
+        );
         self.places.push(place);
     }
 }

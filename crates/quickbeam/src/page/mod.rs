@@ -7,10 +7,10 @@
 //! writer may read inconsistent values, but this is never undefined behavior; the latch version in
 //! the pool makes the reader retry. Therefore:
 //!
-//! - PAGE-1: no function here panics or loops without end on any content: every load checks its
-//!   offset. (by test `a_sealed_page_is_refused_or_usable`)
-//! - PAGE-2: values read from a page may be *used* only after the page's latch version was
-//!   validated. (by test `reader_never_accepts_a_torn_page`)
+//! - PAGE-1: no function here panics or loops without end on any content: only `words.rs` accesses
+//!   the words, and it checks every offset. (by type)
+//! - PAGE-2: every change of a page's content gives its latch a greater version. Values read from a
+//!   page may be *used* only after that version was validated.
 //! - PAGE-3: only the holder of the exclusive latch writes.
 //!
 //! Byte layout: see `docs/format.md`. Sources: slotted pages with key heads, fence keys and prefix

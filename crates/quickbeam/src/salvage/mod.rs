@@ -9,18 +9,16 @@
 //! a gap between its neighbors' fences, which the report names. The log is then applied across its
 //! gaps.
 //!
-//! - SALV-1: no file in the damaged directory is written, created or removed. (by test
-//!   `salvage_loses_only_records_of_damaged_blocks`)
+//! - SALV-1: no file in the damaged directory is written, created or removed.
 //! - SALV-2: the report names everything that is lost: by page, by range of keys, by key or by
-//!   range of the log. If content may be outdated, the report contains a doubt. (by test
-//!   `salvage_loses_only_records_of_damaged_blocks`)
+//!   range of the log. If content may be outdated, the report contains a doubt.
 
 mod images;
 mod target;
 mod wal;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -34,6 +32,7 @@ use crate::checkpoint::{Identity, MetaPages, Root, StoreKind};
 use crate::engine::lock_file;
 use crate::error::{Error, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
+use crate::invariant::CHECKS_INVARIANTS;
 use crate::options::{AccessMethod, Options};
 use crate::page::{HEADER_BYTES, OVERFLOW, Page, PageId, PageKind};
 use crate::vfs::{OpenMode, OsVfs, Vfs};
@@ -169,6 +168,7 @@ pub fn salvage_in(
 ) -> Result<SalvageReport> {
     let mut report = SalvageReport::default();
     check_places(&*vfs, from, into)?;
+    let before = CHECKS_INVARIANTS.then(|| files_of(&*vfs, from, into));
     let mut source = Source::open(&vfs, from, &mut report)?;
     let mut survey = source.survey(&vfs, from, &mut report)?;
     if source.doubtful && survey.lost {
@@ -187,7 +187,7 @@ pub fn salvage_in(
     }
     let Survey { log, names, .. } = survey;
     let names = source.name_trees(&names, &mut report);
-    let mut target = SalvageTarget::create(vfs, into, options, &source.shape(), &names)?;
+    let mut target = SalvageTarget::create(vfs.clone(), into, options, &source.shape(), &names)?;
     for (&tree, (name, method)) in &names {
         source.copy_tree((tree, *method), name, &mut target, &mut report)?;
     }
@@ -195,7 +195,32 @@ pub fn salvage_in(
         source.replay(log, &mut report, |operation| target.apply(operation))?;
     }
     report.databases = target.finish()?;
+    invariant!(
+        SALV_1,
+        before.is_none_or(|before| before == files_of(&*vfs, from, into)),
+        "salvage changed the files of {}",
+        from.display()
+    );
+    invariant!(
+        SALV_2,
+        !(source.doubtful || source.images.guessed) || !report.doubts.is_empty(),
+        "the report contains no doubt about an outdated root"
+    );
     Ok(report)
+}
+
+/// Returns the files of the damaged directory and of its log with their lengths, except those of
+/// the target. For SALV-1.
+fn files_of(vfs: &dyn Vfs, from: &Path, into: &Path) -> Vec<(PathBuf, Option<u64>)> {
+    let directories = [from.to_owned(), from.join(LOG_DIRECTORY)];
+    let names = directories.iter().filter_map(|path| vfs.list_directory(path).ok()).flatten();
+    let length = |path: &Path| vfs.open(path, OpenMode::Read).ok()?.length().ok();
+    let mut files: Vec<_> = names
+        .filter(|path| !into.starts_with(path))
+        .map(|path| (path.clone(), length(&path)))
+        .collect();
+    files.sort();
+    files
 }
 
 fn check_places(vfs: &dyn Vfs, from: &Path, into: &Path) -> Result<()> {

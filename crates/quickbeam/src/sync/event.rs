@@ -1,7 +1,7 @@
 //! The parking [`Event`] of the operating system's VFS.
 //!
 //! - EVENT-1: a waiting thread is on the list, or the generation is greater than the one it has
-//!   seen. (by test `notification_is_never_missed`)
+//!   seen.
 
 use std::time::Duration;
 
@@ -31,6 +31,11 @@ impl Event for ParkingEvent {
                 return;
             }
             waiters.push(me.clone());
+            invariant!(
+                EVENT_1,
+                self.generation() <= seen,
+                "a thread that has seen {seen} misses a notification"
+            );
         }
         // A timeout beyond the clock's range means no timeout.
         let deadline = timeout.and_then(Deadline::after);

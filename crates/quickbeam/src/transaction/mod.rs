@@ -3,16 +3,15 @@
 //! Above: the public API. Below: access methods, versions, log.
 //!
 //! - TXN-1: a transaction reads one snapshot and its own changes. Under read committed each call
-//!   reads a new snapshot. (by test `snapshot_is_stable_and_read_committed_advances`)
+//!   reads a new snapshot.
 //! - TXN-2: only one unfinished transaction at a time has changed a record: the version word in the
 //!   leaf is the lock.
 //! - TXN-3: first updater wins: under snapshot and serializable, a write to a record whose newest
 //!   version is past the snapshot fails with a write conflict.
 //! - TXN-4: serializable: inside the commit's critical section, no record or range of the read set
 //!   has a version past the snapshot. So the transaction is equivalent to one that ran at its
-//!   commit timestamp ([`validate`]). (by test `serializable_threads_never_write_skew`)
-//! - TXN-5: a failing call changes nothing; the transaction can continue. (by test
-//!   `keys_and_values_beyond_the_limits_are_refused`)
+//!   commit timestamp ([`validate`]).
+//! - TXN-5: a failing call changes nothing; the transaction can continue.
 //!
 //! Sources: Larson et al., "High-Performance Concurrency Control Mechanisms for Main-Memory
 //! Databases" (2011) for optimistic validation over versions; Tu et al., "Speedy Transactions in
@@ -292,6 +291,16 @@ impl Transaction {
         self.end_aborted().inspect_err(|error| self.engine().fail(error))
     }
 
+    /// Returns whether the transaction's slot keeps the versions that its snapshot sees (TXN-1). An
+    /// expired snapshot keeps none, and its call fails.
+    fn is_snapshot_kept(&self, state: &State) -> bool {
+        let kept = self.engine().transactions.snapshots.kept_from(self.slot);
+        match state.tracked_since {
+            None => kept.is_none_or(|kept| kept == state.snapshot),
+            Some(_) => kept.is_none_or(|kept| kept <= state.snapshot),
+        }
+    }
+
     fn engine(&self) -> &Engine {
         &self.engine_ref.engine
     }
@@ -405,6 +414,11 @@ impl Transaction {
     /// the first change (LIMIT-2, SNAP-3).
     #[cold]
     fn prepare_first_write(&self, state: &State) -> Result<()> {
+        invariant!(
+            LIMIT_2,
+            state.redo.position() == 0,
+            "a transaction with changes waits for the undo limit"
+        );
         let engine = self.engine();
         if engine.old_snapshots.limits_undo {
             let interrupt = self.state.interrupt();

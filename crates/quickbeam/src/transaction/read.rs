@@ -3,13 +3,14 @@
 //! - READ-1: a read finishes under any load of writers. Between finding a leaf and validating it,
 //!   it only looks at the leaf's records and at changes of unfinished writers; versions before
 //!   committed changes are looked up afterwards. After a few failed tries it takes the latch
-//!   ([`Tries`]). (by test `scan_of_a_busy_leaf_ends`)
+//!   ([`Tries`]), and a try with the latch succeeds.
 
 use super::{State, Transaction};
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::overflow::{pointer_of, read_chain};
 use crate::buffer::Tries;
 use crate::error::Result;
+use crate::invariant::CHECKS_INVARIANTS;
 use crate::mvcc::{Resolved, Timestamp};
 use crate::page::{OVERFLOW, Page, TOMBSTONE};
 
@@ -47,6 +48,12 @@ impl Transaction {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
+        invariant!(
+            TXN_1,
+            self.is_snapshot_kept(state),
+            "no slot keeps snapshot {}",
+            state.snapshot
+        );
         let mut tries = Tries::default();
         loop {
             let (guard, found) =
@@ -56,6 +63,7 @@ impl Transaction {
                 Err(_) => Visibility::Nothing,
                 Ok(position) => self.read_visible(state, guard.page, position, value),
             };
+            let is_covered = !CHECKS_INVARIANTS || guard.page.covers(key);
             if matches!(visibility, Visibility::Again) || !attempt.validate() {
                 continue;
             }
@@ -66,6 +74,12 @@ impl Transaction {
                 }
             }
             if self.tracks_reads() {
+                invariant!(
+                    READS_1,
+                    is_covered,
+                    "leaf {} does not cover a key read in it",
+                    guard.id
+                );
                 state.reads.point(tree, key, guard.id, guard.content_version());
             }
             let Visibility::Record(flags) = visibility else {

@@ -6,8 +6,7 @@
 //!
 //! - READS-1: a [`LeafRead`] is one leaf at one content version, with the keys and ranges read in
 //!   it. That leaf covered all of them. As long as the leaf has that content version, none of its
-//!   keys and ranges has to be read again. (by test
-//!   `changed_read_is_detected_after_splits_and_merges`)
+//!   keys and ranges has to be read again.
 
 use std::cmp::Ordering;
 use std::ops::Bound;

@@ -166,6 +166,11 @@ impl Transaction {
                     writer.deferred.push(DeferredTask::FreeChain(part));
                 }
                 let first = written?;
+                invariant!(
+                    CHAIN_1,
+                    engine.pool.is_allocated(first),
+                    "a record would point to page {first} before its chain is there"
+                );
                 let pointer = encode_pointer(first, long.len());
                 let applied = self.write_record(state, writer, tree, key, op, &pointer, OVERFLOW);
                 if !matches!(applied, Ok(true)) {

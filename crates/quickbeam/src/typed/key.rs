@@ -72,7 +72,9 @@ macro_rules! integer_keys {
 
         impl EncodeKey for $signed {
             fn encode(&self, bytes: &mut Vec<u8>) {
-                (self ^ <$signed>::MIN).cast_unsigned().encode(bytes);
+                let bits = (self ^ <$signed>::MIN).cast_unsigned();
+                invariant!(TYPED_1, bits.leading_ones() == 0 || *self >= 0, "{self} is {bits:#x}");
+                bits.encode(bytes);
             }
         }
 
@@ -99,6 +101,12 @@ macro_rules! float_keys {
                 const SIGN: $bits = 1 << (<$bits>::BITS - 1);
                 let bits = self.to_bits();
                 let flips = if bits & SIGN == 0 { SIGN } else { <$bits>::MAX };
+                invariant!(
+                    TYPED_1,
+                    (bits ^ flips) & SIGN == !bits & SIGN,
+                    "{self} is {:#x}",
+                    bits ^ flips
+                );
                 (bits ^ flips).encode(bytes);
             }
         }
@@ -149,12 +157,18 @@ impl<const N: usize> DecodeKey for [u8; N] {
 
 impl EncodeKey for [u8] {
     fn encode(&self, bytes: &mut Vec<u8>) {
+        let start = bytes.len();
         for &byte in self {
             bytes.push(byte);
             if byte == 0 {
                 bytes.push(u8::MAX);
             }
         }
+        invariant!(
+            TYPED_1,
+            !bytes[start..].windows(2).any(|pair| pair == [0, 0]),
+            "the key field {self:?} contains a terminator"
+        );
         bytes.extend_from_slice(&[0, 0]);
     }
 
@@ -163,13 +177,28 @@ impl EncodeKey for [u8] {
     }
 }
 
+/// Returns whether the bytes encode a field before another one.
+fn is_encoding(encoded: &[u8], field: &[u8]) -> bool {
+    let mut bytes = Vec::new();
+    field.encode(&mut bytes);
+    bytes == encoded
+}
+
 impl DecodeKey for Vec<u8> {
     fn decode(bytes: &mut &[u8]) -> Option<Vec<u8>> {
         let mut field = Vec::new();
+        let encoded = *bytes;
         loop {
             match take(bytes)? {
                 [0] => match take(bytes)? {
-                    [0] => return Some(field),
+                    [0] => {
+                        invariant!(
+                            TYPED_2,
+                            is_encoding(&encoded[..encoded.len() - bytes.len()], &field),
+                            "{encoded:?} decodes to {field:?}"
+                        );
+                        return Some(field);
+                    }
                     [u8::MAX] => field.push(0),
                     [_] => return None,
                 },

@@ -3,10 +3,12 @@
 //! Above: the user. Below: the byte interface, through which the same database can be used too. The
 //! types are not stored: each opener of a database states them.
 //!
-//! - TYPED-1: encoded keys sort like the keys, field by field ([`EncodeKey`]). (by test
-//!   `encoded_tuples_sort_like_tuples`)
-//! - TYPED-2: decoding invalid bytes returns [`Error::Decode`], never a panic or another value. (by
-//!   test `invalid_bytes_decode_to_an_error_or_round_trip`)
+//! Encoded keys sort like the keys, field by field ([`EncodeKey`]). Decoding invalid bytes returns
+//! [`Error::Decode`], never a panic or another value. For the types of this module:
+//!
+//! - TYPED-1: the encoding of a negative number sorts before that of every other number; no byte
+//!   string before another field contains the terminator.
+//! - TYPED-2: a decoded byte string encodes to the bytes that it was decoded from.
 
 mod key;
 mod value;

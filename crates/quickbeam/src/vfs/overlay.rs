@@ -3,8 +3,8 @@
 //! Above: opening a directory for reading. Recovery's changes pass through the buffer pool and the
 //! checkpoint as usual, but never reach a device. Below: the file that is read.
 //!
-//! - OVERLAY-1: no call writes, truncates, grows or flushes the file below. (by test
-//!   `overlay_reads_its_writes_and_leaves_the_file_below`)
+//! - OVERLAY-1: no call writes, truncates, grows or flushes the file below: [`ReadOnlyFile`] has no
+//!   such call. (by type)
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,6 +13,35 @@ use std::sync::Arc;
 
 use super::File;
 use crate::sync::locks::RwLock;
+use read_only::ReadOnlyFile;
+
+/// The file below, without its calls that change it (OVERLAY-1).
+mod read_only {
+    use std::io;
+    use std::sync::Arc;
+
+    use crate::vfs::File;
+
+    pub struct ReadOnlyFile(Arc<dyn File>);
+
+    impl ReadOnlyFile {
+        pub fn new(file: Arc<dyn File>) -> ReadOnlyFile {
+            ReadOnlyFile(file)
+        }
+
+        pub fn length(&self) -> io::Result<u64> {
+            self.0.length()
+        }
+
+        pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+            self.0.read_at(buffer, offset)
+        }
+
+        pub fn try_lock(&self) -> io::Result<bool> {
+            self.0.try_lock()
+        }
+    }
+}
 
 /// Bytes in one part of the overlay.
 const PART: u64 = 4096;
@@ -35,7 +64,7 @@ struct Written {
 
 /// An overlay over the file below.
 pub struct OverlayFile {
-    below: Arc<dyn File>,
+    below: ReadOnlyFile,
     written: RwLock<Written>,
     limit: u64,
 }
@@ -43,6 +72,7 @@ pub struct OverlayFile {
 impl OverlayFile {
     /// Creates an overlay over `below` that keeps up to `limit` written bytes.
     pub fn new(below: Arc<dyn File>, limit: u64) -> io::Result<OverlayFile> {
+        let below = ReadOnlyFile::new(below);
         let length = below.length()?;
         let written = RwLock::new(Written { parts: HashMap::new(), length });
         Ok(OverlayFile { below, written, limit })

@@ -8,7 +8,7 @@
 //! - BUFFER-1: bytes before `start` are written, or a leader is writing them. Bytes from `start` to
 //!   `end` are stored or wait in memory.
 //! - BUFFER-2: the mapping kept for a segment is a mapping of the file that has the segment's name.
-//!   (by test `write_nosync_commits_are_in_the_files`)
+//!   So no mapping of a withdrawn segment is kept.
 
 use super::record::{RecordHeader, encode_header};
 use super::segment::{MappedSegment, SegmentWriter};
@@ -232,6 +232,11 @@ impl LogBuffer {
                 self.mapped.push(segment);
             }
         }
+        invariant!(
+            BUFFER_2,
+            self.mapped.iter().all(|segment| writer.has_prepared(segment.number)),
+            "a mapping of a withdrawn segment is kept"
+        );
         self.mapped.extract_if(.., |segment| segment.number < current).collect()
     }
 

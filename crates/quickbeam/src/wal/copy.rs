@@ -15,11 +15,19 @@ use crate::vfs::{OpenMode, Vfs};
 /// Bytes of a segment that are read at a time.
 const PART: u64 = 1 << 20;
 
+/// The copied part of the log.
+pub struct CopiedLog {
+    /// Its end.
+    pub end: Lsn,
+    /// Number of bytes copied.
+    pub bytes: u64,
+}
+
 impl Log {
     /// Writes every record that was appended so far, and copies the log from `from` to its end into
-    /// `directory` of `target`. Returns the number of bytes copied. No checkpoint may complete
-    /// meanwhile, because it could release the segments.
-    pub fn copy_into(&self, from: Lsn, target: &dyn Vfs, directory: &Path) -> Result<u64> {
+    /// `directory` of `target`. No checkpoint may complete meanwhile, because it could release the
+    /// segments.
+    pub fn copy_into(&self, from: Lsn, target: &dyn Vfs, directory: &Path) -> Result<CopiedLog> {
         self.check()?;
         let end = self.lock().end;
         self.write_to(end)?;
@@ -38,7 +46,7 @@ impl Log {
         }
         let on = |error| Error::on_file("flushing the folder", directory, error);
         target.sync_directory(directory).map_err(on)?;
-        Ok(copied)
+        Ok(CopiedLog { bytes: copied, end })
     }
 
     fn copy_segment(&self, from: &Path, used: u64, target: &dyn Vfs, to: &Path) -> Result<()> {

@@ -369,6 +369,11 @@ impl SegmentWriter {
         }
     }
 
+    /// Returns whether segment `number` exists and was not withdrawn.
+    pub fn has_prepared(&self, number: u64) -> bool {
+        number * self.settings.segment_size < self.prepared_end.load(Ordering::Acquire)
+    }
+
     /// Takes the mappings of segments prepared since the last call.
     pub fn take_mapped(&mut self) -> Vec<MappedSegment> {
         std::mem::take(&mut self.mapped)

@@ -80,6 +80,14 @@ impl Tree {
         [left, right]: [WriteGuard<'_>; 2],
         spare: usize,
     ) -> Result<bool> {
+        invariant!(
+            BTREE_4,
+            [left.id, right.id].iter().all(|id| parent.page().index_of_child(*id).is_some()),
+            "pages {} and {} are latched with page {}, which is not their parent",
+            left.id,
+            right.id,
+            parent.id
+        );
         if !may_fit(left.page(), right.page(), spare) {
             return Ok(false);
         }

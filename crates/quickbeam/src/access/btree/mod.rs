@@ -9,7 +9,7 @@
 //!   child, and collapses by taking over its only child's content.
 //! - BTREE-3: leaves are not linked; a scan continues by searching for the fence that it reached.
 //! - BTREE-4: latches are taken from the root down; a split or merge holds the latches of a parent
-//!   and its children only. (by test `latch_load_in_memory_keeps_all_records`)
+//!   and its children only.
 //!
 //! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for
 //! optimistic lock coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
@@ -28,6 +28,8 @@ use crate::access::hash::HASH_BYTES;
 use crate::access::overflow;
 use crate::buffer::{ChangeGuard, Pool, ReadGuard};
 use crate::error::{Error, Result};
+use crate::failpoints::{Canary, planted};
+use crate::invariant::CHECKS_INVARIANTS;
 use crate::options::AccessMethod;
 use crate::page::{Page, PageId, PageKind, compare_keys};
 
@@ -318,7 +320,18 @@ impl Tree {
         key: &[u8],
         hint: usize,
     ) -> Option<std::result::Result<usize, usize>> {
-        self.find(guard.page, key, hint).filter(|_| guard.validate())
+        let found = self.find(guard.page, key, hint)?;
+        let is_covered = !CHECKS_INVARIANTS || guard.page.covers(key);
+        if !guard.validate() {
+            return None;
+        }
+        invariant!(
+            HASH_2,
+            is_covered || planted(Canary::ReadNotValidated),
+            "a hint leads a key to leaf {}, which does not cover it",
+            guard.id
+        );
+        Some(found)
     }
 
     /// Returns the position of `key` in the page, if the page is the leaf that covers it (BTREE-1).

@@ -3,8 +3,8 @@
 //!
 //! Above: estimates for planners, statistics. Below: the descent.
 //!
-//! - SAMPLE-1: the estimates assume that all children of an inner page, and all leaves of the tree,
-//!   have about as many records each. (by test `sampled_keys_are_near_the_requested_quantile`)
+//! The estimates assume that all children of an inner page, and all leaves of the tree, have about
+//! as many records each.
 
 use std::cell::Cell;
 

@@ -228,6 +228,13 @@ fn install_halves(
         "leaf {} is linked to another",
         node.id
     );
+    invariant!(
+        BTREE_4,
+        parent_page.index_of_child(node.id).is_some(),
+        "page {} is latched with page {}, which is not its parent",
+        node.id,
+        parent.id
+    );
     let sibling = pool.new_page(change_guard, kind, node_page.tree(), node_page.level())?;
     sibling.page().copy_content_from(right);
     sibling.page().set_page_id(sibling.id);

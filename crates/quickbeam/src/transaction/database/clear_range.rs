@@ -4,10 +4,9 @@
 //! deleting a single record. A leaf is found, latched and prepared for a checkpoint once for all of
 //! its records.
 //!
-//! - CLEAR-1: a call that fails deletes nothing. (by test `failed_clear_range_deletes_nothing`)
+//! - CLEAR-1: a call that fails deletes nothing.
 //! - CLEAR-2: the log has the key of each deleted record, not the range. Another transaction may
-//!   insert into the range and commit first; replay keeps its record, as the call did. (by test
-//!   `replay_deletes_the_same_range`)
+//!   insert into the range and commit first; replay keeps its record, as the call did.
 
 use std::ops::{Bound, RangeBounds};
 use std::sync::Arc;
@@ -134,6 +133,7 @@ impl Transaction {
             }
             if live > 0 {
                 let page = latched.write(&change_guard)?;
+                let logged = state.redo.position();
                 for position in first..end {
                     let record = page.record(position);
                     if record.is_tombstone() {
@@ -149,6 +149,14 @@ impl Transaction {
                         self.append_redo(state, tree, &key, WriteOp::Delete);
                     }
                 }
+                invariant!(
+                    CLEAR_2,
+                    self.engine().log.is_none()
+                        || state.redo.position() - logged >= live
+                        || planted(Canary::ClearNotLogged),
+                    "{live} records of leaf {leaf} are deleted, and the redo grows from {logged} to {}",
+                    state.redo.position()
+                );
                 if page.is_purge_worthwhile() {
                     self.defer_purge(state, writer, tree, &key, leaf);
                 }

@@ -57,6 +57,13 @@ pub struct IntField {
 }
 
 impl IntField {
+    /// Returns the integer in these bytes of a value.
+    fn decode(self, value: &[u8]) -> i64 {
+        let bytes = value.get(self.at..self.end()).unwrap_or_default();
+        let sign = if bytes.last().is_some_and(|byte| byte & 0x80 != 0) { -1 } else { 0 };
+        bytes.iter().rev().fold(sign, |number, byte| number << 8 | i64::from(*byte))
+    }
+
     /// Returns the offset after the last byte.
     #[inline]
     fn end(self) -> usize {
@@ -174,6 +181,32 @@ impl LeafFilter {
         }
         self.read_fields(page, fields, value, columns);
         all_exact
+    }
+
+    /// Returns whether each record that the filter left out is a tombstone, or has an integer
+    /// outside its range by the bytes of its value (SCAN-3).
+    pub fn is_right(
+        &self,
+        page: Page<'_>,
+        mut positions: impl Iterator<Item = usize>,
+        tag: u16,
+        ranges: &[IntRange],
+    ) -> bool {
+        let mut passed = self.candidates.iter().map(|candidate| candidate.position as usize);
+        let mut next = passed.next();
+        let mut value = Vec::new();
+        let mut is_right = |position: usize| {
+            if next == Some(position) {
+                next = passed.next();
+                return true;
+            }
+            let record = page.record(position);
+            page.assign_to(record.value_offset, record.value_length, &mut value);
+            record.flags & TOMBSTONE != 0
+                || (value.starts_with(&tag.to_le_bytes())
+                    && ranges.iter().any(|range| !range.holds(range.field().decode(&value))))
+        };
+        positions.all(&mut is_right)
     }
 
     /// Appends the integers of the noted records to the columns. `value` is the byte in each record

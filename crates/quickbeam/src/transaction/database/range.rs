@@ -3,8 +3,7 @@
 //! Above: the user. Below: [`Scan`], which reads a leaf at a time. Each end has its own scan, which
 //! starts when the caller takes the first record from that end.
 //!
-//! - RANGE-1: no record is delivered from both ends: an end stops at the other end's last key. (by
-//!   test `range_equals_a_map_whichever_end_records_are_taken_from`)
+//! - RANGE-1: no record is delivered from both ends: an end stops at the other end's last key.
 
 use std::ops::{Bound, RangeBounds};
 
@@ -169,6 +168,17 @@ impl Range<'_> {
         if other.as_ref().and_then(RangeEnd::last_key).is_some_and(is_met) {
             return Ok(None);
         }
+        invariant!(
+            RANGE_1,
+            match (&self.front, &self.back) {
+                (Some(front), Some(back)) if front.delivered > 0 && back.delivered > 0 => {
+                    front.last_key() < back.last_key()
+                }
+                _ => true,
+            },
+            "both ends of a range deliver the key {:?}",
+            self.front.as_ref().and_then(RangeEnd::last_key)
+        );
         Ok(Some(at))
     }
 

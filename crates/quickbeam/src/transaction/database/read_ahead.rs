@@ -3,8 +3,7 @@
 //! Above: cursors of read-only transactions. Below: [`Scan`], which reads a leaf at a time.
 //!
 //! - AHEAD-1: records are read ahead only for a transaction that cannot change anything and whose
-//!   snapshot stays, so what was read is what it would see at any later time. (by test
-//!   `every_canary_is_found`)
+//!   snapshot stays, so what was read is what it would see at any later time.
 
 use std::ops::Bound;
 

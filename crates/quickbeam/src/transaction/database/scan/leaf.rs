@@ -13,6 +13,7 @@ use crate::access::btree::{NextLeaf, Tree};
 use crate::access::overflow::{POINTER_BYTES, check_pointer, prefetch_chains, read_chain_start};
 use crate::buffer::Tries;
 use crate::error::Result;
+use crate::invariant::CHECKS_INVARIANTS;
 use crate::mvcc::{TransactionId, writer_of};
 use crate::page::{HASH_BYTES, OVERFLOW, Page, TOMBSTONE};
 use crate::transaction::database::leaf_filter::Candidate;
@@ -45,6 +46,8 @@ struct LeafScan {
     /// Records whose values are still missing: the snapshot sees the version below the committed
     /// change with this version word, or none.
     hidden: Vec<(usize, u64)>,
+    /// No filtered record is in the ranges. For SCAN-3, evaluated in builds with checks.
+    is_filtered_rightly: bool,
 }
 
 impl Transaction {
@@ -73,6 +76,8 @@ impl Transaction {
             };
             self.unless_expired(scanned)?;
             read_one();
+            invariant!(SCAN_1, scan.is_in_order(batch), "the keys of a batch are not in order");
+            invariant!(SCAN_2, scan.is_past(batch), "the rest of a scan contains the last key");
             if !batch.is_empty() {
                 return Ok(true);
             }
@@ -82,6 +87,12 @@ impl Transaction {
     /// Reads the next leaf of an ascending scan.
     fn scan_leaf_forward(&self, tree: Tree, scan: &mut Scan, batch: &mut ScanBatch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
+        invariant!(
+            TXN_1,
+            self.is_snapshot_kept(state),
+            "no slot keeps snapshot {}",
+            state.snapshot
+        );
         let pool = &self.engine().pool;
         let mut tries = Tries::default();
         loop {
@@ -165,6 +176,12 @@ impl Transaction {
     /// Reads the next leaf of a descending scan.
     fn scan_leaf_backward(&self, tree: Tree, scan: &mut Scan, batch: &mut ScanBatch) -> Result<()> {
         let state = &mut *self.state.borrow_mut();
+        invariant!(
+            TXN_1,
+            self.is_snapshot_kept(state),
+            "no slot keeps snapshot {}",
+            state.snapshot
+        );
         let pool = &self.engine().pool;
         let mut tries = Tries::default();
         loop {
@@ -245,7 +262,7 @@ impl Transaction {
         &self,
         state: &mut State,
         page: Page<'_>,
-        positions: impl ExactSizeIterator<Item = usize>,
+        positions: impl ExactSizeIterator<Item = usize> + Clone,
         is_bounded: bool,
         scan: &Scan,
         batch: &mut ScanBatch,
@@ -253,7 +270,12 @@ impl Transaction {
         batch.clear();
         // Loaded once: a version that is visible to all stays so.
         let horizon = self.engine().transactions.horizon();
-        let step = LeafScan { is_finished: is_bounded, stopped_at: None, hidden: Vec::new() };
+        let mut step = LeafScan {
+            is_finished: is_bounded,
+            stopped_at: None,
+            hidden: Vec::new(),
+            is_filtered_rightly: true,
+        };
         if scan.fields.is_none() && scan.ranges.is_empty() {
             let all =
                 positions.map(|position| Candidate { position: position as u32, exact: true });
@@ -263,7 +285,11 @@ impl Transaction {
         let fields = scan.fields.as_deref().unwrap_or_default();
         batch.columns.resize_with(fields.len(), Vec::new);
         let wanted = (scan.tag, &scan.ranges[..], fields);
+        let examined = CHECKS_INVARIANTS.then(|| positions.clone());
         let all_exact = filter.run(page, positions, horizon, wanted, &mut batch.columns);
+        if let Some(examined) = examined {
+            step.is_filtered_rightly = filter.is_right(page, examined, scan.tag, &scan.ranges);
+        }
         let step = if all_exact && scan.fields.is_some() && scan.record_limit == usize::MAX {
             batch.rows = filter.candidates.len();
             invariant!(
@@ -358,6 +384,7 @@ impl Transaction {
         batch: &mut ScanBatch,
         step: &mut LeafScan,
     ) -> bool {
+        invariant!(SCAN_3, step.is_filtered_rightly, "a filtered record is in the ranges");
         // Backwards, because removing a record moves the records after it.
         for &(record, version) in step.hidden.iter().rev() {
             let mut value = std::mem::take(&mut batch.spare);

@@ -5,13 +5,12 @@
 //! two calls it is a range of keys still to be read, so it may live as long as its transaction.
 //!
 //! - SCAN-1: a batch holds what the transaction sees of one leaf, in the scan's direction; it
-//!   counts only once the leaf was validated, as every optimistic read does (PAGE-2). (by test
-//!   `scan_equals_a_map`)
+//!   counts only once the leaf was validated, as every optimistic read does (PAGE-2).
 //! - SCAN-2: the remaining range begins exactly where the batch ended, even if the leaves in
-//!   between change. (by test `scan_equals_a_map`)
+//!   between change.
 //! - SCAN-3: a record is filtered by its value only if the value that the transaction sees is
 //!   outside an [`IntRange`]. A record that cannot be decided cheaply is delivered: the caller that
-//!   sets ranges checks again. (by test `filtered_scan_never_drops_a_matching_record`)
+//!   sets ranges checks again.
 //! - SCAN-4: a batch of projected integers has one row for each record that the transaction sees of
 //!   one leaf, except filtered ones. If a record of the leaf cannot be decided cheaply, the leaf's
 //!   records are delivered instead.
@@ -226,6 +225,32 @@ impl Scan {
     pub fn restart_hash_prefix(&mut self, prefix: &[u8]) {
         self.restart(Bound::Included(prefix), Bound::Excluded(&[]));
         self.is_hash_prefix = true;
+    }
+
+    /// Returns whether the batch's keys are in the scan's direction, as far as the batch has keys
+    /// without hash values (SCAN-1).
+    fn is_in_order(&self, batch: &ScanBatch) -> bool {
+        let order = match self.direction {
+            Direction::Forward => std::cmp::Ordering::Less,
+            Direction::Backward => std::cmp::Ordering::Greater,
+        };
+        !self.keys
+            || self.is_hashed
+            || (1..batch.len()).all(|next| batch.key(next - 1).cmp(batch.key(next)) == order)
+    }
+
+    /// Returns whether the rest of the range begins after the batch's last key (SCAN-2).
+    fn is_past(&self, batch: &ScanBatch) -> bool {
+        let Some(last) = batch.len().checked_sub(1).map(|last| batch.key(last)) else {
+            return true;
+        };
+        let is_past = match (self.direction, &self.low, &self.high) {
+            (Direction::Forward, Bound::Included(low), _) => last < &low[..],
+            (Direction::Forward, Bound::Excluded(low), _) => last <= &low[..],
+            (Direction::Backward, _, Bound::Excluded(high)) => last >= &high[..],
+            _ => false,
+        };
+        !self.keys || self.is_hashed || self.is_finished || is_past
     }
 
     /// Replaces the bucket prefix by the bounds of its stored keys. Returns its hash value.
