@@ -158,6 +158,8 @@ impl Catalog {
     /// Sets what binds the expressions of indexes. The first call counts.
     pub(crate) fn set_index_compiler(&self, compiler: &'static dyn IndexCompiler) {
         self.index_compiler.get_or_init(|| compiler);
+        // What opening the catalog has read knows of no compiler.
+        self.snapshots.write().clear();
     }
 
     /// The environment.

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::OBJECT;
 use super::records::Record;
 use crate::error::{Result, SqlError};
-use crate::handle::{IndexCompiler, IndexEvaluator, TableHandle};
+use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::{Index, ObjectId, Reference, Relation, Schema, Sequence, Table, View};
@@ -180,7 +180,10 @@ impl CatalogSnapshot {
         table: &Arc<Table>,
         index: &Index,
     ) -> Result<Arc<dyn IndexEvaluator>> {
-        self.index_compiler()?.compile(table, index)
+        match self.compiler {
+            Some(compiler) => compiler.compile(table, index),
+            None => Ok(Arc::new(NoEvaluator)),
+        }
     }
 
     /// Returns what binds the expressions of indexes.

@@ -7,7 +7,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::schema::encoding::row_format::StoredRow;
 use crate::schema::{Index, Table};
 use crate::types::{DataType, Value};
@@ -36,4 +36,16 @@ pub(crate) enum EntryForm {
     Unique,
     /// The row's key follows the values.
     WithRowKey,
+}
+
+/// Stands for the evaluator of an index in a catalog without a compiler. Rows can be read, not
+/// changed.
+#[derive(Debug)]
+pub(crate) struct NoEvaluator;
+
+impl IndexEvaluator for NoEvaluator {
+    fn evaluate(&self, _: StoredRow<'_>) -> Result<Option<Vec<Value>>> {
+        let missing = "expressions of indexes need a catalog that a SQL database has opened";
+        Err(SqlError::internal(missing))
+    }
 }

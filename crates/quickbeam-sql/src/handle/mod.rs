@@ -8,7 +8,7 @@ pub(crate) mod sampling;
 pub(crate) mod table_handle;
 
 pub(crate) use index_build::Filling;
-pub(crate) use index_evaluator::EntryForm;
+pub(crate) use index_evaluator::{EntryForm, NoEvaluator};
 pub use index_evaluator::{IndexCompiler, IndexEvaluator};
 pub use table_handle::{IndexHandle, TableHandle};
 pub(crate) use table_handle::{RowIds, describe, index_tree, rows_tree};
