@@ -1,16 +1,19 @@
 //! One execution of a statement in a transaction.
 
+use std::sync::Arc;
+
 use quickbeam::Transaction;
 
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
 use crate::bind::{CatalogChange, ObjectKind, OutputColumn};
-use crate::catalog::Relation;
+use crate::catalog::{CatalogSnapshot, Relation};
 use crate::compile::cascades::Cascades;
 use crate::compile::prepare::lines;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
+use crate::expression::Slot;
 use crate::schema::errors::read_only;
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
@@ -151,9 +154,39 @@ impl Session {
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
+        if !matches!(work, Program::Query(_) | Program::Insert(_) | Program::Change(_)) {
+            return self.run_utility(work, slots, snapshot, transaction, parameters, alone);
+        }
+        let budget = MemoryBudget::new(*executions);
+        let mut context = Context {
+            transaction,
+            catalog: &self.database.catalog,
+            snapshot,
+            slots,
+            parameters,
+            clock: &self.clock,
+            session: self,
+            given: &self.given,
+            limits: &self.limits,
+            budget: &budget,
+        };
+        self.work(work, &mut context, alone)
+    }
+
+    /// Executes what is no query and changes no rows of a table by a plan of its own.
+    #[cold]
+    fn run_utility(
+        &self,
+        work: &mut Program,
+        slots: &mut Vec<Slot>,
+        snapshot: &Arc<CatalogSnapshot>,
+        transaction: &Transaction,
+        parameters: &[Value],
+        alone: bool,
+    ) -> Result<Done> {
         let look = self.look(transaction, snapshot);
         match work {
-            Program::Nothing => return Ok(Done::default()),
+            Program::Nothing => Ok(Done::default()),
             Program::Catalog(change) => {
                 if let (CatalogChange::CreateIndex(index, _), false) = (&*change, alone)
                     && index.concurrently
@@ -163,12 +196,10 @@ impl Session {
                 check_not_deferred(change, &look, self.open.borrow().as_ref())?;
                 self.check_no_rows_read()?;
                 self.notice_skipped(change, snapshot);
-                return self
-                    .whole(transaction, alone, || apply(change, &look))
-                    .map(|()| Done::default());
+                self.whole(transaction, alone, || apply(change, &look)).map(|()| Done::default())
             }
             Program::CreateAs(made) => {
-                return self.whole(transaction, alone, || {
+                self.whole(transaction, alone, || {
                     apply(&made.change, &look)?;
                     let Some(insert) = &made.insert else { return Ok(Done::default()) };
                     let snapshot = self.database.catalog.snapshot(transaction)?;
@@ -176,12 +207,12 @@ impl Session {
                         CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
                     let mut filled = look.statement(insert, &made.text, false)?;
                     self.run_prepared(&mut filled, transaction, &[], true)
-                });
+                })
             }
-            Program::CopyFrom(copy) => return self.copy_from(copy, slots, &look, alone),
-            Program::CopyTo(query, form) => return self.copy_to(query, form, &look),
+            Program::CopyFrom(copy) => self.copy_from(copy, slots, &look, alone),
+            Program::CopyTo(query, form) => self.copy_to(query, form, &look),
             Program::Explain(plan, None) => {
-                return Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) });
+                Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) })
             }
             Program::Explain(plan, Some(inner)) => {
                 self.run_prepared(inner, transaction, parameters, alone)?;
@@ -192,37 +223,13 @@ impl Session {
                     Program::Change(change) => change.counts(&mut counts),
                     _ => {}
                 }
-                return Ok(Done {
-                    count: 0,
-                    returned: lines(crate::plan::explain(plan, Some(&counts))),
-                });
+                Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, Some(&counts))) })
             }
-            Program::Query(_) | Program::Insert(_) | Program::Change(_) => {}
+            Program::Query(_) | Program::Insert(_) | Program::Change(_) => Ok(Done::default()),
         }
-        let mut context = Context {
-            transaction,
-            catalog: &self.database.catalog,
-            snapshot,
-            slots: std::mem::take(slots),
-            parameters,
-            clock: &self.clock,
-            session: self,
-            given: &self.given,
-            limits: &self.limits,
-            budget: MemoryBudget::new(*executions),
-        };
-        let result = self.work(work, &mut context, &look, alone);
-        *slots = context.slots;
-        result
     }
 
-    fn work(
-        &self,
-        work: &mut Program,
-        context: &mut Context<'_>,
-        look: &CompileContext<'_>,
-        alone: bool,
-    ) -> Result<Done> {
+    fn work(&self, work: &mut Program, context: &mut Context<'_>, alone: bool) -> Result<Done> {
         let mut done = Done::default();
         let single: Option<&TableHandle> = match work {
             Program::Change(change) if change.is_plain() => {
@@ -245,11 +252,12 @@ impl Session {
             }
             _ => return Ok(done),
         };
+        let (catalog, transaction, snapshot) =
+            (context.catalog, context.transaction, context.snapshot);
+        let look = &self.look(transaction, snapshot);
         let cascades = Cascades { look };
-        let (catalog, transaction) = (context.catalog, context.transaction);
         // Outside a transaction everything goes with the statement's own one.
         let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);
-        let snapshot = look.snapshot;
         let mut statement =
             table::TableWriter::begin(catalog, transaction, snapshot, &cascades, may_be_undone)?;
         let open = self.open.borrow();

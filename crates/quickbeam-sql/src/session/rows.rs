@@ -345,13 +345,13 @@ impl Running<'_> {
             transaction: self.read.transaction(),
             catalog: &self.session.database.catalog,
             snapshot,
-            slots: std::mem::take(slots),
+            slots,
             parameters,
             clock: &self.session.clock,
             session: self.session,
             given: &self.session.given,
             limits: &self.session.limits,
-            budget: std::mem::take(&mut self.budget),
+            budget: &self.budget,
         };
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {
@@ -369,8 +369,6 @@ impl Running<'_> {
                 }
             }
         }
-        self.budget = context.budget;
-        *slots = context.slots;
         more
     }
 }

@@ -99,7 +99,7 @@ pub struct MemoryCharge {
 impl MemoryCharge {
     /// Releases the charge.
     pub fn clear(&mut self, context: &Context<'_>) {
-        let MemoryBudget { used, execution, .. } = &context.budget;
+        let MemoryBudget { used, execution, .. } = context.budget;
         if self.execution == *execution {
             used.set(used.get().saturating_sub(self.kept));
         }

@@ -100,7 +100,7 @@ pub struct Context<'t> {
     /// The transaction's snapshot of the catalog.
     pub snapshot: &'t Arc<CatalogSnapshot>,
     /// The row slots of the statement.
-    pub slots: Vec<Slot>,
+    pub slots: &'t mut Vec<Slot>,
     /// The parameters.
     pub parameters: &'t [Value],
     /// The transaction's time.
@@ -112,7 +112,7 @@ pub struct Context<'t> {
     /// The limits of the statement.
     pub limits: &'t StatementLimits,
     /// The memory charged so far.
-    pub budget: MemoryBudget,
+    pub budget: &'t MemoryBudget,
 }
 
 impl Host for Context<'_> {
@@ -179,7 +179,7 @@ impl Context<'_> {
     #[inline]
     pub fn frame(&self) -> Frame<'_> {
         Frame {
-            slots: &self.slots,
+            slots: self.slots,
             parameters: self.parameters,
             clock: Some(self.clock),
             host: Some(self),

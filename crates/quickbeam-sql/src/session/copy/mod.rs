@@ -161,18 +161,17 @@ impl Session {
                 transaction: look.transaction,
                 catalog: &self.database.catalog,
                 snapshot: look.snapshot,
-                slots: std::mem::take(slots),
+                slots,
                 parameters: &values,
                 clock: &self.clock,
                 session: self,
                 given: &self.given,
                 limits: &self.limits,
-                budget: MemoryBudget::new(0),
+                budget: &MemoryBudget::new(0),
             };
             let inserted = context
                 .check_cancelled()
                 .and_then(|()| copy.insert.run(&mut context, statement, &mut returned));
-            *slots = context.slots;
             count += inserted.map_err(|error| error.in_context(at(reader.line())))?;
         }
     }
@@ -204,17 +203,18 @@ impl Session {
             output.write_all(&record).map_err(|error| not_written(&error))?;
             record.clear();
         }
+        let budget = MemoryBudget::new(*executions);
         let mut context = Context {
             transaction: look.transaction,
             catalog: &self.database.catalog,
             snapshot: look.snapshot,
-            slots: std::mem::take(slots),
+            slots,
             parameters: &[],
             clock: &self.clock,
             session: self,
             given: &self.given,
             limits: &self.limits,
-            budget: MemoryBudget::new(*executions),
+            budget: &budget,
         };
         let mut write = || -> Result<u64> {
             let (mut count, mut text) = (0, String::new());
@@ -255,7 +255,6 @@ impl Session {
             Ok(count)
         };
         let written = write();
-        *slots = context.slots;
         Ok(Done { count: written?, returned: Returned::new() })
     }
 }
