@@ -198,17 +198,14 @@ impl Session {
                 self.notice_skipped(change, snapshot);
                 self.whole(transaction, alone, || apply(change, &look)).map(|()| Done::default())
             }
-            Program::CreateAs(made) => {
-                self.whole(transaction, alone, || {
-                    apply(&made.change, &look)?;
-                    let Some(insert) = &made.insert else { return Ok(Done::default()) };
-                    let snapshot = self.database.catalog.snapshot(transaction)?;
-                    let look =
-                        CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
-                    let mut filled = look.statement(insert, &made.text, false)?;
-                    self.run_prepared(&mut filled, transaction, &[], true)
-                })
-            }
+            Program::CreateAs(made) => self.whole(transaction, alone, || {
+                apply(&made.change, &look)?;
+                let Some(insert) = &made.insert else { return Ok(Done::default()) };
+                let snapshot = self.database.catalog.snapshot(transaction)?;
+                let look = CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
+                let mut filled = look.statement(insert, &made.text, false)?;
+                self.run_prepared(&mut filled, transaction, &[], true)
+            }),
             Program::CopyFrom(copy) => self.copy_from(copy, slots, &look, alone),
             Program::CopyTo(query, form) => self.copy_to(query, form, &look),
             Program::Explain(plan, None) => {
