@@ -39,8 +39,10 @@ pub struct Used {
 impl Used {
     #[inline]
     fn note(&mut self, name: &Arc<str>, tree: Tree) {
-        if let Some((_, last)) = self.databases().last()
+        // A tree that was renamed meanwhile is noted under both names.
+        if let Some((known, last)) = self.databases().last()
             && *last == tree
+            && Arc::ptr_eq(known, name)
         {
             return;
         }

@@ -78,6 +78,26 @@ fn drop_and_rename_are_serializable_with_use() {
     }
 }
 
+/// A tree written under two names: both have to mean it at the commit.
+#[test]
+fn each_name_of_a_renamed_database_is_validated() {
+    let (_, environment) = environment_in_world();
+    let a = environment.create_database("a").unwrap();
+    let rename = |from: &str, to: &str| {
+        environment.transact(|transaction| transaction.rename_database(from, to)).unwrap();
+    };
+    let writer = begin(&environment, Isolation::ReadCommitted);
+    a.put(&writer, b"under a", b"").unwrap();
+    rename("a", "b");
+    let b = writer.open_database("b").unwrap();
+    b.put(&writer, b"under b", b"").unwrap();
+    rename("b", "a");
+    let refused = writer.commit();
+    let Err(Error::NoSuchDatabase { name }) = &refused else { panic!("{refused:?}") };
+    assert_eq!(name, "b");
+    assert_eq!(contents(&environment).unwrap()["a"], Records::new());
+}
+
 #[test]
 fn snapshot_reads_a_dropped_database() {
     let (_, environment) = environment_in_world();
