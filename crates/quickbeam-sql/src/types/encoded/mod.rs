@@ -1,11 +1,11 @@
 //! Types whose values are bytes in the order of the values: TIMETZ, network addresses, bit strings,
 //! ranges and multiranges.
 //!
-//! A value is [`Value::Encoded`]: its type and its bytes. Rows, temporary files and arrays keep the
+//! A value is `Value::Encoded`: its type and its bytes. Rows, temporary files and arrays keep the
 //! bytes, so a type of this kind needs only its text form, its order and its casts. Each file here
 //! describes the bytes of its types.
 //!
-//! - ENC-1: values of one family compare as their [`ordering_key`]s. Without decimals these are the
+//! - ENC-1: values of one family compare as their `ordering_key`s. Without decimals these are the
 //!   values' own bytes (by test `values_sort_as_in_postgresql`)
 //! - ENC-2: bytes that no value has never panic: they are shown as an empty text (by test
 //!   `damaged_bytes_are_shown_as_nothing`)
