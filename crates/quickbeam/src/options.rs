@@ -194,7 +194,7 @@ pub struct Options {
     pub log_write_interval: Duration,
     /// Bytes of pages a second that background compaction may examine and write. It merges sparse
     /// leaves and moves pages from the end of the data file, when the leaves are less than half
-    /// full or a quarter of the file is free. Default none: no background compaction.
+    /// full or an eighth of the file is free. Default none: no background compaction.
     pub compaction_rate: Option<u64>,
     /// Creates the environment if the directory has none. Default true.
     pub create: bool,

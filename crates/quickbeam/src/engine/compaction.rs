@@ -34,7 +34,7 @@ const SPARSE_FILL: f64 = 0.5;
 
 /// Background compaction begins when one part in `HOLE_SHARE` of the file is free before its last
 /// used block.
-const HOLE_SHARE: u64 = 4;
+const HOLE_SHARE: u64 = 8;
 
 /// Files with fewer blocks are not compacted in the background.
 const LEAST_BLOCKS: u64 = 64;
