@@ -529,7 +529,7 @@ impl DataStore {
     /// # let fruit = store.create_database("fruit")?;
     /// # store.put(fruit, b"apple", b"red")?;
     /// let report = store.compact()?;
-    /// assert_eq!(report.moved_pages, 0);
+    /// assert!(report.bytes_after <= report.bytes_before);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn compact(&mut self) -> Result<CompactionReport> {
