@@ -133,8 +133,9 @@ impl Engine {
 
     #[cold]
     fn check_closed(&self) -> Result<()> {
-        // Wait for a running close: it leaves the environment open if it fails.
-        drop(self.ending.lock());
+        // Wait for a running close: it leaves the environment open if it fails. Look before another
+        // close may begin.
+        let _ending = self.ending.lock();
         if !self.closed.load(Ordering::SeqCst) {
             return Ok(());
         }
