@@ -17,7 +17,7 @@ impl Tag {
         let first = words.next().unwrap_or_default();
         let (words, has_count) = match first.as_str() {
             "SELECT" | "VALUES" | "TABLE" => ("SELECT".to_owned(), true),
-            "WITH" if returns_rows => ("SELECT".to_owned(), true),
+            "WITH" => (of_with(text, returns_rows), true),
             "INSERT" => ("INSERT 0".to_owned(), true),
             "UPDATE" | "DELETE" | "COPY" | "MERGE" | "FETCH" | "MOVE" => (first, true),
             "START" => ("START TRANSACTION".to_owned(), false),
@@ -43,7 +43,7 @@ impl Tag {
 
     /// Whether EXPLAIN shows a plan of it.
     pub fn has_plan(&self) -> bool {
-        matches!(self.words.as_str(), "SELECT" | "INSERT 0" | "UPDATE" | "DELETE")
+        matches!(self.words.as_str(), "SELECT" | "INSERT 0" | "UPDATE" | "DELETE" | "MERGE")
     }
 
     /// Whether the statement ends a transaction.
@@ -102,6 +102,39 @@ fn with_object(verb: &str, words: impl Iterator<Item = String>) -> String {
     format!("{verb} {object}")
 }
 
+/// The tag of a statement that begins with WITH, by the first of its words outside of parentheses
+/// that begins a statement.
+fn of_with(text: &str, returns_rows: bool) -> String {
+    let (mut depth, mut quote, mut word) = (0_usize, None, String::new());
+    for character in text.chars().chain([' ']) {
+        match quote {
+            Some(end) if character == end => quote = None,
+            Some(_) => {}
+            None if character.is_ascii_alphanumeric() || character == '_' => {
+                word.push(character.to_ascii_uppercase());
+            }
+            None => {
+                if depth == 0 {
+                    match word.as_str() {
+                        "INSERT" => return "INSERT 0".to_owned(),
+                        "UPDATE" | "DELETE" | "MERGE" => return word,
+                        "SELECT" | "VALUES" | "TABLE" => return "SELECT".to_owned(),
+                        _ => {}
+                    }
+                }
+                word.clear();
+                match character {
+                    '(' => depth += 1,
+                    ')' => depth = depth.saturating_sub(1),
+                    '\'' | '"' => quote = Some(character),
+                    _ => {}
+                }
+            }
+        }
+    }
+    if returns_rows { "SELECT" } else { "WITH" }.to_owned()
+}
+
 /// The leading words of a statement in upper case, without comments and opening parentheses.
 fn keywords(text: &str) -> impl Iterator<Item = String> {
     let mut rest = text;
@@ -134,6 +167,10 @@ mod tests {
             (" -- note\n/* more */ (VALUES (1))", "SELECT 3"),
             ("insert into t values (1)", "INSERT 0 3"),
             ("DELETE FROM t", "DELETE 3"),
+            ("WITH d AS (DELETE FROM t RETURNING a) INSERT INTO u SELECT a FROM d", "INSERT 0 3"),
+            ("with u as (select ')' as x) update t set a = 1", "UPDATE 3"),
+            ("WITH i AS (INSERT INTO t VALUES (1)) SELECT 1", "SELECT 3"),
+            ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", "MERGE 3"),
             ("create unique index i on t (a)", "CREATE INDEX"),
             ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
             ("start transaction", "START TRANSACTION"),

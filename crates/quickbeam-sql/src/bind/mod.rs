@@ -18,6 +18,7 @@ mod positions;
 mod query;
 mod relation_names;
 mod scope;
+mod statement_tree;
 mod tree;
 mod types;
 mod walk;
@@ -32,9 +33,11 @@ pub use self::ddl::{
     BoundIndex, CatalogChange, ExpressionCompiler, ObjectKind, TableChange, check_create_table,
     check_of, column_default, conversion_of, generated_columns, table_for,
 };
+pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub(crate) use self::expression::system_types::named_outputs;
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
+pub use statement_tree::*;
 pub use tree::*;
 pub use types::data_type;
 pub use walk::{PartMut, QueryPart};

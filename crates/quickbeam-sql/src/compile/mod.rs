@@ -17,7 +17,9 @@ use self::statistics::PlanBasis;
 use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath};
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
 use crate::error::Result;
-use crate::execute::{InsertExec, QueryProgram, TableHandles, UpdateExec};
+use crate::execute::{
+    ChangingWithExec, InsertExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
+};
 use crate::expression::{Builtin, FunctionRegistry, Slot};
 use crate::plan::{ExecutionMode, Plan, TurnedOff};
 use crate::types::{DataType, Value};
@@ -47,6 +49,8 @@ pub(crate) enum Program {
     Query(QueryProgram),
     Insert(Box<InsertExec>),
     Change(Box<UpdateExec>),
+    Merge(Box<MergeExec>),
+    ChangingWith(Box<ChangingWithExec>),
     Catalog(CatalogChange),
     CreateAs(Box<CreateAs>),
     CopyFrom(Box<CopyFrom>),
@@ -57,11 +61,26 @@ pub(crate) enum Program {
 }
 
 impl Program {
+    /// Whether it reads or changes rows by a plan.
+    #[inline]
+    pub fn has_plan(&self) -> bool {
+        matches!(
+            self,
+            Program::Query(_)
+                | Program::Insert(_)
+                | Program::Change(_)
+                | Program::Merge(_)
+                | Program::ChangingWith(_)
+        )
+    }
+
     /// What a read-only transaction refuses of it, whether or not it would find rows to change.
     pub fn changes(&self) -> Option<&'static str> {
         match self {
             Program::Insert(_) => Some("INSERT"),
             Program::Change(_) => Some("UPDATE or DELETE"),
+            Program::Merge(_) => Some("MERGE"),
+            Program::ChangingWith(_) => Some("a WITH that changes rows"),
             Program::Catalog(_) => Some("a change of a definition"),
             Program::CreateAs(_) => Some("CREATE TABLE AS"),
             Program::CopyFrom(_) => Some("COPY FROM"),

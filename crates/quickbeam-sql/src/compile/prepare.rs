@@ -8,10 +8,11 @@ use super::create_as::into_target;
 use super::session_command::control_of;
 use super::{CompileContext, CopyFrom, Prepared, Program};
 use crate::bind::{
-    Binder, CopyForm, OutputColumn, SlotShape, Source, check_create_table, named_outputs,
+    Binder, BoundStatement, CopyForm, OutputColumn, SlotShape, Source, check_create_table,
+    has_changing_with, named_outputs,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{InsertExec, OperatorBuilder, UpdateExec};
+use crate::execute::{ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, UpdateExec};
 use crate::expression::Slot;
 use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
@@ -144,49 +145,27 @@ impl CompileContext<'_> {
     /// The plan of a statement that has one.
     fn plan(&self, parsed: &Ast, text: &str) -> Result<Option<Plan>> {
         if let Ast::Query(query) = parsed
+            && !has_changing_with(query)
             && let Some(insert) = insert_with(query)
         {
             return self.plan(&insert, text);
         }
         let mut binder = Binder::new(self, text);
         binder.parameters = self.types.into();
-        let changed = match parsed {
-            Ast::Query(query) => binder.change_with(query)?,
-            _ => None,
-        };
-        let (action, slots) = match parsed {
-            _ if changed.is_some() => {
-                let Some(bound) = changed else { return Ok(None) };
-                let (plan, slots) =
-                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
-                (Action::Change(plan), slots)
-            }
-            Ast::Query(query) if into_target(query)?.is_none() => {
-                let bound = binder.query_statement(query)?;
-                let (plan, slots) =
-                    plan::plan_query(bound, &binder.slots, &binder.parameter_types(), self)?;
-                (Action::Query(plan), slots)
-            }
-            Ast::Insert(insert) => {
-                let bound = binder.insert(insert)?;
-                let (plan, slots) =
-                    plan::plan_insert(bound, &binder.slots, &binder.parameter_types(), self, self)?;
-                (Action::Insert(plan), slots)
-            }
-            Ast::Update(update) => {
-                let bound = binder.update(update)?;
-                let (plan, slots) =
-                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
-                (Action::Change(plan), slots)
-            }
-            Ast::Delete(delete) => {
-                let bound = binder.delete(delete)?;
-                let (plan, slots) =
-                    plan::plan_change(bound, &binder.slots, &binder.parameter_types(), self, self)?;
-                (Action::Change(plan), slots)
-            }
+        let bound = match parsed {
+            Ast::Query(query) => match binder.query_or_change(query)? {
+                Some(bound) => bound,
+                None if into_target(query)?.is_some() => return Ok(None),
+                None => BoundStatement::Query(binder.query_statement(query)?),
+            },
+            Ast::Insert(insert) => BoundStatement::Insert(binder.insert(insert)?),
+            Ast::Update(update) => BoundStatement::Change(binder.update(update)?),
+            Ast::Delete(delete) => BoundStatement::Change(binder.delete(delete)?),
+            Ast::Merge(merge) => BoundStatement::Merge(binder.merge(merge)?),
             _ => return Ok(None),
         };
+        let types = binder.parameter_types();
+        let (action, slots) = plan::plan_statement(bound, &binder.slots, &types, self, self)?;
         let (parameters, mode_reason) = (binder.parameter_types(), String::new());
         let mut plan = Plan { action, slots, parameters, mode_reason };
         plan::prune_prefixes(&mut plan);
@@ -195,34 +174,23 @@ impl CompileContext<'_> {
     }
 
     fn program(&self, mut plan: Plan, counted: bool) -> Result<Prepared> {
-        match &mut plan.action {
-            Action::Query(query) => named_outputs(&mut query.outputs, &query.columns),
-            Action::Insert(InsertPlan { returning: Some(returning), .. })
-            | Action::Change(ChangePlan { returning: Some(returning), .. }) => {
-                named_outputs(&mut returning.outputs, &returning.columns);
-            }
-            _ => {}
-        }
+        name_outputs(&mut plan.action);
         let handles = self.handles();
         let builder = OperatorBuilder::new(&handles, counted).with_parameters(&plan.parameters);
         let mut reads_only = false;
-        let (work, columns): (Program, &[OutputColumn]) = match &plan.action {
+        let work = match &plan.action {
             Action::Query(query) => {
                 reads_only = plan.reads_only();
-                (Program::Query(builder.query(query)?), &query.columns)
+                Program::Query(builder.query(query)?)
             }
-            Action::Insert(insert) => {
-                let columns =
-                    insert.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
-                (Program::Insert(Box::new(InsertExec::new(insert, &builder)?)), columns)
-            }
-            Action::Change(change) => {
-                let columns =
-                    change.returning.as_ref().map_or(&[][..], |returning| &returning.columns);
-                (Program::Change(Box::new(UpdateExec::new(change, &builder)?)), columns)
+            Action::Insert(insert) => Program::Insert(Box::new(InsertExec::new(insert, &builder)?)),
+            Action::Change(change) => Program::Change(Box::new(UpdateExec::new(change, &builder)?)),
+            Action::Merge(merge) => Program::Merge(Box::new(MergeExec::new(merge, &builder)?)),
+            Action::ChangingWith(with) => {
+                Program::ChangingWith(Box::new(ChangingWithExec::new(with, &builder)?))
             }
         };
-        let columns = columns.into();
+        let columns = plan.action.columns().into();
         let slots = plan.slots.iter().map(new_slot).collect();
         let planned_for = self.planned_for(&plan.action);
         Ok(Prepared {
@@ -279,6 +247,19 @@ impl CompileContext<'_> {
         let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type: DataType::Text }];
         let work = Program::Explain(Box::new(plan), inner);
         Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
+    }
+}
+
+/// Makes the outputs of the rows that a statement returns values of their columns' types.
+fn name_outputs(action: &mut Action) {
+    match action {
+        Action::Query(query) => named_outputs(&mut query.outputs, &query.columns),
+        Action::Insert(InsertPlan { returning: Some(returning), .. })
+        | Action::Change(ChangePlan { returning: Some(returning), .. }) => {
+            named_outputs(&mut returning.outputs, &returning.columns);
+        }
+        Action::ChangingWith(with) => name_outputs(&mut with.main),
+        Action::Insert(_) | Action::Change(_) | Action::Merge(_) => {}
     }
 }
 

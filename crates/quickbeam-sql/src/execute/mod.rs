@@ -8,7 +8,7 @@ mod system;
 mod vector;
 
 pub use row::{
-    Context, InsertExec, MemoryBudget, OperatorBuilder, QueryProgram, Returned, StatementLimits,
-    TableHandles, UpdateExec, constant_range, values_memory,
+    ChangingWithExec, Context, InsertExec, MemoryBudget, MergeExec, OperatorBuilder, QueryProgram,
+    Returned, StatementLimits, TableHandles, UpdateExec, constant_range, values_memory,
 };
 pub use vector::can_batch;

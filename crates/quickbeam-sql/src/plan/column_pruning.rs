@@ -112,6 +112,11 @@ impl Action {
                 insert.query.iter().for_each(|(query, ..)| query.root.each_access(visit));
             }
             Action::Change(change) => change.root.each_access(visit),
+            Action::Merge(merge) => merge.root.each_access(visit),
+            Action::ChangingWith(with) => {
+                with.parts.iter().for_each(|part| part.action.each_access(visit));
+                with.main.each_access(visit);
+            }
         }
     }
 }
@@ -270,7 +275,7 @@ pub fn prune_prefixes(plan: &mut Plan) {
             None => return,
         },
         // A row to be changed is read as a whole.
-        Action::Change(_) => return,
+        Action::Change(_) | Action::Merge(_) | Action::ChangingWith(_) => return,
     };
     each_scan(root, &mut |access| {
         let columns = read.iter().filter(|column| column.slot == access.slot);

@@ -1,13 +1,19 @@
 //! INSERT, UPDATE and DELETE.
 
 use super::date_comparisons::compare_dates_of_change;
-use super::simplify::{simplify_change, simplify_insert};
-use super::{ChangePlan, InsertPlan, PlanNode, Statistics};
-use crate::bind::{Change, Insert, InsertSource, Names, SlotShape, check_of, generated_columns};
+use super::simplify::{simplify_change, simplify_insert, simplify_merge};
+use super::{
+    Action, ChangePlan, ChangingWithPlan, InsertPlan, MergeActionPlan, MergeClausePlan, MergePlan,
+    PlanNode, Statistics, WithPartPlan,
+};
+use crate::bind::{
+    BoundStatement, Change, ChangingWith, Insert, InsertSource, MergeAction, MergeStatement, Names,
+    SlotShape, check_of, generated_columns,
+};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
-use crate::plan::query::select::{Planner, is_single, request_row_keys};
+use crate::plan::query::select::{Planner, is_single, plan_query, request_row_keys};
 use crate::types::DataType;
 
 /// Returns the CHECKs of a table, over a row in that slot: all, or those that a change of these
@@ -30,6 +36,48 @@ fn checks(
         }
     }
     Ok(found)
+}
+
+/// Plans a statement. Returns the plan, and the slots of the statement with those that the planner
+/// added.
+pub fn plan_statement(
+    statement: BoundStatement,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    names: &dyn Names,
+    statistics: &dyn Statistics,
+) -> Result<(Action, Vec<SlotShape>)> {
+    match statement {
+        BoundStatement::Query(query) => {
+            let (plan, slots) = plan_query(query, slots, parameters, statistics)?;
+            Ok((Action::Query(plan), slots))
+        }
+        BoundStatement::Insert(insert) => {
+            let (plan, slots) = plan_insert(insert, slots, parameters, names, statistics)?;
+            Ok((Action::Insert(plan), slots))
+        }
+        BoundStatement::Change(change) => {
+            let (plan, slots) = plan_change(change, slots, parameters, names, statistics)?;
+            Ok((Action::Change(plan), slots))
+        }
+        BoundStatement::Merge(merge) => {
+            let (plan, slots) = plan_merge(merge, slots, parameters, names, statistics)?;
+            Ok((Action::Merge(Box::new(plan)), slots))
+        }
+        BoundStatement::ChangingWith(ChangingWith { parts, main }) => {
+            let mut slots = slots.to_vec();
+            let mut planned = Vec::with_capacity(parts.len());
+            for part in parts {
+                let action;
+                (action, slots) =
+                    plan_statement(part.statement, &slots, parameters, names, statistics)?;
+                planned.push(WithPartPlan { slot: part.slot, action, is_read: part.is_read });
+            }
+            let (main, slots) = plan_statement(*main, &slots, parameters, names, statistics)?;
+            let plan = ChangingWithPlan { parts: planned, main };
+            Ok((Action::ChangingWith(Box::new(plan)), slots))
+        }
+    }
 }
 
 /// The plan of an INSERT.
@@ -67,7 +115,7 @@ pub fn plan_insert(
 }
 
 /// The plan of an UPDATE or DELETE.
-pub fn plan_change(
+fn plan_change(
     mut change: Change,
     slots: &[SlotShape],
     parameters: &[DataType],
@@ -94,12 +142,7 @@ pub fn plan_change(
     let (table, slot) = (&change.table, change.slot);
     let (checks, generated) = match &change.assignments {
         None => (Vec::new(), Vec::new()),
-        Some(assignments) => {
-            let mut changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
-            let generated = generated_columns(names, table, slot, Some(&changed))?;
-            changed.extend(generated.iter().map(|(column, _)| *column));
-            (checks(names, table, slot, Some(&changed))?, generated)
-        }
+        Some(assignments) => checks_of_update(names, table, slot, assignments)?,
     };
     let plan = ChangePlan {
         table: change.table,
@@ -111,6 +154,67 @@ pub fn plan_change(
         generated,
         single,
         returning: change.returning,
+    };
+    Ok((plan, planner.all_slots()))
+}
+
+/// CHECKs and generated columns, with their numbers.
+type RowExprs = (Vec<(usize, Expr)>, Vec<(usize, Expr)>);
+
+/// Returns the CHECKs that assignments may break, and the generated columns that they change.
+fn checks_of_update(
+    names: &dyn Names,
+    table: &Table,
+    slot: usize,
+    assignments: &[(usize, Expr)],
+) -> Result<RowExprs> {
+    let mut changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
+    let generated = generated_columns(names, table, slot, Some(&changed))?;
+    changed.extend(generated.iter().map(|(column, _)| *column));
+    Ok((checks(names, table, slot, Some(&changed))?, generated))
+}
+
+/// The plan of MERGE.
+fn plan_merge(
+    mut merge: MergeStatement,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    names: &dyn Names,
+    statistics: &dyn Statistics,
+) -> Result<(MergePlan, Vec<SlotShape>)> {
+    simplify_merge(&mut merge);
+    let planner = Planner::new(slots, parameters, statistics);
+    let outside = Slots::default();
+    let tables = planner.stored_tables(&merge.with, &outside)?;
+    let (from, filter) = (Some(&merge.from), &merge.filter[..]);
+    let (mut root, ..) = planner.rows_of(from, filter, &merge.subqueries, &outside, &[], false)?;
+    request_row_keys(&mut root, &[merge.slot]);
+    if !tables.is_empty() {
+        root = PlanNode::With { tables, input: Box::new(root) };
+    }
+    let table = &merge.table;
+    let mut clauses = Vec::with_capacity(merge.clauses.len());
+    for clause in merge.clauses {
+        let action = match clause.action {
+            MergeAction::Nothing => MergeActionPlan::Nothing,
+            MergeAction::Delete => MergeActionPlan::Delete,
+            MergeAction::Insert(values) => MergeActionPlan::Insert(values),
+            MergeAction::Update(assignments) => {
+                let (checks, generated) = checks_of_update(names, table, merge.slot, &assignments)?;
+                MergeActionPlan::Update { assignments, checks, generated }
+            }
+        };
+        let (is_matched, condition) = (clause.is_matched, clause.condition);
+        clauses.push(MergeClausePlan { is_matched, condition, action });
+    }
+    let plan = MergePlan {
+        checks: checks(names, table, merge.new_slot, None)?,
+        generated: generated_columns(names, table, merge.new_slot, None)?,
+        table: merge.table,
+        slot: merge.slot,
+        new_slot: merge.new_slot,
+        root,
+        clauses,
     };
     Ok((plan, planner.all_slots()))
 }

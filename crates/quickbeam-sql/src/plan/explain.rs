@@ -17,21 +17,7 @@ pub type Counts = [u64];
 pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
     let slots = &plan.slots;
     let mut writer = Writer { slots, lines: Vec::new(), counts, next: 0, vectorized: false };
-    match &plan.action {
-        Action::Query(query) => writer.query(query, 0),
-        Action::Insert(insert) => {
-            writer.line(0, format!("Insert into {}", insert.table.name));
-            match &insert.query {
-                Some((query, ..)) => writer.query(query, 1),
-                None => writer.line(1, format!("Values: {} rows", insert.rows.len())),
-            }
-        }
-        Action::Change(change) => {
-            let what = if change.assignments.is_some() { "Update" } else { "Delete from" };
-            writer.line(0, format!("{what} {}", change.table.name));
-            writer.node(&change.root, 1);
-        }
-    }
+    writer.action(&plan.action, 0);
     writer.line(0, format!("Execution: {}", plan.mode_reason));
     writer.lines
 }
@@ -53,6 +39,37 @@ impl Writer<'_> {
 
     fn detail(&mut self, depth: usize, text: String) {
         self.lines.push(format!("{}     {text}", "  ".repeat(depth)));
+    }
+
+    fn action(&mut self, action: &Action, depth: usize) {
+        match action {
+            Action::Query(query) => self.query(query, depth),
+            Action::Insert(insert) => {
+                self.line(depth, format!("Insert into {}", insert.table.name));
+                match &insert.query {
+                    Some((query, ..)) => self.query(query, depth + 1),
+                    None => self.line(depth + 1, format!("Values: {} rows", insert.rows.len())),
+                }
+            }
+            Action::Change(change) => {
+                let what = if change.assignments.is_some() { "Update" } else { "Delete from" };
+                self.line(depth, format!("{what} {}", change.table.name));
+                self.node(&change.root, depth + 1);
+            }
+            Action::Merge(merge) => {
+                self.line(depth, format!("Merge on {}", merge.table.name));
+                self.node(&merge.root, depth + 1);
+            }
+            Action::ChangingWith(with) => {
+                for part in &with.parts {
+                    let name = self.slots.get(part.slot).map_or("", |slot| slot.name.as_str());
+                    let name = format!("CTE {name}");
+                    self.line(depth, name);
+                    self.action(&part.action, depth + 1);
+                }
+                self.action(&with.main, depth);
+            }
+        }
     }
 
     fn query(&mut self, query: &QueryPlan, depth: usize) {

@@ -34,10 +34,9 @@ use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 use crate::types::{DataType, Value};
 
-pub use self::query::select::plan_query;
 pub use column_pruning::{each_expression, prune_prefixes};
 pub use cost::MIN_TABLE_ROWS;
-pub use dml::{plan_change, plan_insert};
+pub use dml::{plan_insert, plan_statement};
 pub use explain::explain;
 pub use turned_off::TurnedOff;
 pub use vectorize::{ExecutionMode, choose_execution_mode, produced};
@@ -405,6 +404,44 @@ pub enum Action {
     Insert(InsertPlan),
     /// Changes or removes rows.
     Change(ChangePlan),
+    /// Merges rows into a table.
+    Merge(Box<MergePlan>),
+    /// Does several of these as one statement.
+    ChangingWith(Box<ChangingWithPlan>),
+}
+
+impl Action {
+    /// Returns the columns of the rows that the statement returns.
+    pub fn columns(&self) -> &[OutputColumn] {
+        let returning = match self {
+            Action::Query(query) => return &query.columns,
+            Action::ChangingWith(with) => return with.main.columns(),
+            Action::Merge(_) => return &[],
+            Action::Insert(insert) => &insert.returning,
+            Action::Change(change) => &change.returning,
+        };
+        returning.as_ref().map_or(&[][..], |returning| &returning.columns)
+    }
+}
+
+/// The plan of a statement whose WITH changes rows.
+#[derive(Clone, Debug)]
+pub struct ChangingWithPlan {
+    /// The parts of WITH, in order.
+    pub parts: Vec<WithPartPlan>,
+    /// What follows WITH.
+    pub main: Action,
+}
+
+/// The plan of a part of WITH.
+#[derive(Clone, Debug)]
+pub struct WithPartPlan {
+    /// The slot that stores its rows.
+    pub slot: usize,
+    /// What it does.
+    pub action: Action,
+    /// Whether another part reads its rows.
+    pub is_read: bool,
 }
 
 /// The plan of INSERT.
@@ -451,4 +488,54 @@ pub struct ChangePlan {
     pub single: bool,
     /// RETURNING.
     pub returning: Option<Returning>,
+}
+
+/// The plan of MERGE.
+#[derive(Clone, Debug)]
+pub struct MergePlan {
+    /// The target.
+    pub table: Arc<Table>,
+    /// The slot of its rows.
+    pub slot: usize,
+    /// The slot of a row that is inserted.
+    pub new_slot: usize,
+    /// The rows of the source with their matches in the target.
+    pub root: PlanNode,
+    /// The WHEN clauses, in order.
+    pub clauses: Vec<MergeClausePlan>,
+    /// CHECKs over an inserted row: their numbers and conditions.
+    pub checks: Vec<(usize, Expr)>,
+    /// Generated columns of an inserted row, with their expressions.
+    pub generated: Vec<(usize, Expr)>,
+}
+
+/// The plan of a WHEN clause of MERGE.
+#[derive(Clone, Debug)]
+pub struct MergeClausePlan {
+    /// Whether it is for source rows with a match in the target, or for those without.
+    pub is_matched: bool,
+    /// The condition after AND.
+    pub condition: Option<Expr>,
+    /// The action.
+    pub action: MergeActionPlan,
+}
+
+/// The plan of an action of MERGE.
+#[derive(Clone, Debug)]
+pub enum MergeActionPlan {
+    /// DO NOTHING.
+    Nothing,
+    /// DELETE.
+    Delete,
+    /// UPDATE.
+    Update {
+        /// Columns and their values.
+        assignments: Vec<(usize, Expr)>,
+        /// CHECKs over the new row: their numbers and conditions.
+        checks: Vec<(usize, Expr)>,
+        /// Generated columns that change, with their expressions over the new row.
+        generated: Vec<(usize, Expr)>,
+    },
+    /// INSERT: a value for each column.
+    Insert(Vec<Expr>),
 }

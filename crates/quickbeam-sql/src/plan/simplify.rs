@@ -7,8 +7,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::bind::{
-    Aggregate, AggregateKind, Body, Change, Derived, From, Group, Insert, InsertSource, PartMut,
-    Query, Returning, Select, Subquery, SubqueryKind, Window,
+    Aggregate, AggregateKind, Body, Change, Derived, From, Group, Insert, InsertSource,
+    MergeAction, MergeStatement, PartMut, Query, Returning, Select, Subquery, SubqueryKind, Window,
 };
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::types::{DataType, Value};
@@ -76,6 +76,28 @@ pub(super) fn simplify_change(change: &mut Change) {
         if let PartMut::Derived(derived) = part {
             simplify_query(Arc::make_mut(&mut derived.query));
         }
+    });
+}
+
+/// Simplifies a MERGE.
+pub(super) fn simplify_merge(merge: &mut MergeStatement) {
+    merge.with.iter_mut().for_each(|common| simplify_query(&mut common.query));
+    simplify_conditions(&mut merge.filter);
+    for clause in &mut merge.clauses {
+        clause.condition.iter_mut().for_each(Expr::simplify_condition);
+        match &mut clause.action {
+            MergeAction::Nothing | MergeAction::Delete => {}
+            MergeAction::Update(assignments) => {
+                assignments.iter_mut().for_each(|(_, value)| value.simplify());
+            }
+            MergeAction::Insert(values) => values.iter_mut().for_each(Expr::simplify),
+        }
+    }
+    merge.subqueries.iter_mut().for_each(simplify_subquery);
+    merge.from.each_part_mut(&mut |part| match part {
+        PartMut::Derived(derived) => simplify_query(Arc::make_mut(&mut derived.query)),
+        PartMut::Expr(condition) => condition.simplify_condition(),
+        PartMut::Side(_) | PartMut::Subquery(_) => {}
     });
 }
 

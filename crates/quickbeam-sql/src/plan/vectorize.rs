@@ -43,7 +43,7 @@ pub fn choose_execution_mode(plan: &mut Plan, mode: ExecutionMode, can_batch: Ca
             }
         }
         // A changed row must be the current row of its slot.
-        Action::Change(_) => {}
+        Action::Change(_) | Action::Merge(_) | Action::ChangingWith(_) => {}
     }
     let Chooser { by_columns, most, possible, first_only, made, .. } = chooser;
     let computed = || SlotShape { name: "computed".into(), source: Source::Computed };

@@ -154,7 +154,7 @@ impl Session {
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
-        if !matches!(work, Program::Query(_) | Program::Insert(_) | Program::Change(_)) {
+        if !work.has_plan() {
             return self.run_utility(work, slots, snapshot, transaction, parameters, alone);
         }
         let budget = MemoryBudget::new(*executions);
@@ -218,11 +218,17 @@ impl Session {
                     Program::Query(query) => query.root.counts(&mut counts),
                     Program::Insert(insert) => insert.counts(&mut counts),
                     Program::Change(change) => change.counts(&mut counts),
+                    Program::Merge(merge) => merge.counts(&mut counts),
+                    Program::ChangingWith(with) => with.counts(&mut counts),
                     _ => {}
                 }
                 Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, Some(&counts))) })
             }
-            Program::Query(_) | Program::Insert(_) | Program::Change(_) => Ok(Done::default()),
+            Program::Query(_)
+            | Program::Insert(_)
+            | Program::Change(_)
+            | Program::Merge(_)
+            | Program::ChangingWith(_) => Ok(Done::default()),
         }
     }
 
@@ -236,17 +242,10 @@ impl Session {
             Program::Insert(insert) => insert.single(),
             Program::Change(change) => change.single(),
             Program::Query(query) => {
-                query.root.rewind();
-                while query.root.next(context)? {
-                    done.count += 1;
-                    let row: Result<Vec<Value>> =
-                        query.outputs.iter().map(|output| context.value(output)).collect();
-                    let row = row?;
-                    context.keep_values(&row)?;
-                    done.returned.push(row);
-                }
+                done.count = query.collect(context, &mut done.returned)?;
                 return Ok(done);
             }
+            Program::Merge(_) | Program::ChangingWith(_) => None,
             _ => return Ok(done),
         };
         let (catalog, transaction, snapshot) =
@@ -262,6 +261,8 @@ impl Session {
         let result = match work {
             Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
             Program::Change(change) => change.run(context, &mut statement, &mut done.returned),
+            Program::Merge(merge) => merge.run(context, &mut statement),
+            Program::ChangingWith(with) => with.run(context, &mut statement, &mut done.returned),
             _ => Ok(0),
         };
         let result = result.and_then(|count| statement.finish().map(|()| count));

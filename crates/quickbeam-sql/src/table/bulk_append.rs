@@ -28,6 +28,14 @@ impl TableWriter<'_> {
         bytes: &[u8],
         ends: &[usize],
     ) -> Result<()> {
+        if self.record.is_some() {
+            let mut start = 0;
+            for &end in ends {
+                self.insert(handle, bytes.get(start..end).unwrap_or_default())?;
+                start = end;
+            }
+            return Ok(());
+        }
         let table = handle.table();
         if let [_] = ends {
             // One row needs no lists.

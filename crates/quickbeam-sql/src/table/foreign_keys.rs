@@ -249,7 +249,7 @@ impl TableWriter<'_> {
         if let Some(deferred) = deferred {
             return reference.defer(deferred, true);
         }
-        if key.parent != table.id {
+        if key.parent != table.id && !self.parents_may_follow {
             return Err(reference.missing());
         }
         // In its own table the statement may bring the row referred to after the one that refers to

@@ -4,8 +4,10 @@
 
 mod audit;
 mod bulk_append;
+mod change_record;
 mod deferred;
 mod foreign_keys;
+mod recorded;
 mod table_writer;
 
 pub use crate::handle::{IndexHandle, TableHandle};

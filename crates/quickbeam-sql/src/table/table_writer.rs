@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use quickbeam::{Savepoint, Transaction, Updated};
 
+use super::change_record::ChangeRecord;
 use super::deferred::DeferredChecks;
 use super::foreign_keys::{CascadeTask, Pending};
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
@@ -63,6 +64,10 @@ pub struct TableWriter<'a> {
     value: Vec<u8>,
     pub(super) queue: Vec<CascadeTask>,
     pub(super) pending: Vec<Pending>,
+    /// The changes that are made later, if they are recorded.
+    pub(super) record: Option<Box<ChangeRecord>>,
+    /// Whether a row may come before the row of another table that it refers to.
+    pub(super) parents_may_follow: bool,
 }
 
 /// Whether a NULL stands where none may.
@@ -178,6 +183,8 @@ impl<'a> TableWriter<'a> {
             value: Vec::new(),
             queue: Vec::new(),
             pending: Vec::new(),
+            record: None,
+            parents_may_follow: false,
         })
     }
 
@@ -197,6 +204,7 @@ impl<'a> TableWriter<'a> {
     pub fn rollback(&mut self) -> Result<()> {
         self.queue.clear();
         self.pending.clear();
+        self.record = None;
         match self.savepoint {
             Some(savepoint) => Ok(self.transaction.rollback_to(savepoint)?),
             None => Ok(()),
@@ -205,6 +213,9 @@ impl<'a> TableWriter<'a> {
 
     /// Inserts an encoded row. An error (`23505`) when a key of it is there already.
     pub fn insert(&mut self, handle: &Arc<TableHandle>, row: &[u8]) -> Result<()> {
+        if self.record.is_some() {
+            return self.record_insert(handle, row);
+        }
         match self.insert_unless_conflict(handle, row)? {
             None => Ok(()),
             Some(conflict) => Err(duplicate(handle, conflict.index, row)),
@@ -218,6 +229,9 @@ impl<'a> TableWriter<'a> {
         handle: &Arc<TableHandle>,
         bytes: &[u8],
     ) -> Result<Option<KeyConflict>> {
+        if self.record.is_some() {
+            return self.record_unless_conflict(handle, bytes);
+        }
         let table = handle.table();
         let row = StoredRow::new(table, bytes)?;
         check_not_null(table, row)?;
@@ -359,7 +373,7 @@ impl<'a> TableWriter<'a> {
 
     /// Gives the row of that key other values. `old` and `new` are encoded rows, `changed` names
     /// the columns that may differ. An error (`23505`) when a key of the new row belongs to another
-    /// row.
+    /// row. Returns false, and changes nothing, if another part of the statement changes the row.
     pub fn update(
         &mut self,
         handle: &Arc<TableHandle>,
@@ -367,9 +381,14 @@ impl<'a> TableWriter<'a> {
         old: &[u8],
         new: &[u8],
         changed: &[usize],
-    ) -> Result<()> {
+    ) -> Result<bool> {
+        if self.record.is_some() {
+            check_changed(handle.table(), StoredRow::new(handle.table(), new)?, changed)?;
+            return Ok(self.record_update(handle, (key, old), new, changed));
+        }
         self.update_one(handle, key, old, new, changed)?;
-        self.work_off()
+        self.work_off()?;
+        Ok(true)
     }
 
     pub(super) fn update_one(
@@ -446,6 +465,9 @@ impl<'a> TableWriter<'a> {
 
     /// Removes a row, of which `old` are the bytes. False when it is not there any more.
     pub fn delete(&mut self, handle: &Arc<TableHandle>, key: &[u8], old: &[u8]) -> Result<bool> {
+        if self.record.is_some() {
+            return Ok(self.record_delete(handle, key, old));
+        }
         let deleted = self.delete_one(handle, key, old)?;
         self.work_off()?;
         Ok(deleted)

@@ -142,7 +142,9 @@ impl Binder<'_> {
                 }
                 self.check_count(width, targets, names, place)?;
                 let (row, level) = self.level(|binder| {
-                    binder.insert_row(table, (targets, overriding), &defaults, &row.content)
+                    let scope = Scope::default();
+                    let targets = (targets, overriding);
+                    binder.insert_row(table, targets, &defaults, &row.content, &scope)
                 })?;
                 rows.push(row);
                 asked.push(level.subqueries);
@@ -211,7 +213,7 @@ impl Binder<'_> {
 
     /// Checks that there are as many values as targets. Fewer are allowed if the targets are not
     /// named.
-    fn check_count(
+    pub(in crate::bind) fn check_count(
         &self,
         given: usize,
         targets: &[usize],
@@ -229,14 +231,15 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::SyntaxError, message).at(place))
     }
 
-    fn insert_row(
+    /// Returns the values of a row of VALUES, one for each column of the table.
+    pub(in crate::bind) fn insert_row(
         &mut self,
         table: &Table,
         (targets, overriding): (&[usize], Option<Overriding>),
         defaults: &[Expr],
         row: &[ast::Expr],
+        scope: &Scope,
     ) -> Result<Vec<Expr>> {
-        let scope = Scope::default();
         let mut values = defaults.to_vec();
         for (target, value) in targets.iter().zip(row) {
             let column = &table.columns[*target];
@@ -244,7 +247,7 @@ impl Binder<'_> {
                 continue;
             }
             check_identity(column, overriding)?;
-            let bound = self.expression(value, &scope)?;
+            let bound = self.expression(value, scope)?;
             let value = self.assign(bound, column.data_type, &column.name)?;
             if !is_overridden(column, overriding) {
                 values[*target] = value;

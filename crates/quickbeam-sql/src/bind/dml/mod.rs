@@ -1,6 +1,8 @@
 //! Statements that change rows: INSERT, UPDATE, DELETE and COPY.
 
+pub(super) mod changing_with;
 mod conflict_target;
 pub(super) mod copy;
 pub(super) mod insert;
+mod merge;
 pub(super) mod update;

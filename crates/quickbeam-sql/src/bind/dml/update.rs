@@ -5,7 +5,9 @@ use sqlparser::ast::{
 };
 
 use super::insert::is_default;
-use crate::bind::{Binder, Change, From, JoinKind, Scope, Typed, object_name};
+use crate::bind::{
+    Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, object_name,
+};
 use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -54,22 +56,32 @@ impl Binder<'_> {
         self.change(table, others, delete.selection.as_ref(), None, delete.returning.as_deref())
     }
 
-    /// UPDATE or DELETE, after WITH. Returns `None` for any other query.
-    pub fn change_with(&mut self, query: &ast::Query) -> Result<Option<Change>> {
+    /// A statement whose WITH changes rows, or UPDATE, DELETE or MERGE after WITH. Returns `None`
+    /// for any other query.
+    pub fn query_or_change(&mut self, query: &ast::Query) -> Result<Option<BoundStatement>> {
+        if let Some(with) = self.changing_with(query)? {
+            return Ok(Some(BoundStatement::ChangingWith(with)));
+        }
         let known = self.ctes.len();
         let tables = match (&*query.body, &query.with) {
-            (ast::SetExpr::Update(_) | ast::SetExpr::Delete(_), Some(with)) => {
-                self.common_tables(with, None)?
-            }
+            (
+                ast::SetExpr::Update(_) | ast::SetExpr::Delete(_) | ast::SetExpr::Merge(_),
+                Some(with),
+            ) => self.common_tables(with, None)?,
             _ => return Ok(None),
         };
+        if let ast::SetExpr::Merge(ast::Statement::Merge(merge)) = &*query.body {
+            let merge = self.merge(merge);
+            self.ctes.truncate(known);
+            return Ok(Some(BoundStatement::Merge(MergeStatement { with: tables, ..merge? })));
+        }
         let change = match &*query.body {
             ast::SetExpr::Update(ast::Statement::Update(update)) => self.update(update),
             ast::SetExpr::Delete(ast::Statement::Delete(delete)) => self.delete(delete),
             other => Err(SqlError::unsupported(format!("{other} after WITH"))),
         };
         self.ctes.truncate(known);
-        Ok(Some(Change { with: tables, ..change? }))
+        Ok(Some(BoundStatement::Change(Change { with: tables, ..change? })))
     }
 
     fn change(

@@ -24,11 +24,21 @@ pub(in crate::bind) enum CteSource {
     Working(usize, Vec<OutputColumn>, usize),
     /// The non-recursive term of the query is bound now.
     Forbidden,
+    /// A statement that changes rows and has no RETURNING.
+    WithoutRows,
 }
 
 #[cold]
 fn recursion_error(message: String, position: usize) -> SqlError {
     SqlError::new(SqlState::InvalidRecursion, message).at(position)
+}
+
+/// Returns whether a query of WITH changes rows.
+pub(in crate::bind) fn changes_rows(common: &ast::Cte) -> bool {
+    matches!(
+        &*common.query.body,
+        SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+    )
 }
 
 impl Binder<'_> {
@@ -46,44 +56,61 @@ impl Binder<'_> {
                 let message = format!("WITH query name \"{name}\" specified more than once");
                 return Err(SqlError::new(SqlState::DuplicateAlias, message).at(position));
             }
-            let (mut bound, own) = match with.recursive {
-                true => self.maybe_recursive(common, &name, outer.clone())?,
-                false => (self.nested(|binder| binder.query(&common.query, outer.clone()))?, 0),
-            };
-            self.name_columns(&mut bound, common, &name, position)?;
-            let is_stored = match common.materialized {
-                Some(CteAsMaterialized::Materialized) => true,
-                Some(CteAsMaterialized::NotMaterialized) => false,
-                None => self.references(&name) > own + 1,
-            };
-            let source = if is_stored {
-                let columns = bound.columns.clone();
-                let slot = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
-                stored.push(CommonTable { slot, query: bound });
-                CteSource::Stored(slot, columns)
-            } else {
-                CteSource::Query(Arc::new(bound))
-            };
-            self.ctes.push((name, source));
+            stored.extend(self.common_table_of(common, name, with.recursive, outer.clone())?);
         }
         Ok(stored)
     }
 
-    fn name_columns(
+    /// Binds one query of WITH, whose name is known from then on. Returns it if it is stored.
+    pub(in crate::bind) fn common_table_of(
+        &mut self,
+        common: &ast::Cte,
+        name: SmolStr,
+        is_recursive: bool,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Option<CommonTable>> {
+        let position = self.place_of(&common.alias.name);
+        if changes_rows(common) {
+            let message =
+                "WITH clause containing a data-modifying statement must be at the top level";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message).at(position));
+        }
+        let (mut bound, own) = match is_recursive {
+            true => self.maybe_recursive(common, &name, outer)?,
+            false => (self.nested(|binder| binder.query(&common.query, outer))?, 0),
+        };
+        self.name_columns(&mut bound.columns, common, &name, position)?;
+        let is_stored = match common.materialized {
+            Some(CteAsMaterialized::Materialized) => true,
+            Some(CteAsMaterialized::NotMaterialized) => false,
+            None => self.references(&name) > own + 1,
+        };
+        if !is_stored {
+            self.ctes.push((name, CteSource::Query(Arc::new(bound))));
+            return Ok(None);
+        }
+        let columns = bound.columns.clone();
+        let slot = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
+        self.ctes.push((name, CteSource::Stored(slot, columns)));
+        Ok(Some(CommonTable { slot, query: bound }))
+    }
+
+    /// Gives columns the names that the alias lists.
+    pub(in crate::bind) fn name_columns(
         &self,
-        bound: &mut Query,
+        columns: &mut [OutputColumn],
         common: &ast::Cte,
         name: &str,
         position: usize,
     ) -> Result<()> {
-        let (given, present) = (common.alias.columns.len(), bound.columns.len());
+        let (given, present) = (common.alias.columns.len(), columns.len());
         if given > present {
             let message = format!(
                 "WITH query \"{name}\" has {present} columns available but {given} columns specified"
             );
             return Err(SqlError::new(SqlState::InvalidColumnReference, message).at(position));
         }
-        for (column, name) in bound.columns.iter_mut().zip(&common.alias.columns) {
+        for (column, name) in columns.iter_mut().zip(&common.alias.columns) {
             column.name = fold(&name.name);
         }
         Ok(())
@@ -91,7 +118,7 @@ impl Binder<'_> {
 
     /// Counts the places of the text that may name a common table expression. An alias or a
     /// qualified column may be counted too: then the table is stored without need.
-    fn references(&self, name: &str) -> usize {
+    pub(in crate::bind) fn references(&self, name: &str) -> usize {
         crate::parse::count_table_names(self.text.as_str(), name)
     }
 
@@ -128,7 +155,7 @@ impl Binder<'_> {
         let base = self.nested(|binder| binder.term(left, outer.clone()));
         self.ctes.pop();
         let mut base = base?;
-        self.name_columns(&mut base, common, name, position)?;
+        self.name_columns(&mut base.columns, common, name, position)?;
         let columns = base.columns.clone();
         let working = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
         self.ctes.push((name.clone(), CteSource::Working(working, columns.clone(), 0)));
@@ -231,6 +258,10 @@ impl Binder<'_> {
                     "recursive reference to query \"{name}\" must not appear within its non-recursive term"
                 );
                 return Err(recursion_error(message, position));
+            }
+            Some(CteSource::WithoutRows) => {
+                let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message).at(position));
             }
             None => return Ok(None),
         };

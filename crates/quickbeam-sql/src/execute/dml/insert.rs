@@ -1,5 +1,6 @@
 //! INSERT.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::assignments::Assignments;
@@ -36,6 +37,9 @@ pub struct InsertExec {
     /// Encoded rows to be inserted together, concatenated.
     bytes: Vec<u8>,
     ends: Vec<usize>,
+    /// The keys of the rows that the execution inserted or changed, where DO UPDATE may meet one
+    /// again.
+    affected: HashSet<Vec<u8>>,
 }
 
 /// Bytes of rows that are inserted together.
@@ -82,6 +86,7 @@ impl InsertExec {
             changed: Vec::new(),
             bytes: Vec::new(),
             ends: Vec::new(),
+            affected: HashSet::new(),
         })
     }
 
@@ -105,6 +110,7 @@ impl InsertExec {
         returned: &mut Returned,
     ) -> Result<u64> {
         let mut count = 0;
+        self.affected.clear();
         for number in 0..self.rows.len() {
             self.encode_row(number, context)?;
             count += u64::from(self.insert(context, statement, returned)?);
@@ -238,6 +244,9 @@ impl InsertExec {
             return Ok(true);
         };
         let Some(found) = statement.insert_unless_conflict(&self.handle, row)? else {
+            if self.may_meet_again() {
+                self.affected.insert(statement.last_key().to_vec());
+            }
             self.give_back(context, returned)?;
             return Ok(true);
         };
@@ -267,7 +276,14 @@ impl InsertExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
+        let may_meet_again = self.may_meet_again();
         let Some(assignments) = &self.assignments else { return Ok(false) };
+        if may_meet_again && !self.affected.insert(found.row_key.clone())
+            || statement.changes(&self.handle, &found.row_key)
+        {
+            return Err(affected_twice("ON CONFLICT DO UPDATE")
+                .with_hint("Ensure that no rows proposed for insertion within the same command have duplicate constrained values."));
+        }
         let mut old = std::mem::take(&mut context.slot(self.old_slot)?.bytes);
         let there = claim(&self.handle, context.transaction, &found.row_key, &mut old)?;
         let slot = context.slot(self.old_slot)?;
@@ -301,12 +317,24 @@ impl InsertExec {
         Ok(true)
     }
 
+    /// Whether DO UPDATE may meet a row that the same execution inserted or changed.
+    fn may_meet_again(&self) -> bool {
+        self.assignments.is_some() && (self.source.is_some() || self.rows.len() != 1)
+    }
+
     fn give_back(&self, context: &Context<'_>, returned: &mut Returned) -> Result<()> {
         if let Some(returning) = &self.returning {
             give_back(returning, context, returned)?;
         }
         Ok(())
     }
+}
+
+/// The error of a row that a statement changes twice.
+#[cold]
+pub(crate) fn affected_twice(what: &str) -> SqlError {
+    let message = format!("{what} command cannot affect row a second time");
+    SqlError::new(SqlState::CardinalityViolation, message)
 }
 
 /// Computes a row of RETURNING.
@@ -369,7 +397,7 @@ fn violated(handle: &TableHandle, number: usize) -> SqlError {
 }
 
 /// Makes an encoded row the current row of a slot.
-fn set_current_row(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
+pub(crate) fn set_current_row(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Result<()> {
     let slot = context.slot(slot)?;
     slot.current = Current::Bytes(0, row.len());
     slot.bytes = row;
@@ -377,7 +405,7 @@ fn set_current_row(context: &mut Context<'_>, slot: usize, row: Vec<u8>) -> Resu
 }
 
 /// Appends an encoded row of values.
-fn append(
+pub(crate) fn append(
     handle: &TableHandle,
     values: &[Expr],
     context: &Context<'_>,

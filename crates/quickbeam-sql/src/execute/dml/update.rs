@@ -245,8 +245,7 @@ impl UpdateExec {
             return self.delete(context, statement, returned);
         };
         assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
-        self.update(context, statement, returned)?;
-        Ok(true)
+        self.update(context, statement, returned)
     }
 
     fn delete(
@@ -265,13 +264,14 @@ impl UpdateExec {
         Ok(true)
     }
 
-    /// Replaces the current row by the new row.
+    /// Replaces the current row by the new row. Returns false if another part of the statement
+    /// changes it.
     fn update(
         &mut self,
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         if self.checks.is_empty() && self.generated.is_empty() && self.returning.is_none() {
             let old = row_in(&self.handle, context, self.slot)?.bytes();
             return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
@@ -289,13 +289,14 @@ impl UpdateExec {
             self.new.extend_from_slice(row);
         }
         check(&self.handle, &self.checks, context)?;
-        statement.update(&self.handle, &self.key, &old, &self.new, &self.changed)?;
-        if let Some(returning) = &self.returning {
+        let is_changed =
+            statement.update(&self.handle, &self.key, &old, &self.new, &self.changed)?;
+        if let Some(returning) = self.returning.as_ref().filter(|_| is_changed) {
             give_back(returning, context, returned)?;
         }
         let slot = context.slot(self.slot)?;
         (slot.bytes, slot.current) = (bytes, current);
-        Ok(())
+        Ok(is_changed)
     }
 
     /// Finds the rows, each once, and computes the new ones (CHANGE-1).
@@ -366,8 +367,7 @@ impl UpdateExec {
             }
             self.new.clear();
             self.new.extend_from_slice(part(old_end, new_end));
-            self.update(context, statement, returned)?;
-            count += 1;
+            count += u64::from(self.update(context, statement, returned)?);
         }
         Ok(count)
     }

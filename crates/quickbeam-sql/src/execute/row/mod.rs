@@ -24,7 +24,7 @@ mod memory;
 mod query;
 mod scan;
 mod sort;
-mod stored;
+pub(crate) mod stored;
 mod table_function;
 mod window;
 
@@ -45,7 +45,9 @@ use crate::plan::{PlanNode, produced};
 use crate::table::TableHandle;
 use crate::types::{DataType, Value};
 
+pub use crate::execute::dml::changing_with::ChangingWithExec;
 pub use crate::execute::dml::insert::{InsertExec, Returned};
+pub use crate::execute::dml::merge::MergeExec;
 pub use crate::execute::dml::update::UpdateExec;
 pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
 pub(super) use crate::execute::hash::key_table::{KeyTable, append, mix, seed};

@@ -19,6 +19,25 @@ pub struct QueryProgram {
 }
 
 impl QueryProgram {
+    /// Appends all rows. Returns their number.
+    pub fn collect(
+        &mut self,
+        context: &mut Context<'_>,
+        rows: &mut Vec<Vec<Value>>,
+    ) -> Result<u64> {
+        let mut count = 0;
+        self.root.rewind();
+        while self.root.next(context)? {
+            count += 1;
+            let row: Result<Vec<Value>> =
+                self.outputs.iter().map(|output| context.value(output)).collect();
+            let row = row?;
+            context.keep_values(&row)?;
+            rows.push(row);
+        }
+        Ok(count)
+    }
+
     /// Moves to the next row and puts the outputs into a slot.
     pub fn next_into(&mut self, context: &mut Context<'_>, slot: usize) -> Result<bool> {
         if !self.root.next(context)? {

@@ -61,7 +61,7 @@ impl With {
 }
 
 /// Stores rows in a slot.
-fn store(slot: usize, rows: Vec<Value>, context: &mut Context<'_>) -> Result<()> {
+pub(crate) fn store(slot: usize, rows: Vec<Value>, context: &mut Context<'_>) -> Result<()> {
     let slot = context.slot(slot)?;
     slot.values = rows;
     slot.current = Current::Values;

@@ -2,5 +2,6 @@
 
 mod computed_indexes;
 mod constraints;
+mod merges;
 mod tables;
 mod transactions;

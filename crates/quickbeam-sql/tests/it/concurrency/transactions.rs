@@ -8,17 +8,17 @@ use std::time::Duration;
 use quickbeam::{Error, Isolation, Options, TransactionOptions};
 use quickbeam_sql::{Connection, Result, SqlDatabase, SqlState, params};
 
-const LEVELS: [Isolation; 3] =
+pub(super) const LEVELS: [Isolation; 3] =
     [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
 
-fn memory(isolation: Isolation, script: &str) -> SqlDatabase {
+pub(super) fn memory(isolation: Isolation, script: &str) -> SqlDatabase {
     let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(5));
     let database = SqlDatabase::memory(options).unwrap();
     database.connect().execute_script(script).unwrap();
     database
 }
 
-fn number(connection: &Connection, query: &str) -> i64 {
+pub(super) fn number(connection: &Connection, query: &str) -> i64 {
     let mut rows = connection.query(query, &[]).unwrap();
     rows.next().unwrap().unwrap().get(0).unwrap()
 }

@@ -128,7 +128,7 @@ const CHANGES: [&str; 9] = [
     "UPDATE t SET d = u.k + {x} FROM u WHERE u.b = t.b RETURNING t.a, d, u.k",
     "DELETE FROM t WHERE {x} < 500 RETURNING a, b, c",
     "INSERT INTO w SELECT t.a, t.b, t.c, {x} FROM t RETURNING a, d",
-    "INSERT INTO w SELECT t.b, t.a, t.c, {x} FROM t WHERE true ON CONFLICT (a) DO UPDATE SET d = w.d + excluded.d RETURNING a, d",
+    "INSERT INTO w SELECT t.a + 9000, t.b, t.c, {x} FROM t WHERE true ON CONFLICT (a) DO UPDATE SET d = w.d + excluded.d RETURNING a, d",
     "INSERT INTO t SELECT t.a + 5000, t.b, t.c, {x} FROM t RETURNING a, d",
     "WITH q AS (SELECT t.a, {x} AS x FROM t) UPDATE t SET d = q.x FROM q WHERE q.a = t.a AND EXISTS (SELECT 1 FROM q w WHERE w.a > t.a) RETURNING t.a, d",
     "INSERT INTO w VALUES (1, (SELECT count(*) FROM t WHERE {x} > 0), 'c', 4), (2, 3, (SELECT max(c) FROM u), $1::int) RETURNING a, b, c",
@@ -143,7 +143,8 @@ fn database() -> SqlDatabase {
             "CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER NOT NULL, c TEXT, d INTEGER NOT NULL);
              CREATE INDEX t_b ON t (b);
              CREATE TABLE u (k INTEGER PRIMARY KEY, b BIGINT, c TEXT);
-             CREATE TABLE w (a INTEGER PRIMARY KEY, b INTEGER, c TEXT, d INTEGER)",
+             CREATE TABLE w (a INTEGER PRIMARY KEY, b INTEGER, c TEXT, d INTEGER);
+             INSERT INTO w SELECT 9000 + 3 * i, i, 'w', 5 FROM generate_series(1, 40) AS s (i)",
         )
         .unwrap();
     for a in 1..=ROWS {

@@ -238,8 +238,13 @@ fn every_file_under_every_setting() {
     let files = super::files("logic", "test");
     assert!(files.len() > 10, "the files are not there");
     let mut problems = Vec::new();
+    // While working on one file, its name in this variable leaves the others out.
+    let only = std::env::var("QUICKBEAM_LOGIC_FILE").unwrap_or_default();
     for path in &files {
         let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.contains(&only) {
+            continue;
+        }
         let text = fs::read_to_string(path).unwrap();
         assert!(text.starts_with("# "), "{name}: no head that says what it is for");
         let records = parse(&name, &text);

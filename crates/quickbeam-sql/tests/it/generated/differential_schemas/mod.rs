@@ -208,11 +208,26 @@ proptest! {
                     }
                 }
                 Step::Change | Step::Control => {
+                    // SQLite lets DO UPDATE change a row twice, which PostgreSQL refuses.
+                    let may_repeat = text.contains("DO UPDATE") && text.contains("), (");
+                    if may_repeat {
+                        sqlite.execute_batch("SAVEPOINT once").unwrap();
+                    }
                     let right = theirs(&sqlite, text);
-                    if is_too_much(&right) {
+                    let is_given_up = is_too_much(&right);
+                    let left = if is_given_up { right.clone() } else { ours(&connection, text) };
+                    let is_repeated = may_repeat
+                        && left.as_ref().is_err_and(|error| error.contains("a second time"));
+                    if may_repeat {
+                        let undo = if is_repeated { "ROLLBACK TO once; " } else { "" };
+                        sqlite.execute_batch(&format!("{undo}RELEASE once")).unwrap();
+                    }
+                    if is_given_up {
                         continue;
                     }
-                    compare(text, ours(&connection, text), right, false)?;
+                    if !is_repeated {
+                        compare(text, left, right, false)?;
+                    }
                     for content in &contents {
                         let (left, right) = (ours(&connection, content), theirs(&sqlite, content));
                         compare(&format!("{content}, after {text}"), left, right, false)?;

@@ -1,0 +1,162 @@
+//! MERGE.
+
+use sqlparser::ast::{
+    self, MergeAction as AstAction, MergeClauseKind, MergeInsertKind, MergeUpdateKind, TableFactor,
+    TableWithJoins,
+};
+
+use crate::bind::query::check_values;
+use crate::bind::{
+    Binder, From, JoinKind, MergeAction, MergeClause, MergeStatement, Scope, Source,
+};
+use crate::catalog::Table;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::overriding_of;
+
+impl Binder<'_> {
+    /// MERGE.
+    pub fn merge(&mut self, merge: &ast::Merge) -> Result<MergeStatement> {
+        let TableFactor::Table { name, alias, args: None, .. } = &merge.table else {
+            return Err(SqlError::unsupported("MERGE into what is no table"));
+        };
+        self.check_factor(&merge.table)?;
+        if !merge.into || merge.output.is_some() {
+            let message = "syntax error: this form of MERGE does not exist";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        check_clauses(&merge.clauses)?;
+        let table = self.table(name).map_err(|error| match error.position() {
+            Some(position) if error.code() == SqlState::WrongObjectType.code() => {
+                SqlError::unsupported(format!("MERGE on relation {name}")).at(position)
+            }
+            _ => error,
+        })?;
+        let (parts, level) = self.level(|binder| {
+            let mut sources = Scope::default();
+            let source = TableWithJoins { relation: merge.source.clone(), joins: Vec::new() };
+            let source = binder.from(std::slice::from_ref(&source), &mut sources)?;
+            let Some(source) = source else {
+                return Err(SqlError::internal("MERGE without a source"));
+            };
+            let mut both = sources.clone();
+            let slot = binder.stored(table.clone(), alias.as_ref(), &mut both)?;
+            let on = binder.conjuncts(&merge.on, &both)?;
+            let asks = binder.levels.last().is_some_and(|level| !level.subqueries.is_empty());
+            let inserts = |clause: &ast::MergeClause| {
+                clause.clause_kind != MergeClauseKind::Matched
+                    && !matches!(clause.action, AstAction::DoNothing { .. })
+            };
+            let (left, right) = (Box::new(source), Box::new(From::Table(slot)));
+            let (from, filter) = if merge.clauses.iter().any(inserts) {
+                if asks {
+                    return Err(SqlError::unsupported("a subquery in ON of a MERGE that inserts"));
+                }
+                (From::Join { kind: JoinKind::Left, left, right, on }, Vec::new())
+            } else {
+                (From::Join { kind: JoinKind::Inner, left, right, on: Vec::new() }, on)
+            };
+            let mut clauses = Vec::with_capacity(merge.clauses.len());
+            for clause in &merge.clauses {
+                clauses.push(binder.merge_clause(&table, clause, (&sources, &both))?);
+            }
+            Ok((slot, from, filter, clauses))
+        })?;
+        let (slot, from, filter, clauses) = parts;
+        let new_slot = self.add_slot("new".into(), Source::Table(table.clone()));
+        let subqueries = level.subqueries;
+        Ok(MergeStatement {
+            with: Vec::new(),
+            table,
+            slot,
+            new_slot,
+            from,
+            filter,
+            subqueries,
+            clauses,
+        })
+    }
+
+    /// Binds a WHEN clause. One for rows without a match reads the source only.
+    fn merge_clause(
+        &mut self,
+        table: &Table,
+        clause: &ast::MergeClause,
+        (sources, both): (&Scope, &Scope),
+    ) -> Result<MergeClause> {
+        let is_matched = clause.clause_kind == MergeClauseKind::Matched;
+        let scope = if is_matched { both } else { sources };
+        let condition = match &clause.predicate {
+            Some(condition) => Some(self.condition(condition, scope)?),
+            None => None,
+        };
+        let action = match &clause.action {
+            AstAction::DoNothing { .. } => MergeAction::Nothing,
+            AstAction::Delete { .. } => MergeAction::Delete,
+            AstAction::Update(ast::MergeUpdateExpr {
+                kind: MergeUpdateKind::Set(list),
+                update_predicate: None,
+                delete_predicate: None,
+                ..
+            }) => MergeAction::Update(self.assignments(table, list, scope)?),
+            AstAction::Insert(insert) => self.merge_insert(table, insert, scope)?,
+            AstAction::Update(_) => return Err(SqlError::unsupported("this form of MERGE")),
+        };
+        Ok(MergeClause { is_matched, condition, action })
+    }
+
+    fn merge_insert(
+        &mut self,
+        table: &Table,
+        insert: &ast::MergeInsertExpr,
+        scope: &Scope,
+    ) -> Result<MergeAction> {
+        let (MergeInsertKind::Values(values), None) = (&insert.kind, &insert.insert_predicate)
+        else {
+            return Err(SqlError::unsupported("this form of MERGE"));
+        };
+        check_values(values)?;
+        let [row] = &values.rows[..] else {
+            let message = "syntax error: MERGE inserts one row for a row of the source";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        };
+        let (columns, overriding) = overriding_of(&insert.columns);
+        let targets = self.targets(table, columns)?;
+        let place = |number: usize| {
+            row.content.get(number).map_or(0, |value| self.position(value) as usize)
+        };
+        self.check_count(row.content.len(), &targets, columns, place)?;
+        let mut defaults = Vec::with_capacity(table.columns.len());
+        for column in 0..table.columns.len() {
+            defaults.push(self.default_of(table, column)?);
+        }
+        let values =
+            self.insert_row(table, (&targets, overriding), &defaults, &row.content, scope)?;
+        Ok(MergeAction::Insert(values))
+    }
+}
+
+/// Refuses clauses that MERGE of PostgreSQL 15 does not have, and those that nothing reaches.
+fn check_clauses(clauses: &[ast::MergeClause]) -> Result<()> {
+    if clauses.is_empty() {
+        let message = "syntax error: MERGE without a WHEN clause";
+        return Err(SqlError::new(SqlState::SyntaxError, message));
+    }
+    let mut is_decided = [false; 2];
+    for clause in clauses {
+        let is_matched = match clause.clause_kind {
+            MergeClauseKind::Matched => true,
+            MergeClauseKind::NotMatched => false,
+            _ => {
+                let message = "syntax error: WHEN NOT MATCHED BY is not supported";
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+        };
+        let decided = &mut is_decided[usize::from(is_matched)];
+        if *decided {
+            let message = "unreachable WHEN clause specified after unconditional WHEN clause";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        *decided = clause.predicate.is_none();
+    }
+    Ok(())
+}
