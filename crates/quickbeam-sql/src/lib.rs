@@ -71,8 +71,8 @@ pub use expression::{SERVER_VERSION, ScalarFunction, SessionActivity};
 pub use parse::pieces as split_statements;
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{
-    Array, ArrayRef, DataType, ElementType, EncodedKind, EncodedType, Interval, Numeric,
-    SystemType, Value, ValueRef,
+    Array, ArrayRef, DataType, ElementType, EncodedKind, EncodedType, Interval, IntervalFields,
+    Numeric, PreciseType, SystemType, TimeKind, Value, ValueRef,
 };
 
 /// The examples of the README, compiled and run as documentation tests.

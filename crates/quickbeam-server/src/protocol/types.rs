@@ -70,7 +70,13 @@ pub fn wire_type(data_type: DataType) -> WireType {
         DataType::Encoded(encoded) => {
             let kind = encoded.kind();
             let modifier = if encoded.length() == 0 { -1 } else { encoded.length() as i32 };
+            let is_time = kind == EncodedKind::TimeTz;
+            let modifier = if is_time { encoded.length() as i32 - 1 } else { modifier };
             (kind.oids().0, kind.wire_size(), modifier)
+        }
+        DataType::Precise(precise) => {
+            let plain = wire_type(precise.plain());
+            (plain.oid, plain.size, precise.modifier())
         }
     };
     WireType { oid, size, modifier }
@@ -168,6 +174,7 @@ fn array_oid(element: ElementType) -> u32 {
         DataType::Jsonb => 3807,
         DataType::System(known) => known.oids().1,
         DataType::Encoded(encoded) => encoded.kind().oids().1,
+        DataType::Precise(precise) => ElementType::new(precise.plain()).map_or(0, array_oid),
     }
 }
 
@@ -358,6 +365,7 @@ pub(super) fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Valu
             infinity @ (i32::MAX | i32::MIN) => infinity,
             days => days.checked_add(EPOCH_DAYS).ok_or_else(invalid)?,
         }),
+        DataType::Precise(precise) => return binary_parameter(bytes, precise.plain()),
         DataType::Time => Value::Time(i64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Timestamp => Value::Timestamp(moment()?),
         DataType::TimestampTz => Value::TimestampTz(moment()?),

@@ -66,6 +66,7 @@ fn arrow_type(data_type: DataType) -> ArrowType {
         DataType::TimestampTz => ArrowType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         DataType::Uuid => ArrowType::FixedSizeBinary(16),
         DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
+        DataType::Precise(precise) => arrow_type(precise.plain()),
     }
 }
 
@@ -137,6 +138,7 @@ impl ArrowBuilder {
             ),
             DataType::Uuid => ArrowBuilder::Uuid(FixedSizeBinaryBuilder::new(16)),
             DataType::Interval => ArrowBuilder::Interval(IntervalMonthDayNanoBuilder::new()),
+            DataType::Precise(precise) => return ArrowBuilder::new(precise.plain()),
         })
     }
 

@@ -1,14 +1,15 @@
 //! Type names of the statement text, and the common type of several values.
 
 use sqlparser::ast::{
-    ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo, TimezoneInfo,
+    ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo,
+    IntervalFields as WrittenFields, TimezoneInfo,
 };
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::NumberKind;
 use crate::types::{
-    CastContext, DataType, ElementType, EncodedKind, EncodedType, MAX_PRECISION, SystemType,
-    cast_context,
+    CastContext, DataType, ElementType, EncodedKind, EncodedType, IntervalFields, MAX_PRECISION,
+    PreciseType, SystemType, TimeKind, cast_context,
 };
 
 fn invalid(message: String) -> SqlError {
@@ -59,6 +60,47 @@ fn bits(kind: EncodedKind, length: Option<u64>) -> Result<DataType> {
     }
 }
 
+/// Returns the fractional digits of a type name; PostgreSQL takes more than six for six.
+fn at_most_all(digits: u64) -> u8 {
+    let most = PreciseType::MAX_DIGITS;
+    u8::try_from(digits).map_or(most, |digits| digits.min(most))
+}
+
+fn time(kind: TimeKind, digits: Option<u64>) -> DataType {
+    let plain = PreciseType::of_modifier(kind, -1).plain();
+    digits.map_or(plain, |digits| DataType::Precise(PreciseType::new(kind, at_most_all(digits))))
+}
+
+/// Returns the type of intervals with the fields and the precision of a type name.
+fn interval(fields: Option<WrittenFields>, precision: Option<u64>) -> Result<DataType> {
+    let fields = match fields.map(|fields| fields.to_string()) {
+        None => IntervalFields::All,
+        Some(words) => match words.to_ascii_lowercase().split_once(" to ") {
+            Some((first, last)) => interval_fields(first, Some(last))?,
+            None => interval_fields(&words, None)?,
+        },
+    };
+    precise_interval(fields, precision)
+}
+
+/// Returns the fields from one name to another.
+pub fn interval_fields(first: &str, last: Option<&str>) -> Result<IntervalFields> {
+    IntervalFields::between(first, last).ok_or_else(|| {
+        let to = last.map_or_else(String::new, |last| format!(" TO {last}"));
+        let message = format!("syntax error: {first}{to} are no fields of INTERVAL");
+        SqlError::new(SqlState::SyntaxError, message)
+    })
+}
+
+/// Returns the type of intervals with these fields and this precision.
+pub fn precise_interval(fields: IntervalFields, precision: Option<u64>) -> Result<DataType> {
+    if precision.is_some() && !fields.has_seconds() {
+        let message = "syntax error: the precision of INTERVAL follows SECOND";
+        return Err(SqlError::new(SqlState::SyntaxError, message));
+    }
+    Ok(PreciseType::interval(fields, precision.map(at_most_all)))
+}
+
 /// Resolves a type name.
 pub fn data_type(written: &Written) -> Result<DataType> {
     if let Written::SmallInt(Some(_))
@@ -100,15 +142,18 @@ pub fn data_type(written: &Written) -> Result<DataType> {
         Written::JSON => DataType::Json,
         Written::JSONB => DataType::Jsonb,
         Written::Date => DataType::Date,
-        Written::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => DataType::Time,
-        Written::Timestamp(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
-            DataType::Timestamp
+        Written::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            time(TimeKind::Time, digits)
         }
-        Written::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            DataType::TimestampTz
+        Written::Timestamp(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => {
+            time(TimeKind::Timestamp, digits)
         }
-        Written::Time(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
-            EncodedKind::TimeTz.data_type()
+        Written::Timestamp(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            time(TimeKind::TimestampTz, digits)
+        }
+        Written::Time(digits, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => {
+            let length = digits.map_or(0, |digits| u32::from(at_most_all(digits)) + 1);
+            DataType::Encoded(EncodedType::new(EncodedKind::TimeTz, length))
         }
         Written::Bit(length) => bits(EncodedKind::Bit, Some(length.unwrap_or(1)))?,
         Written::BitVarying(length) | Written::VarBit(length) => bits(EncodedKind::Varbit, length)?,
@@ -124,7 +169,7 @@ pub fn data_type(written: &Written) -> Result<DataType> {
                 None => return Err(SqlError::unsupported(format!("the type {written}"))),
             },
         },
-        Written::Interval { fields: None, precision: None | Some(6) } => DataType::Interval,
+        Written::Interval { fields, precision } => interval(fields, precision)?,
         Written::Custom(name, arguments) if arguments.is_empty() => {
             let name = name.to_string().to_lowercase();
             let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
@@ -169,16 +214,6 @@ pub fn data_type(written: &Written) -> Result<DataType> {
     })
 }
 
-/// Returns the fractional digits of a time type, if it keeps fewer than all.
-pub fn digits_of_second(written: &Written) -> Option<i32> {
-    match written {
-        Written::Time(Some(digits), _) | Written::Timestamp(Some(digits), _) if *digits < 6 => {
-            Some(*digits as i32)
-        }
-        _ => None,
-    }
-}
-
 /// Returns whether the type name is one of the serial types.
 pub fn is_serial(written: &Written) -> bool {
     let name = match written {
@@ -209,6 +244,10 @@ pub fn common_number(left: DataType, right: DataType) -> Option<DataType> {
 
 /// Returns the common type of CASE, COALESCE, VALUES and set operations.
 pub fn common(left: DataType, right: DataType) -> Option<DataType> {
+    if left == right {
+        return Some(left);
+    }
+    let (left, right) = (left.without_time_precision(), right.without_time_precision());
     if left == right {
         return Some(left);
     }

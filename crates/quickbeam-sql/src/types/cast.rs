@@ -41,7 +41,10 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
     if from.is_same_kind(to) {
         return Some(Implicit);
     }
-    let plain = |known: DataType| known.encoded().map_or(known, EncodedKind::data_type);
+    let plain = |known: DataType| match known {
+        T::Encoded(_) | T::Precise(_) => known.unconstrained(),
+        known => known,
+    };
     let (from, to) = (plain(from), plain(to));
     let size = |data_type| match data_type {
         T::SmallInt => 0,
@@ -200,6 +203,9 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
             let text =
                 if matches!(from, DataType::Char(_)) { text.trim_end_matches(' ') } else { text };
             return convert(parse_value(text, to)?, to, to, explicit);
+        }
+        (_, DataType::Precise(precise)) => {
+            return precise.adjust(convert(value, from, precise.plain(), explicit)?);
         }
         (value, to) if to.is_text() => {
             let text = match value {

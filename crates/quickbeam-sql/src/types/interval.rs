@@ -10,6 +10,7 @@ use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
 use super::datetime::{DAY, SECOND};
+use super::precise::IntervalFields;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Days of a month in comparisons.
@@ -301,8 +302,16 @@ fn designated(text: &str) -> Option<Interval> {
     number.is_empty().then_some(interval)
 }
 
-/// Reads an interval; a number without a unit counts `default` units.
-pub fn parse_interval(text: &str, default: IntervalUnit) -> Result<Interval> {
+/// Reads an interval; a number without a unit counts the last of the fields.
+pub fn parse_interval(text: &str, fields: IntervalFields) -> Result<Interval> {
+    let default = fields.last_unit();
+    let clock = |text: &str| match fields {
+        // Of two numbers these are minutes and seconds.
+        IntervalFields::MinuteToSecond if text.matches(':').count() == 1 => {
+            clock(&format!("0:{text}"))
+        }
+        _ => clock(text),
+    };
     let read = || {
         let trimmed = text.trim();
         if let Some(rest) = trimmed.strip_prefix('P') {
@@ -349,6 +358,12 @@ pub fn parse_interval(text: &str, default: IntervalUnit) -> Result<Interval> {
             };
             let unit = match name {
                 "" if is_clock() => IntervalUnit::Days(1),
+                // Of two numbers whose last counts hours, the first counts days.
+                "" if default == IntervalUnit::Micros(HOUR)
+                    && after.starts_with(|c: char| c.is_ascii_digit() || c == '-' || c == '+') =>
+                {
+                    IntervalUnit::Days(1)
+                }
                 "" => default,
                 name => IntervalUnit::named(name)?,
             };

@@ -4,6 +4,7 @@
 //! content, a [`ValueRef`] borrows it, for example from a row's bytes. All comparisons are defined
 //! on [`ValueRef`].
 
+mod adjust;
 mod array;
 mod cast;
 mod datetime;
@@ -12,6 +13,7 @@ pub mod encoded;
 mod interval;
 pub mod json;
 mod numeric;
+mod precise;
 mod system;
 mod text;
 mod value;
@@ -34,6 +36,7 @@ pub use interval::{
     HOUR, Interval, IntervalUnit, MINUTE, format_interval, interval_out_of_range, parse_interval,
 };
 pub use numeric::{MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power};
+pub use precise::{IntervalFields, PreciseType, TimeKind};
 pub use system::SystemType;
 pub use text::{checked_text, format_value, format_vector, parse_value};
 pub use value::{Value, ValueRef};
@@ -85,6 +88,8 @@ pub enum DataType {
     System(SystemType),
     /// A type whose values are bytes in the order of the values.
     Encoded(EncodedType),
+    /// A type of times with a precision, or of intervals with fields.
+    Precise(PreciseType),
 }
 
 impl DataType {
@@ -114,6 +119,7 @@ impl DataType {
             DataType::Array(element) => element.data_type().catalog_name(),
             DataType::System(known) => known.name(),
             DataType::Encoded(encoded) => encoded.kind().name(),
+            DataType::Precise(precise) => precise.plain().catalog_name(),
         }
     }
 
@@ -191,6 +197,7 @@ impl DataType {
             DataType::Uuid | DataType::Interval => 16,
             DataType::System(known) if known.is_number() => 4,
             DataType::Numeric(_) => 17,
+            DataType::Precise(precise) => return precise.plain().fixed_width(),
             DataType::Text
             | DataType::Varchar(_)
             | DataType::Char(_)
@@ -211,6 +218,19 @@ impl DataType {
             DataType::Varchar(_) => DataType::Varchar(None),
             DataType::Array(element) => DataType::Array(element.unconstrained()),
             DataType::Encoded(encoded) => encoded.kind().data_type(),
+            DataType::Precise(precise) => precise.plain(),
+            other => other,
+        }
+    }
+
+    /// Returns the type without the precision or fields of times and intervals.
+    #[must_use]
+    pub fn without_time_precision(self) -> DataType {
+        match self {
+            DataType::Precise(precise) => precise.plain(),
+            DataType::Encoded(encoded) if encoded.kind() == EncodedKind::TimeTz => {
+                encoded.kind().data_type()
+            }
             other => other,
         }
     }
@@ -259,6 +279,7 @@ impl fmt::Display for DataType {
             DataType::System(SystemType::SingleChar) => f.write_str("\"char\""),
             DataType::System(known) => f.write_str(known.name()),
             DataType::Encoded(encoded) => encoded.fmt(f),
+            DataType::Precise(precise) => precise.fmt(f),
         }
     }
 }

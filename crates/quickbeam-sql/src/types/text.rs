@@ -8,8 +8,8 @@ use super::datetime::{
 };
 use super::json::{parse_json, parse_jsonb};
 use super::{
-    ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, IntervalUnit, Numeric, SECOND,
-    SystemType, Value, ValueRef, format_interval, parse_interval,
+    ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, IntervalFields, Numeric, SystemType,
+    Value, ValueRef, format_interval, parse_interval,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_text::{format_array, parse_array};
@@ -54,7 +54,11 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
         DataType::Time => Value::Time(parse_time(text)?),
         DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
         DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, 0)?),
-        DataType::Interval => Value::Interval(parse_interval(text, IntervalUnit::Micros(SECOND))?),
+        DataType::Interval => Value::Interval(parse_interval(text, IntervalFields::All)?),
+        DataType::Precise(precise) if precise.plain() == DataType::Interval => {
+            Value::Interval(parse_interval(text, precise.fields())?)
+        }
+        DataType::Precise(precise) => return parse_value(text, precise.plain()),
         DataType::Array(element) => parse_array(text, element)?,
         DataType::Json => Value::json(parse_json(checked_text(text)?)?),
         DataType::Jsonb => Value::jsonb(parse_jsonb(checked_text(text)?)?),

@@ -245,10 +245,6 @@ impl Binder<'_> {
             AlterColumnOperation::SetDataType { data_type: written, using, .. } => {
                 let place = self.place_of_type(written, column.span.end);
                 let known = types::data_type(written).map_err(|error| error.at(place))?;
-                if types::digits_of_second(written).is_some() {
-                    let what = format!("a column of type {written}");
-                    return Err(SqlError::unsupported(what).at(place));
-                }
                 if let Some(using) = using {
                     let mut binder = Binder::new(self.names, self.text.as_str());
                     binder.expression(using, &outline.scope())?;

@@ -146,10 +146,6 @@ impl Binder<'_> {
             error.at(self.place_of_type(&column.data_type, column.name.span.end))
         })?;
         let place = self.place_of(&column.name);
-        if types::digits_of_second(&column.data_type).is_some() {
-            let what = format!("a column of type {}", column.data_type);
-            return Err(SqlError::unsupported(what).at(place));
-        }
         let name = self.take_column(outline, &column.name, data_type)?;
         let mut new = NewColumn {
             name,

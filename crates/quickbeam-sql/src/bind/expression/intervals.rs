@@ -1,38 +1,31 @@
 //! INTERVAL literals and OVERLAPS.
 
-use sqlparser::ast::{self, DateTimeField, Expr as Ast};
+use sqlparser::ast::{self, Expr as Ast};
 
 use super::literals::quoted;
-use crate::bind::{Binder, Scope, Typed};
+use crate::bind::{Binder, Scope, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, HOUR, Interval, IntervalUnit, MINUTE, SECOND, Value, parse_interval};
+use crate::types::{DataType, IntervalFields, convert, parse_value};
 
-/// Returns the unit of a field of an INTERVAL literal.
-fn unit_of(field: &DateTimeField) -> Option<IntervalUnit> {
-    Some(match field {
-        DateTimeField::Year => IntervalUnit::Months(12),
-        DateTimeField::Month => IntervalUnit::Months(1),
-        DateTimeField::Day => IntervalUnit::Days(1),
-        DateTimeField::Hour => IntervalUnit::Micros(HOUR),
-        DateTimeField::Minute => IntervalUnit::Micros(MINUTE),
-        DateTimeField::Second => IntervalUnit::Micros(SECOND),
-        _ => return None,
-    })
-}
-
-/// Drops what is smaller than the last field.
-fn cut(interval: Interval, last: IntervalUnit) -> Interval {
-    match last {
-        IntervalUnit::Months(count) => {
-            Interval { months: interval.months / count * count, ..Interval::default() }
+/// Returns the type of an INTERVAL literal with fields and precision.
+fn type_of(literal: &ast::Interval) -> Result<DataType> {
+    let fields = match &literal.leading_field {
+        None => IntervalFields::All,
+        Some(first) => {
+            let last = literal.last_field.as_ref().map(ToString::to_string);
+            types::interval_fields(&first.to_string(), last.as_deref())?
         }
-        IntervalUnit::Days(_) => Interval { micros: 0, ..interval },
-        IntervalUnit::Micros(SECOND) => interval,
-        IntervalUnit::Micros(count) => {
-            Interval { micros: interval.micros / count * count, ..interval }
+    };
+    let is_second = literal.last_field.is_none() && fields.has_seconds();
+    let precision = match literal.leading_precision {
+        Some(_) if !is_second => {
+            let message = "syntax error: the precision of INTERVAL follows SECOND";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
         }
-    }
+        leading => leading.or(literal.fractional_seconds_precision),
+    };
+    types::precise_interval(fields, precision)
 }
 
 impl Binder<'_> {
@@ -44,30 +37,22 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let position = self.position(&*literal.value);
         let at = |error: SqlError| error.at(position as usize);
-        let has_precision =
-            literal.leading_precision.is_some() || literal.fractional_seconds_precision.is_some();
         let text = match &*literal.value {
             Ast::Value(value) => quoted(&value.value),
             _ => None,
         };
-        let (Some(text), false) = (text, has_precision) else {
-            if text.is_none() && literal.leading_field.is_none() {
+        let Some(text) = text else {
+            if literal.leading_field.is_none() {
                 let value = self.expression(&literal.value, scope)?;
                 return self.cast(value, DataType::Interval);
             }
             return Err(at(SqlError::unsupported("this form of INTERVAL")));
         };
-        let last = match literal.last_field.as_ref().or(literal.leading_field.as_ref()) {
-            None => None,
-            Some(field) => Some(unit_of(field).ok_or_else(|| {
-                let message = format!("syntax error: {field} is not a field of INTERVAL");
-                at(SqlError::new(SqlState::SyntaxError, message))
-            })?),
-        };
-        let interval =
-            parse_interval(text, last.unwrap_or(IntervalUnit::Micros(SECOND))).map_err(at)?;
-        let value = Value::Interval(last.map_or(interval, |last| cut(interval, last)));
-        Ok(Typed::new(Expr::Constant(value), DataType::Interval, position))
+        let data_type = type_of(literal).map_err(at)?;
+        let value = parse_value(text, data_type)
+            .and_then(|value| convert(value, data_type, data_type, true))
+            .map_err(at)?;
+        Ok(Typed::new(Expr::Constant(value), data_type, position))
     }
 
     /// Binds OVERLAPS of two periods; a period ends at a point in time, or after an interval.

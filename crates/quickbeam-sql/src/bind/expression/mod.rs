@@ -23,7 +23,7 @@ use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, plain_operator};
 use crate::bind::query::row_calls::RowFunctions;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Comparison, Expr, Function, Pattern, TextPosition, Truth};
+use crate::expression::{Comparison, Expr, Pattern, TextPosition, Truth};
 use crate::types::{DataType, Value};
 
 impl Typed {
@@ -37,8 +37,16 @@ impl Typed {
 }
 
 impl Binder<'_> {
-    /// Binds an expression.
+    /// Binds an expression. Its type has no precision of times: operators and functions take
+    /// values of any precision.
     pub(super) fn expression(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let bound = self.output_expression(ast, scope)?;
+        let data_type = bound.data_type.map(DataType::without_time_precision);
+        Ok(Typed { data_type, ..bound })
+    }
+
+    /// Binds an expression of an output column.
+    pub(super) fn output_expression(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         // Parentheses do not count as nesting.
         let mut ast = ast;
         while let Ast::Nested(inner) = ast {
@@ -125,14 +133,12 @@ impl Binder<'_> {
                     return self.typed_array(array, element, ast, scope);
                 }
                 let inner = self.expression(expr, scope)?;
-                let bound = self.cast_or_read(inner, target)?;
-                Ok(self.rounded(bound, data_type))
+                self.cast_or_read(inner, target)
             }
             Ast::TypedString(typed) => {
                 let target = self.data_type(&typed.data_type, ast)?;
                 let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
-                let bound = self.cast_or_read(inner, target)?;
-                Ok(self.rounded(bound, &typed.data_type))
+                self.cast_or_read(inner, target)
             }
             Ast::Interval(interval) => self.interval(interval, scope),
             Ast::Array(array) => self.array(array, ast, scope),
@@ -167,15 +173,6 @@ impl Binder<'_> {
             return Ok(Typed::new(self.coerce(value, target)?, target, position));
         }
         self.cast(value, target)
-    }
-
-    /// Rounds a time or timestamp to the fractional digits of its type name.
-    fn rounded(&self, value: Typed, written: &ast::DataType) -> Typed {
-        let Some(digits) = types::digits_of_second(written) else { return value };
-        let digits = Expr::Constant(Value::Integer(digits));
-        let place = TextPosition(value.position);
-        let expr = Expr::Call(Function::ROUND_SECOND, vec![value.expr, digits], place);
-        self.folded(Typed { expr, ..value })
     }
 
     fn column(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {

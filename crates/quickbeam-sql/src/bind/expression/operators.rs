@@ -396,7 +396,11 @@ impl Binder<'_> {
             return Ok(value);
         }
         if let (None, Expr::Parameter(_)) = (value.data_type, &value.expr) {
-            let expr = self.coerce(value, data_type)?;
+            let mut expr = self.coerce(value, data_type)?;
+            // The parameter itself has no length or precision.
+            if data_type != data_type.unconstrained() && !matches!(expr, Expr::Cast(..)) {
+                expr = Expr::Cast(Box::new(expr), data_type, TextPosition(position));
+            }
             return Ok(Typed::new(expr, data_type, position));
         }
         if let Some(moment) = clock_word(&value, data_type) {

@@ -185,7 +185,8 @@ impl Binder<'_> {
                 return Err(error.at(position as usize));
             }
             let (values, level) = self.level(|binder| {
-                let values = row.content.iter().map(|value| binder.expression(value, &scope));
+                let values =
+                    row.content.iter().map(|value| binder.output_expression(value, &scope));
                 values.collect::<Result<Vec<Typed>>>()
             })?;
             columns.iter_mut().zip(values).for_each(|(column, value)| column.push(value));

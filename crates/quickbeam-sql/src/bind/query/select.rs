@@ -186,7 +186,7 @@ impl Binder<'_> {
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
-                    let value = self.expression(expr, scope)?;
+                    let value = self.output_expression(expr, scope)?;
                     selected.push(self.selected(implied_name(expr), value, defers)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
@@ -199,7 +199,7 @@ impl Binder<'_> {
                         let message = format!("syntax error: {alias} is a text, not a name");
                         return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
                     }
-                    let value = self.expression(expr, scope)?;
+                    let value = self.output_expression(expr, scope)?;
                     selected.push(self.selected(fold(alias), value, defers)?);
                 }
                 SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)

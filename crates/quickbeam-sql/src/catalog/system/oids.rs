@@ -5,7 +5,7 @@
 
 use super::type_row_named;
 use crate::schema::{ObjectId, Table};
-use crate::types::DataType;
+use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
 
 /// The schema `pg_catalog`.
 pub const CATALOG_SCHEMA: i64 = 11;
@@ -87,12 +87,21 @@ pub fn type_modifier(data_type: DataType) -> i32 {
         DataType::Varchar(Some(length)) | DataType::Char(length) => {
             i32::try_from(length).map_or(-1, |length| length + 4)
         }
+        DataType::Encoded(encoded) if encoded.kind() == EncodedKind::TimeTz => {
+            i32::try_from(encoded.length()).map_or(-1, |length| length - 1)
+        }
+        DataType::Precise(precise) => precise.modifier(),
         DataType::Encoded(encoded) if encoded.length() > 0 => {
             i32::try_from(encoded.length()).unwrap_or(-1)
         }
         DataType::Array(element) => type_modifier(element.data_type()),
         _ => -1,
     }
+}
+
+/// Returns the name of a type of times with a modifier.
+fn time_name(kind: TimeKind, modifier: Option<i32>) -> String {
+    PreciseType::of_modifier(kind, modifier.unwrap_or(-1)).to_string()
 }
 
 /// Returns the name of a type as `format_type()` does, by its OID and modifier.
@@ -124,10 +133,14 @@ pub fn type_named(oid: i64, modifier: Option<i32>) -> Option<String> {
             given.map_or_else(|| name.to_owned(), |length| format!("{name}({length})"))
         }
         "char" => "\"char\"".to_owned(),
-        "time" => "time without time zone".to_owned(),
-        "timetz" => "time with time zone".to_owned(),
-        "timestamp" => "timestamp without time zone".to_owned(),
-        "timestamptz" => "timestamp with time zone".to_owned(),
+        "time" => time_name(TimeKind::Time, given),
+        "timetz" => match given {
+            Some(digits) => format!("time({digits}) with time zone"),
+            None => "time with time zone".to_owned(),
+        },
+        "timestamp" => time_name(TimeKind::Timestamp, given),
+        "timestamptz" => time_name(TimeKind::TimestampTz, given),
+        "interval" => time_name(TimeKind::Interval, given),
         "any" => "\"any\"".to_owned(),
         "sql_identifier" | "character_data" | "cardinal_number" | "yes_or_no" | "time_stamp" => {
             format!("information_schema.{}", row.name)

@@ -5,7 +5,7 @@ use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::describe::Described;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{Column, ConstraintTiming, ForeignKeyAction};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, EncodedKind, Value};
 
 fn number(number: usize) -> Value {
     Value::Integer(i32::try_from(number).unwrap_or(i32::MAX))
@@ -257,6 +257,16 @@ fn column_row(
         }
         DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
             row.set("datetime_precision", 6);
+        }
+        DataType::Precise(precise) => {
+            row.set("datetime_precision", i32::from(precise.digits().unwrap_or(6)));
+            if let Some(fields) = precise.interval_words() {
+                row.set("interval_type", fields);
+            }
+        }
+        DataType::Encoded(encoded) if encoded.kind() == EncodedKind::TimeTz => {
+            let digits = i32::try_from(encoded.length()).map_or(6, |length| length - 1);
+            row.set("datetime_precision", if digits < 0 { 6 } else { digits });
         }
         DataType::Date => {
             row.set("datetime_precision", 0);

@@ -58,6 +58,7 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
             VectorType::Decimals(scale)
         }
         DataType::Numeric(Some((_, scale))) => VectorType::WideDecimals(scale),
+        DataType::Precise(precise) => return kind_of(precise.plain()),
         DataType::Numeric(None)
         | DataType::Bytea
         | DataType::Uuid
@@ -80,6 +81,7 @@ pub fn number_value(number: i64, data_type: DataType) -> ValueRef<'static> {
         DataType::Timestamp => ValueRef::Timestamp(number),
         DataType::TimestampTz => ValueRef::TimestampTz(number),
         DataType::Numeric(Some((_, scale))) => decimal_value(number.into(), scale),
+        DataType::Precise(precise) => number_value(number, precise.plain()),
         _ => ValueRef::BigInt(number),
     }
 }

@@ -357,10 +357,13 @@ impl KeyPart {
                 Value::text(text)
             }
             DataType::Bytea => Value::bytea(source.content()?),
-            DataType::Interval => {
-                let length = i128::from_be_bytes(source.take()?) ^ i128::MIN;
-                Value::Interval(Interval::of_length(length))
-            }
+            DataType::Interval => source.interval()?,
+            DataType::Precise(precise) => match precise.plain() {
+                DataType::Time => Value::Time(source.integer()?),
+                DataType::Timestamp => Value::Timestamp(source.integer()?),
+                DataType::TimestampTz => Value::TimestampTz(source.integer()?),
+                _ => source.interval()?,
+            },
             DataType::Uuid => Value::Uuid(source.take()?),
             DataType::System(known) if known.is_number() => {
                 Value::Oid(u32::from_be_bytes(source.take()?))
@@ -424,6 +427,11 @@ impl KeyBytes<'_, '_> {
 
     fn integer(&mut self) -> Result<i64> {
         Ok(i64::from_be_bytes(self.take()?) ^ i64::MIN)
+    }
+
+    fn interval(&mut self) -> Result<Value> {
+        let length = i128::from_be_bytes(self.take()?) ^ i128::MIN;
+        Ok(Value::Interval(Interval::of_length(length)))
     }
 
     fn content(&mut self) -> Result<Vec<u8>> {

@@ -76,6 +76,7 @@ impl ColumnEncoding {
             DataType::System(known) if known.is_text() => ColumnEncoding::Text,
             DataType::System(known) if known.vector_element().is_some() => ColumnEncoding::Array,
             DataType::System(_) => ColumnEncoding::Oid,
+            DataType::Precise(precise) => ColumnEncoding::of(precise.plain()),
             DataType::Encoded(encoded) => {
                 ColumnEncoding::Encoded(EncodedType::new(encoded.kind(), 0))
             }

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{
-    DataType, EncodedKind, EncodedType, Interval, Numeric, SystemType, Value, ValueRef,
+    DataType, EncodedKind, EncodedType, Interval, Numeric, PreciseType, SystemType, TimeKind,
+    Value, ValueRef,
 };
 
 /// Maximum number of dimensions.
@@ -84,6 +85,10 @@ impl ElementType {
             DataType::System(SystemType::Int2Vector | SystemType::OidVector)
             | DataType::Array(_) => return None,
             DataType::System(known) => (FIRST_SYSTEM_CODE + known as u32, 0),
+            DataType::Precise(precise) => match ElementType::new(precise.plain()) {
+                Some(plain) => (plain.0 >> CODE_SHIFT, precise.number()),
+                None => return None,
+            },
             DataType::Encoded(encoded) => {
                 (FIRST_ENCODED_CODE + encoded.kind() as u32, encoded.length())
             }
@@ -109,11 +114,20 @@ impl ElementType {
             10 => DataType::Char(modifier),
             11 => DataType::Bytea,
             12 => DataType::Date,
-            13 => DataType::Time,
-            14 => DataType::Timestamp,
-            15 => DataType::TimestampTz,
+            13 if modifier == 0 => DataType::Time,
+            14 if modifier == 0 => DataType::Timestamp,
+            15 if modifier == 0 => DataType::TimestampTz,
             16 => DataType::Uuid,
-            17 => DataType::Interval,
+            17 if modifier == 0 => DataType::Interval,
+            code @ (13 | 14 | 15 | 17) => {
+                let kind = match code {
+                    13 => TimeKind::Time,
+                    14 => TimeKind::Timestamp,
+                    15 => TimeKind::TimestampTz,
+                    _ => TimeKind::Interval,
+                };
+                DataType::Precise(PreciseType::of_number(kind, modifier))
+            }
             18 => DataType::Json,
             19 => DataType::Jsonb,
             code if code >= FIRST_ENCODED_CODE
@@ -511,7 +525,7 @@ impl<'a> ArrayRef<'a> {
             DataType::Encoded(encoded) => {
                 ValueRef::Encoded(EncodedType::new(encoded.kind(), 0), bytes)
             }
-            DataType::System(_) | DataType::Array(_) => return None,
+            DataType::System(_) | DataType::Array(_) | DataType::Precise(_) => return None,
         })
     }
 

@@ -7,6 +7,7 @@ use super::range::{ReadValue, WriteValue};
 use super::{Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, zoned_time};
 use crate::error::Result;
 use crate::types::Value;
+use crate::types::adjust::rounded_to;
 
 /// Reads a value of that type.
 pub(crate) fn parse(encoded: EncodedType, text: &str, read: ReadValue) -> Result<Value> {
@@ -59,6 +60,11 @@ pub(crate) fn convert(
         }
         (K::Inet | K::Cidr, K::Cidr) => Ok(Address::read(bytes)?.network().value(K::Cidr)),
         (K::Cidr, K::Inet) => Ok(same()),
+        (K::TimeTz, K::TimeTz) if to.length() > 0 => {
+            let time = ZonedTime::read(bytes)?;
+            let micros = rounded_to(time.micros, (to.length() - 1) as u8)?;
+            Ok(ZonedTime { micros, ..time }.value())
+        }
         (K::Macaddr | K::Macaddr8, K::Macaddr | K::Macaddr8) => {
             network::convert_hardware(bytes, to.kind)
         }

@@ -266,7 +266,8 @@ impl EncodedType {
         self.kind
     }
 
-    /// Returns the number of bits; 0 for any number.
+    /// Returns the number of bits, or one more than the fractional digits of a TIMETZ; 0 for any
+    /// number.
     #[must_use]
     pub const fn length(self) -> u32 {
         let [a, b, c] = self.length;
@@ -283,7 +284,9 @@ impl From<EncodedKind> for EncodedType {
 impl std::fmt::Display for EncodedType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match (self.kind, self.length()) {
-            (K::TimeTz, _) => f.write_str("time with time zone"),
+            (K::TimeTz, 0) => f.write_str("time with time zone"),
+            // The length is one more than the digits.
+            (K::TimeTz, length) => write!(f, "time({}) with time zone", length - 1),
             // BIT without a length is BIT(1) in a statement, unlike this type.
             (K::Bit, 0) => f.write_str("\"bit\""),
             (K::Bit, length) => write!(f, "bit({length})"),

@@ -10,10 +10,11 @@ use quickbeam_sql::catalog::{Added, NewTable, Table};
 use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
 use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
 use quickbeam_sql::{
-    Array, DataType, ElementType, EncodedKind, Interval, Numeric, Value, ValueRef,
+    Array, DataType, ElementType, EncodedKind, Interval, IntervalFields, Numeric, PreciseType,
+    TimeKind, Value, ValueRef,
 };
 
-const TYPES: [DataType; 24] = [
+const TYPES: [DataType; 26] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -38,6 +39,8 @@ const TYPES: [DataType; 24] = [
     EncodedKind::Int4Range.data_type(),
     EncodedKind::NumRange.data_type(),
     EncodedKind::NumMultirange.data_type(),
+    DataType::Precise(PreciseType::new(TimeKind::Timestamp, 3)),
+    PreciseType::interval(IntervalFields::DayToMinute, None),
 ];
 
 /// Types of array elements.
@@ -137,6 +140,9 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
             let read = move |text: &'static str| parse_value(text, data_type).unwrap();
             prop::sample::select(texts).prop_map(read).boxed()
         }
+        DataType::Precise(precise) => value(precise.plain())
+            .prop_map(move |plain| precise.adjust(plain.clone()).unwrap_or(Value::Null))
+            .boxed(),
         DataType::Array(element) => prop::collection::vec(or_null(element.data_type()), 0..5)
             .prop_map(move |values| {
                 let values = values.iter().map(Value::as_ref);

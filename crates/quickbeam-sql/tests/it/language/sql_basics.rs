@@ -253,7 +253,7 @@ fn mistakes_are_named_with_their_place() {
         ("EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1", "0A000", Some(18)),
         ("CREATE VIEW w (a, b) AS SELECT 1", "42601", Some(18)),
         ("WITH w (a, b) AS (SELECT 1) SELECT 1", "42P10", Some(5)),
-        ("CREATE TABLE w (id INTEGER, moment TIMESTAMP(3))", "0A000", Some(28)),
+        ("CREATE TABLE w (id INTEGER, words TSVECTOR)", "0A000", Some(34)),
         ("INSERT INTO t VALUES (99999999999, 'x')", "22003", Some(22)),
         ("UPDATE t SET id = 'x' WHERE id = 1", "22P02", Some(18)),
     ] {
@@ -299,4 +299,20 @@ fn hostile_statements_are_errors() {
     }
     let many = format!("SELECT count(*) FROM t WHERE {}", vec!["id = 5"; 600].join(" OR "));
     assert_eq!(ask(&c, &many), "0");
+}
+
+#[test]
+fn parameters_take_the_precision_of_casts_and_columns() {
+    let c = connect();
+    run(&c, "CREATE TABLE m (id INTEGER PRIMARY KEY, ts TIMESTAMP(2), i INTERVAL MINUTE)");
+    let moment = Value::Timestamp(1_098_181_434_987_654);
+    let mut insert = c.prepare("INSERT INTO m VALUES ($1, $2, $3)").unwrap();
+    let interval = quickbeam_sql::Interval { months: 0, days: 1, micros: 90_500_000 };
+    insert.execute(params![1, moment.clone(), Value::Interval(interval)]).unwrap();
+    assert_eq!(ask(&c, "SELECT ts, i FROM m"), "2004-10-19 10:23:54.99 1 day 00:01:00");
+    let mut cast = c.prepare("SELECT $1::TIMESTAMP(0), $2::NUMERIC(6,1)").unwrap();
+    let row = cast.query(params![moment, Value::from(2.25)]).unwrap();
+    let rows = row.collect().unwrap();
+    assert_eq!(rows[0][0].to_string(), "2004-10-19 10:23:55");
+    assert_eq!(rows[0][1].to_string(), "2.3");
 }
