@@ -5,6 +5,8 @@
 //! - BUDGET-2: an operator that can spill asks with [`MemoryCharge::fits`]. It spills once it keeps
 //!   a sixteenth of the limit, so it does not spill row by row if others use up the budget (by test
 //!   `partitions_that_do_not_fit_either_are_split_again`)
+//! - BUDGET-3: operators that can spill do so at seven eighths of the limit, so that those above
+//!   them which cannot have the rest (by test `rows_joined_beyond_the_memory_can_be_changed`)
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
@@ -15,6 +17,8 @@ use super::Context;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
+/// The part of the limit, as its divisor, that operators which can spill leave to the others.
+const RESERVED: usize = 8;
 /// The least that an operator keeps before it spills, in bytes.
 const LEAST: usize = 32 << 10;
 
@@ -131,7 +135,7 @@ impl MemoryCharge {
         let growth = bytes.saturating_sub(self.kept);
         let used = context.budget.used.get().saturating_add(growth);
         let limit = context.limits.memory.get();
-        if used > limit && !may_exceed(bytes, limit, context)? {
+        if used > limit - limit / RESERVED && !may_exceed(bytes, used, context)? {
             return Ok(false);
         }
         self.kept += growth;
@@ -155,9 +159,10 @@ impl MemoryCharge {
 
 /// Whether an operator goes on without spilling although the budget is used up (BUDGET-2).
 #[cold]
-fn may_exceed(bytes: usize, limit: usize, context: &Context<'_>) -> Result<bool> {
+fn may_exceed(bytes: usize, used: usize, context: &Context<'_>) -> Result<bool> {
+    let limit = context.limits.memory.get();
     if !context.catalog.environment().has_temporary_files() {
-        return Err(out_of_memory(limit));
+        return if used > limit { Err(out_of_memory(limit)) } else { Ok(true) };
     }
     Ok(bytes <= LEAST.max(limit / 16))
 }

@@ -23,6 +23,7 @@ pub(super) mod lock;
 mod memory;
 mod query;
 mod scan;
+mod set_operation;
 mod sort;
 pub(crate) mod stored;
 mod table_function;
@@ -57,6 +58,7 @@ pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
 pub(super) use scan::TableScan;
 pub use scan::constant_range;
+use set_operation::SetOperationExec;
 pub(super) use sort::{order_of_values, wanted_of};
 
 /// Limits of a statement.
@@ -303,7 +305,7 @@ pub enum Operator {
     /// Rows of a query in FROM.
     Derived(Box<QueryProgram>, usize),
     /// A set operation.
-    Combine(Box<query::SetOperationExec>),
+    Combine(Box<SetOperationExec>),
     /// Locked rows.
     Lock(Box<lock::Lock>),
     /// Common table expressions, and rows that read them.
@@ -367,9 +369,8 @@ impl<'b> OperatorBuilder<'b> {
             PlanNode::NestedLoop { outer, inner, inner_slots, join, condition } => {
                 let (outer, inner) = (self.operator(outer)?, self.operator(inner)?);
                 let (slots, condition) = (inner_slots.clone(), condition.clone());
-                Operator::NestedLoop(Box::new(join::NestedLoop::new(
-                    outer, inner, slots, *join, condition,
-                )))
+                let joined = join::NestedLoop::new(outer, inner, slots, *join, condition);
+                Operator::NestedLoop(Box::new(joined))
             }
             PlanNode::HashJoin(join) => {
                 let (outer, inner) = (self.operator(&join.outer)?, self.operator(&join.inner)?);
@@ -433,7 +434,8 @@ impl<'b> OperatorBuilder<'b> {
             }
             PlanNode::SetOperation { kind, all, sides, slot } => {
                 let sides = sides.iter().map(|side| self.query(side)).collect::<Result<_>>()?;
-                Operator::Combine(Box::new(query::SetOperationExec::new(*kind, *all, sides, *slot)))
+                let combined = SetOperationExec::new(*kind, *all, sides, *slot);
+                Operator::Combine(Box::new(combined))
             }
             PlanNode::With { tables, input } => {
                 let tables = tables.iter().map(|(slot, query)| Ok((*slot, self.query(query)?)));

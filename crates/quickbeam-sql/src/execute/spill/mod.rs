@@ -11,7 +11,9 @@
 
 mod encoding;
 mod merge;
+mod paired_partitions;
 mod partitions;
+mod slot_rows;
 
 use std::sync::{Arc, Weak};
 
@@ -22,7 +24,9 @@ use crate::error::{Result, SqlError};
 
 pub(super) use encoding::{damaged, read_value, take, write_value};
 pub(super) use merge::SortedRuns;
+pub(super) use paired_partitions::PairedPartitions;
 pub(super) use partitions::{Partitions, RowImage};
+pub(super) use slot_rows::{SavedKeys, restore_rows, save_rows};
 
 /// The temporary file of an operator.
 #[derive(Debug)]

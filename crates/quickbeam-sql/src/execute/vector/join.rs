@@ -4,9 +4,10 @@
 //! rows are collected as columns. The outer rows come batch by batch, and the matches of both sides
 //! are gathered.
 //!
-//! - JOIN-1: joined rows come in the order of row execution: outer rows in input order, and for
-//!   each its inner rows in input order. Results that depend on the order, such as floating point
-//!   sums, are the same (by test `joins_by_columns_give_the_same`)
+//! - JOIN-1: joined rows come in the order of row execution, unless inner rows do not fit into
+//!   memory and wait: outer rows in input order, and for each its inner rows in input order.
+//!   Results that depend on the order, such as floating point sums, are the same (by test
+//!   `joins_by_columns_give_the_same`)
 //! - JOIN-2: only the first key and the first condition may fail. Row execution evaluates no
 //!   further part after one that is NULL or false (by test `joins_by_columns_give_the_same`)
 
@@ -19,6 +20,7 @@ use super::column::{ColumnBuilder as Filling, Vector, VectorType, kind_of};
 use super::evaluate::VectorExpr;
 use super::join_input::{JoinInput, KeyColumns, make_key, rows_with_keys};
 use super::join_matches::{JoinMatches, JoinedColumn, Places, Sides};
+use super::join_waiting::WaitingRows;
 use super::source::{ColumnBatch, VectorSource};
 use super::{can_check, conjuncts_of, known_columns, no_formula};
 use crate::error::{Result, SqlError};
@@ -40,6 +42,15 @@ pub struct VectorJoin {
     outputs: Vec<JoinedColumn>,
     /// The stored columns of the inner rows, and their kinds.
     kept: Vec<(usize, VectorType)>,
+    /// All columns of the inner and the outer rows.
+    inner_columns: Vec<(ColumnRef, DataType)>,
+    outer_columns: Vec<(ColumnRef, DataType)>,
+    /// The keys of the batch of outer rows, if inner rows wait.
+    outer_keys: KeyColumns,
+    /// The inner rows that do not fit into memory, and the outer rows that may match them.
+    waiting: Option<WaitingRows>,
+    /// Whether a new run begins, to which the rows that wait do not belong.
+    fresh: bool,
     chains: JoinIndex,
     account: MemoryCharge,
     sides: Sides,
@@ -117,6 +128,11 @@ impl VectorJoin {
             condition_columns,
             outputs,
             kept: places.kept,
+            inner_columns: places.inner,
+            outer_columns: places.outer,
+            outer_keys: KeyColumns::new(),
+            waiting: None,
+            fresh: true,
             chains: JoinIndex::default(),
             account: MemoryCharge::default(),
             sides: Sides::default(),
@@ -133,7 +149,7 @@ impl VectorJoin {
     pub fn rewind(&mut self) {
         self.outer.source.rewind();
         self.inner.source.rewind();
-        self.built = false;
+        (self.built, self.fresh) = (false, true);
     }
 
     /// Collects the row counts here and below, for EXPLAIN ANALYZE.
@@ -148,7 +164,30 @@ impl VectorJoin {
         &mut self.outer.source
     }
 
-    /// Collects the inner rows.
+    /// Returns the bytes of waiting rows that are read at a time.
+    fn portion(context: &Context<'_>) -> usize {
+        (context.limits.memory.get() / 64).clamp(8 << 10, 1 << 20)
+    }
+
+    fn next_inner(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        match &mut self.waiting {
+            Some(waiting) if waiting.is_read => {
+                waiting.next_inner(&self.inner_columns, Self::portion(context))
+            }
+            _ => self.inner.source.next(context),
+        }
+    }
+
+    fn next_outer(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        match &mut self.waiting {
+            Some(waiting) if waiting.is_read => {
+                waiting.next_outer(&self.outer_columns, Self::portion(context))
+            }
+            _ => self.outer.source.next(context),
+        }
+    }
+
+    /// Collects the inner rows of this level.
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
         self.account.clear(context);
@@ -159,7 +198,8 @@ impl VectorJoin {
         keys.chain(&mut self.condition).try_for_each(|formula| formula.begin(context))?;
         let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
         let mut numbers: Vec<i64> = Vec::new();
-        while let Some(columns) = self.inner.source.next(context)? {
+        while let Some(columns) = self.next_inner(context)? {
+            context.check_cancelled()?;
             let keys = self.inner.keys_of(&columns)?;
             let has_key = rows_with_keys(&keys)?;
             let left = |vector: &Vector| match &has_key {
@@ -167,17 +207,24 @@ impl VectorJoin {
                 Some(has_key) => vector.filtered(has_key),
             };
             let key = |(vector, data_type): &(Vector, DataType)| Ok((left(vector)?, *data_type));
-            let keys = keys.iter().map(key).collect::<Result<KeyColumns>>()?;
-            for (piece, (nth, _)) in pieces.iter_mut().zip(&self.kept) {
-                let column = left(columns.vectors.get(*nth).ok_or_else(no_formula)?)?;
-                self.account.keep(column.bytes(), context)?;
-                piece.push(column);
+            let left_keys = keys.iter().map(key).collect::<Result<KeyColumns>>()?;
+            let column = |(nth, _): &(usize, VectorType)| {
+                left(columns.vectors.get(*nth).ok_or_else(no_formula)?)
+            };
+            let kept = self.kept.iter().map(column).collect::<Result<Vec<Vector>>>()?;
+            if let (Some(_), Some((Vector::Numbers(first), _))) = (self.wanted, left_keys.first()) {
+                self.note_numbers(&mut numbers, first.values());
             }
-            if let (Some(_), Some((Vector::Numbers(first), _))) = (self.wanted, keys.first()) {
-                self.account.keep(first.len() * size_of::<i64>(), context)?;
-                numbers.extend(first.values());
+            if self.fits(&kept, &left_keys, context)? {
+                pieces.iter_mut().zip(kept).for_each(|(piece, column)| piece.push(column));
+                self.add_rows(&left_keys);
+                continue;
             }
-            self.add_rows(&keys, context)?;
+            let waiting = match &mut self.waiting {
+                Some(waiting) => waiting,
+                waiting => waiting.insert(WaitingRows::new(context)?),
+            };
+            waiting.push_inner(&columns, &self.inner_columns, &keys)?;
         }
         // The pieces of one column after the other are let go.
         let inner = pieces.into_iter().zip(&self.kept).map(|(pieces, (_, kind))| {
@@ -188,33 +235,74 @@ impl VectorJoin {
             }
         });
         self.sides.set_inner(inner.collect::<Result<Vec<Vector>>>()?);
-        self.narrow_outer(&numbers, context)
+        match &mut self.waiting {
+            Some(waiting) if waiting.is_read => waiting.begin_outer(),
+            Some(waiting) => {
+                waiting.begin_outer()?;
+                self.narrow_outer(&numbers, context)
+            }
+            None => self.narrow_outer(&numbers, context),
+        }
+    }
+
+    /// Notes the first keys of inner rows: all of them, or their bounds if inner rows wait.
+    fn note_numbers(&self, numbers: &mut Vec<i64>, more: &[i64]) {
+        if self.waiting.is_none() {
+            return numbers.extend(more);
+        }
+        let all = || numbers.iter().chain(more).copied();
+        *numbers = all().min().into_iter().chain(all().max()).collect();
+    }
+
+    /// Charges inner rows, all of which have keys. Returns false if they must wait.
+    fn fits(&mut self, kept: &[Vector], keys: &KeyColumns, context: &Context<'_>) -> Result<bool> {
+        if self.waiting.as_ref().is_some_and(WaitingRows::has_inner_rows) {
+            return Ok(false);
+        }
+        let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
+        let of_keys = match &keys[..] {
+            [(Vector::Numbers(_), _)] => 0,
+            _ => keys.iter().map(|(vector, _)| vector.bytes() + rows * 8).sum(),
+        };
+        let of_number = if self.wanted.is_some() { size_of::<i64>() } else { 0 };
+        let of_columns: usize = kept.iter().map(Vector::bytes).sum();
+        let more = of_columns + of_keys + rows * (ROW_BYTES + of_number);
+        let bytes = self.account.kept() + more;
+        // A portion of the rows that wait is kept in any case, so that their number decreases.
+        let is_first = self.chains.rows() == 0;
+        if is_first && self.waiting.as_ref().is_some_and(|waiting| waiting.is_read) {
+            self.account.set(bytes, context);
+            return Ok(true);
+        }
+        self.account.fits(bytes, context)
     }
 
     /// Adds inner rows, all of which have keys.
-    fn add_rows(&mut self, keys: &KeyColumns, context: &Context<'_>) -> Result<()> {
+    fn add_rows(&mut self, keys: &KeyColumns) {
         let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
-        self.account.keep(rows * ROW_BYTES, context)?;
         if let [(Vector::Numbers(numbers), _)] = &keys[..] {
-            numbers.values().iter().for_each(|number| self.chains.add_number(*number));
-            return Ok(());
+            return numbers.values().iter().for_each(|number| self.chains.add_number(*number));
         }
         let mut key = Vec::new();
         for row in 0..rows {
             make_key(keys, row, &mut key);
-            self.account.keep(key.len(), context)?;
             self.chains.add_bytes(&key);
         }
-        Ok(())
     }
 
     /// Limits the scan of the outer rows to the keys of the inner rows, if the first key is an
     /// integer column.
     fn narrow_outer(&mut self, numbers: &[i64], context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted else { return Ok(()) };
-        let (low, high, members) = members_of(numbers);
+        let (low, high, members) = match (&self.waiting, numbers) {
+            (Some(_), [low, high]) => (*low, *high, None),
+            _ => members_of(numbers),
+        };
         let bytes = members.as_ref().map_or(0, |bits| bits.len() * 8);
-        self.account.keep(bytes, context)?;
+        let members = match bytes == 0 || self.account.fits(self.account.kept() + bytes, context)? {
+            true => members,
+            false => None,
+        };
         if let Some(scan) = self.outer.source.scan_for_keys(column) {
             scan.push_down_key_filters(column, low, high, members);
         }
@@ -223,14 +311,22 @@ impl VectorJoin {
 
     /// Returns the next joined rows, or `None` at the end.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
-        if !self.built {
-            self.build(context)?;
+        if std::mem::take(&mut self.fresh)
+            && let Some(waiting) = self.waiting.take()
+        {
+            waiting.remove(context);
         }
         loop {
             context.check_cancelled()?;
+            if !self.built {
+                self.build(context)?;
+            }
             if self.row >= self.firsts.len() {
-                let Some(columns) = self.outer.source.next(context)? else { return Ok(None) };
-                self.look_up(columns)?;
+                match self.next_outer(context)? {
+                    Some(columns) => self.look_up(columns)?,
+                    None if self.open_waiting()? => continue,
+                    None => return Ok(None),
+                }
             }
             let from = self.row;
             let mut pairs = self.pair();
@@ -238,7 +334,7 @@ impl VectorJoin {
                 pairs = self.fitting(&pairs)?;
             }
             if self.is_left {
-                pairs = self.with_unfitted(from, &pairs);
+                pairs = self.with_unfitted(from, &pairs)?;
             }
             // Outer rows match at most once here. If there are as many matches as outer rows, every
             // outer row matched.
@@ -250,6 +346,13 @@ impl VectorJoin {
                 return self.sides.gather(&pairs, &self.outputs).map(Some);
             }
         }
+    }
+
+    /// Begins to read rows that wait. Returns false if there are none.
+    fn open_waiting(&mut self) -> Result<bool> {
+        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+        self.built = false;
+        waiting.open_next()
     }
 
     /// Takes a batch of outer rows and looks up the first inner row of each.
@@ -275,6 +378,16 @@ impl VectorJoin {
                 }));
             }
         }
+        let Some(waiting) = self.waiting.as_mut().filter(|waiting| waiting.has_inner_rows()) else {
+            self.sides.set_outer(columns);
+            return Ok(());
+        };
+        if !self.is_left {
+            for row in 0..columns.rows {
+                waiting.push_outer(&columns, &self.outer_columns, &keys, row, true)?;
+            }
+        }
+        self.outer_keys = keys;
         self.sides.set_outer(columns);
         Ok(())
     }
@@ -317,8 +430,9 @@ impl VectorJoin {
         }
     }
 
-    /// Returns the pairs, with the outer rows from `from` on without a match inserted in order.
-    fn with_unfitted(&mut self, from: usize, pairs: &JoinMatches) -> JoinMatches {
+    /// Returns the pairs, with the outer rows from `from` on without a match inserted in order. An
+    /// outer row that may match inner rows that wait is written to their partition instead.
+    fn with_unfitted(&mut self, from: usize, pairs: &JoinMatches) -> Result<JoinMatches> {
         let mut all = JoinMatches::default();
         let mut pairs = pairs.iter().peekable();
         // The last one may not be through yet.
@@ -328,12 +442,19 @@ impl VectorJoin {
                 self.fitted = true;
             }
             if row < self.row {
-                if !self.fitted {
+                let mut fitted = std::mem::take(&mut self.fitted);
+                let mut waits = false;
+                if let Some(waiting) = &mut self.waiting {
+                    fitted |= waiting.was_fitted(row);
+                    let (columns, keys) = (self.sides.outer(), &self.outer_keys);
+                    waits = waiting.has_inner_rows()
+                        && waiting.push_outer(columns, &self.outer_columns, keys, row, fitted)?;
+                }
+                if !fitted && !waits {
                     all.push(row as u32, NONE);
                 }
-                self.fitted = false;
             }
         }
-        all
+        Ok(all)
     }
 }

@@ -146,6 +146,10 @@ impl Sides {
         self.inner = columns;
     }
 
+    pub fn outer(&self) -> &ColumnBatch {
+        &self.outer
+    }
+
     pub fn set_outer(&mut self, columns: ColumnBatch) {
         self.outer_weights = weights(&columns.vectors);
         self.outer = columns;

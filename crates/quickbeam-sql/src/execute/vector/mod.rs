@@ -14,6 +14,7 @@ mod filter;
 mod join;
 mod join_input;
 mod join_matches;
+mod join_waiting;
 mod sort;
 mod source;
 

@@ -17,7 +17,7 @@ use crate::table::{NumberAt, StoredRow};
 use crate::types::{DataType, ValueRef};
 
 /// Rows decoded together, about.
-const ROWS: usize = 4096;
+pub const ROWS: usize = 4096;
 
 /// A source of columns.
 #[derive(Debug)]

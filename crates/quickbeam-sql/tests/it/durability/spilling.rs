@@ -178,6 +178,123 @@ fn groups_beyond_the_memory_answer_as_those_within_it() {
     }
 }
 
+/// Joins, ordered so that answers can be compared: of each kind, by numbers and by several keys,
+/// with conditions besides the keys, with many rows of one key, below aggregations and each other,
+/// in subqueries run again.
+const JOINS: [&str; 11] = [
+    "SELECT a.id, a.s, b.k FROM t a JOIN t b ON b.id = a.id + 1 ORDER BY a.id",
+    "SELECT a.id, b.s FROM t a LEFT JOIN t b ON b.id = a.id * 2 AND b.k > 20 ORDER BY a.id",
+    "SELECT a.id, b.id, b.s FROM t a FULL JOIN t b ON b.id = a.id * 2 AND a.k > b.k ORDER BY 1, 2",
+    "SELECT a.id, b.id FROM t a FULL JOIN t b ON b.k = a.k AND b.s = a.s AND b.id = a.id + 1 ORDER BY 1, 2",
+    "SELECT a.id, b.id FROM t a JOIN t b ON b.s = a.s AND b.k = a.k WHERE a.id % 50 = 1 OR b.id % 50 = 1 ORDER BY 1, 2",
+    "SELECT a.k, count(*), sum(b.id), min(b.s) FROM t a JOIN t b ON b.id = a.id + 5 GROUP BY a.k ORDER BY 1",
+    "SELECT a.k, count(*), count(b.s), sum(b.f) FROM t a LEFT JOIN t b ON b.id = a.id * 2 AND b.f > 3 GROUP BY a.k ORDER BY 1",
+    "SELECT a.s, count(*), count(b.s) FROM t a LEFT JOIN t b ON b.s = a.s AND b.d = a.d AND b.id > a.id GROUP BY a.s ORDER BY 1",
+    "SELECT count(*), sum(a.id + b.id) FROM t a JOIN (SELECT id, k, f FROM t WHERE k < 60) b ON b.k = a.k AND b.f < a.f",
+    "SELECT count(*), sum(c.id), sum(a.k) FROM t a JOIN t b ON b.id = a.id + 1 LEFT JOIN t c ON c.id = b.id * 2",
+    "SELECT v.i, (SELECT count(*) + sum(b.id) FROM t a JOIN t b ON b.id = a.id + v.i) FROM (VALUES (1), (500)) v(i) ORDER BY 1",
+];
+
+#[test]
+fn joins_beyond_the_memory_answer_as_those_within_it() {
+    let world = World::new(io::ErrorKind::Other, 3_000);
+    for mode in MODES {
+        let all = [LARGE, 40 << 10, 4 << 10].map(|memory| {
+            let connection = world.connect(mode, memory);
+            connection.execute("SET enable_nestloop = off", &[]).unwrap();
+            connection
+        });
+        let [much, little, least] = &all;
+        for text in JOINS {
+            let (expected, before) = (ask(much, text).unwrap(), world.created());
+            for _ in 0..2 {
+                check(little, text, &expected, mode);
+            }
+            assert!(world.created() > before, "{mode}: {text} did not spill");
+            check(least, text, &expected, mode);
+            assert_eq!(world.files(), Vec::<PathBuf>::new());
+        }
+    }
+}
+
+#[test]
+fn rows_joined_beyond_the_memory_can_be_changed() {
+    let world = World::new(io::ErrorKind::Other, 3_000);
+    let connection = world.connect("row", LARGE);
+    connection.execute("SET enable_nestloop = off", &[]).unwrap();
+    let change = "UPDATE t SET k = b.id FROM (SELECT id, s FROM t) b
+        WHERE b.id = t.id + 7 AND (t.id + b.id) % 97 = 0";
+    let mut sums = Vec::new();
+    for memory in [LARGE, 40 << 10] {
+        let before = world.created();
+        connection.execute("BEGIN", &[]).unwrap();
+        connection.set_memory_limit(memory);
+        connection.execute(change, &[]).unwrap();
+        assert_eq!(world.created() > before, memory != LARGE);
+        connection.set_memory_limit(LARGE);
+        let text = "SELECT count(*), sum(k), sum(k * id) FROM t";
+        sums.push(ask(&connection, text).unwrap());
+        connection.execute("ROLLBACK", &[]).unwrap();
+    }
+    assert_eq!(sums[0], sums[1]);
+}
+
+/// Set operations, ordered so that answers can be compared.
+const SETS: [&str; 8] = [
+    "SELECT id, s FROM t UNION SELECT id + 1, s FROM t ORDER BY 1, 2",
+    "SELECT k, n FROM t UNION SELECT k, n FROM t UNION SELECT id, n FROM t ORDER BY 1, 2",
+    "SELECT id, k FROM t WHERE id % 3 > 0 INTERSECT SELECT id, k FROM t WHERE id % 2 = 0 ORDER BY 1",
+    "SELECT id % 1500, s FROM t INTERSECT ALL SELECT id % 1500, s FROM t WHERE id % 5 > 0 ORDER BY 1, 2",
+    "SELECT id % 1500, k FROM t EXCEPT SELECT id, k FROM t WHERE id % 7 = 0 ORDER BY 1, 2",
+    "SELECT id % 1500, k FROM t EXCEPT ALL SELECT id, k FROM t WHERE id % 7 > 0 ORDER BY 1, 2",
+    "SELECT id, s, k FROM t EXCEPT SELECT 1, s, k FROM t WHERE id < 3 ORDER BY 1",
+    "SELECT v.i, (SELECT sum(q.id) FROM (SELECT id FROM t INTERSECT SELECT id + v.i FROM t) q) FROM (VALUES (1), (500)) v(i) ORDER BY 1",
+];
+
+#[test]
+fn set_operations_beyond_the_memory_answer_as_within_it() {
+    let world = World::new(io::ErrorKind::Other, 3_000);
+    let all = [LARGE, 40 << 10, 4 << 10].map(|memory| world.connect("row", memory));
+    let [much, little, least] = &all;
+    for text in SETS {
+        let (expected, before) = (ask(much, text).unwrap(), world.created());
+        for _ in 0..2 {
+            check(little, text, &expected, "row");
+        }
+        assert!(world.created() > before, "{text} did not spill");
+        check(least, text, &expected, "row");
+        assert_eq!(world.files(), Vec::<PathBuf>::new());
+    }
+}
+
+/// Window functions over partitions that do not fit into memory, ordered so that answers can be
+/// compared: of the whole partition, up to the row and up to its peers.
+const WINDOWS: [&str; 6] = [
+    "SELECT id, row_number() OVER w, rank() OVER w, dense_rank() OVER w, percent_rank() OVER w, cume_dist() OVER w, ntile(7) OVER w FROM t WINDOW w AS (ORDER BY k, d) ORDER BY id",
+    "SELECT id, sum(k) OVER (ORDER BY d), count(s) OVER (ORDER BY d RANGE UNBOUNDED PRECEDING), sum(id) OVER (ORDER BY id ROWS UNBOUNDED PRECEDING) FROM t ORDER BY id",
+    "SELECT id, sum(n) OVER (), max(s) OVER (), count(*) FILTER (WHERE k > 50) OVER (), first_value(id) OVER (ORDER BY n, id), last_value(s) OVER (ORDER BY n, id ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING) FROM t ORDER BY id",
+    "SELECT id, lag(s) OVER (ORDER BY k, id), lag(k, 3, -1) OVER (ORDER BY d, id), last_value(k) OVER (ORDER BY n), min(id) OVER (ORDER BY n GROUPS UNBOUNDED PRECEDING) FROM t ORDER BY id",
+    "SELECT id, id % 2 AS p, row_number() OVER (PARTITION BY id % 2 ORDER BY s, id), sum(k) OVER (PARTITION BY id % 2 ORDER BY s, id), avg(n) OVER (PARTITION BY id % 2) FROM t ORDER BY id",
+    "SELECT v.i, (SELECT sum(q.r) FROM (SELECT rank() OVER (ORDER BY s, id) AS r FROM t WHERE id > v.i) q) FROM (VALUES (1), (500)) v(i) ORDER BY 1",
+];
+
+#[test]
+fn windows_beyond_the_memory_answer_as_those_within_it() {
+    let world = World::new(io::ErrorKind::Other, 3_000);
+    let (much, little) = (world.connect("row", LARGE), world.connect("row", 100 << 10));
+    for text in WINDOWS {
+        let (expected, before) = (ask(&much, text).unwrap(), world.created());
+        for _ in 0..2 {
+            check(&little, text, &expected, "row");
+        }
+        assert!(world.created() > before + 2, "{text} did not spill");
+        assert_eq!(world.files(), Vec::<PathBuf>::new());
+    }
+    // A frame that begins elsewhere needs its partition in memory.
+    let text = "SELECT sum(k) OVER (ORDER BY id ROWS 2 PRECEDING) FROM t";
+    assert_eq!(ask(&little, text), Err("53200".to_owned()));
+}
+
 #[test]
 fn partitions_that_do_not_fit_either_are_split_again() {
     let world = World::new(io::ErrorKind::Other, 20_000);

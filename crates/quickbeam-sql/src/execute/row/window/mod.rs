@@ -1,12 +1,15 @@
 //! Window functions over sorted rows, one partition at a time.
 //!
 //! Above: operators over the result slot. Below: sorted rows, frames. A partition is read to its
-//! end, then each function computes its values for all rows of it.
+//! end, then each function computes its values for all rows of it. A partition that does not fit
+//! into memory goes to a file, if its functions can follow it there.
 
+mod spilled_partition;
 pub(super) mod window_frame;
 
+use self::spilled_partition::SpilledPartition;
 use self::window_frame::{FrameRows, Partition};
-use super::{Context, MemoryCharge, Operator, aggregate::AggregateState};
+use super::{Context, MemoryCharge, Operator, aggregate::AggregateState, values_memory};
 use crate::bind::{Aggregate, FrameExclusion, WindowCall, WindowFunction, WindowKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr};
@@ -40,6 +43,12 @@ pub struct RowWindowAgg {
     functions: Vec<WindowFunction>,
     /// The rows of the present partition.
     rows: Vec<WindowRow>,
+    /// The values of PARTITION BY of that partition.
+    key: Vec<Value>,
+    /// Whether the functions can follow a partition in a file.
+    can_spill: bool,
+    /// The present partition, if it is in a file.
+    spilled: Option<SpilledPartition>,
     /// The first row of the next partition.
     pending: Option<WindowRow>,
     account: MemoryCharge,
@@ -67,6 +76,9 @@ impl RowWindowAgg {
             order: node.order.clone(),
             functions: node.functions.clone(),
             rows: Vec::new(),
+            key: Vec::new(),
+            can_spill: SpilledPartition::can_follow(node),
+            spilled: None,
             pending: None,
             account: MemoryCharge::default(),
             next: 0,
@@ -87,8 +99,18 @@ impl RowWindowAgg {
             self.next = 0;
             self.ended = false;
             self.account.clear(context);
+            self.drop_file(context);
         }
         while self.next >= self.rows.len() {
+            if let Some(spilled) = &mut self.spilled {
+                if let Some(values) = spilled.next(context)? {
+                    let slot = context.slot(self.slot)?;
+                    slot.values = values;
+                    slot.current = Current::Values;
+                    return Ok(true);
+                }
+                self.drop_file(context);
+            }
             if self.ended {
                 return Ok(false);
             }
@@ -142,14 +164,43 @@ impl RowWindowAgg {
         Ok(row)
     }
 
+    fn drop_file(&mut self, context: &Context<'_>) {
+        if let Some(mut spilled) = self.spilled.take() {
+            spilled.remove(context);
+        }
+    }
+
+    /// Adds a row to the present partition, in memory or in its file.
+    fn add(&mut self, row: WindowRow, context: &Context<'_>) -> Result<()> {
+        if let Some(spilled) = &mut self.spilled {
+            return spilled.push(&row);
+        }
+        // The values of the functions come in addition.
+        let bytes = row.memory() + self.functions.len() * size_of::<Value>();
+        if !self.can_spill {
+            self.account.keep(bytes, context)?;
+        } else if !self.account.fits(self.account.kept() + bytes, context)? {
+            let (columns, order) = (self.columns.len(), &self.order);
+            let new = SpilledPartition::new(columns, order, &self.functions, context)?;
+            let spilled = self.spilled.insert(new);
+            self.rows.drain(..).try_for_each(|row| spilled.push(&row))?;
+            self.account.clear(context);
+            return spilled.push(&row);
+        }
+        self.rows.push(row);
+        Ok(())
+    }
+
     /// Reads the rows of the next partition, and computes the functions for them.
     fn read_partition(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.rows.clear();
         self.next = 0;
         self.account.clear(context);
+        let mut is_empty = true;
         if let Some(row) = self.pending.take() {
-            self.account.keep(row.memory(), context)?;
-            self.rows.push(row);
+            self.key.clone_from(&row.partition);
+            self.add(row, context)?;
+            is_empty = false;
         }
         loop {
             if !self.input.next(context)? {
@@ -157,16 +208,18 @@ impl RowWindowAgg {
                 break;
             }
             let row = self.take_row(context)?;
-            let is_same = self.rows.first().is_none_or(|first| {
-                let pairs = first.partition.iter().zip(&row.partition);
-                pairs.into_iter().all(|(a, b)| a.as_ref().order(b.as_ref()).is_eq())
-            });
-            if !is_same {
+            if std::mem::take(&mut is_empty) {
+                self.key.clone_from(&row.partition);
+            }
+            let mut pairs = self.key.iter().zip(&row.partition);
+            if !pairs.all(|(a, b)| a.as_ref().order(b.as_ref()).is_eq()) {
                 self.pending = Some(row);
                 break;
             }
-            self.account.keep(row.memory(), context)?;
-            self.rows.push(row);
+            self.add(row, context)?;
+        }
+        if let Some(spilled) = &mut self.spilled {
+            return spilled.begin();
         }
         if self.rows.is_empty() {
             return Ok(());
@@ -174,11 +227,13 @@ impl RowWindowAgg {
         let partition = Partition::new(&self.rows, &self.order);
         let mut results: Vec<Vec<Value>> = Vec::with_capacity(self.functions.len());
         let mut first = 0;
+        let mut bytes: usize = self.rows.iter().map(WindowRow::memory).sum();
         for function in &self.functions {
             let arguments = first..first + width(function);
             let computation = Computation { rows: &self.rows, partition: &partition, arguments };
             let values = computation.values(function, context)?;
-            self.account.keep_values(&values, context)?;
+            bytes += values_memory(&values);
+            self.account.keep_most(bytes, context)?;
             results.push(values);
             first += width(function);
         }
@@ -189,6 +244,23 @@ impl RowWindowAgg {
         }
         Ok(())
     }
+}
+
+/// Returns the bucket of a row for `ntile`.
+fn bucket_of(total: i64, count: i64, nth: i64) -> Value {
+    let (size, larger) = (total / count, total % count);
+    let in_larger = larger * (size + 1);
+    let bucket = match nth < in_larger {
+        true => nth / (size + 1),
+        false => larger + (nth - in_larger) / size.max(1),
+    };
+    Value::Integer(i32::try_from(bucket + 1).unwrap_or(i32::MAX))
+}
+
+#[cold]
+fn not_positive_buckets() -> SqlError {
+    let message = "argument of ntile must be greater than zero";
+    SqlError::new(SqlState::InvalidArgumentForNtile, message)
 }
 
 /// The computation of one function over one partition.
@@ -255,10 +327,7 @@ impl Computation<'_> {
                         values.push(Value::Null);
                         continue;
                     }
-                    Some(count) if count <= 0 => {
-                        let message = "argument of ntile must be greater than zero";
-                        return Err(SqlError::new(SqlState::InvalidArgumentForNtile, message));
-                    }
+                    Some(count) if count <= 0 => return Err(not_positive_buckets()),
                     Some(count) => {
                         buckets = Some((count, row as i64));
                         count
@@ -266,13 +335,7 @@ impl Computation<'_> {
                 },
             };
             let nth = row as i64 - buckets.map_or(0, |(_, first)| first);
-            let (size, larger) = (total / count, total % count);
-            let in_larger = larger * (size + 1);
-            let bucket = match nth < in_larger {
-                true => nth / (size + 1),
-                false => larger + (nth - in_larger) / size.max(1),
-            };
-            values.push(Value::Integer(i32::try_from(bucket + 1).unwrap_or(i32::MAX)));
+            values.push(bucket_of(total, count, nth));
         }
         Ok(values)
     }

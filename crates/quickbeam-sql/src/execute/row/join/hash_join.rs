@@ -1,0 +1,385 @@
+//! Hash joins by rows.
+//!
+//! The inner rows are stored by key, then each outer row looks up its matches. Inner rows that do
+//! not fit into memory wait in partitions of a temporary file, with the outer rows that may match
+//! them (SPILL-1).
+//!
+//! - SPILLJOIN-1: an outer row meets the inner rows in memory first, then those of its partition.
+//!   The record of an outer row tells whether it was matched, so that a row without any match is
+//!   returned once (by test `joins_beyond_the_memory_answer_as_those_within_it`)
+
+use super::buffered_rows::BufferedRows;
+use super::join_keys::{JoinKey, JoinKeys};
+use super::set_nothing;
+use crate::error::Result;
+use crate::execute::hash::join_index::{NONE, ROW_BYTES, members_of};
+use crate::execute::row::scan::TableScan;
+use crate::execute::row::{Context, Operator};
+use crate::execute::spill::{PairedPartitions, SavedKeys, restore_rows, save_rows, take};
+use crate::expression::{ColumnRef, Expr};
+use crate::plan::{self, Join};
+
+/// The operator of a hash join.
+#[derive(Debug)]
+pub struct RowHashJoin {
+    outer: Operator,
+    inner: Operator,
+    inner_slots: Vec<usize>,
+    outer_slots: Vec<usize>,
+    outer_keys: Vec<Expr>,
+    inner_keys: Vec<Expr>,
+    join: Join,
+    full: bool,
+    condition: Option<Expr>,
+    keys: JoinKeys,
+    rows: BufferedRows,
+    fitted_rows: Vec<bool>,
+    built: bool,
+    /// The inner row to be tried next.
+    candidate: u32,
+    current: usize,
+    has_outer: bool,
+    fitted: bool,
+    /// The next inner row that nothing fitted is from here on.
+    unfitted: Option<usize>,
+    /// The column that is the first key of the outer rows, if the outer scan may skip rows without
+    /// a partner.
+    wanted: Option<ColumnRef>,
+    /// Whether all first keys of the inner rows of this run are integers so far; `numbers` lists
+    /// them, or their bounds if inner rows wait.
+    narrows: bool,
+    numbers: Vec<i64>,
+    waiting: Option<WaitingRecords>,
+    /// Whether a new run begins, to which the rows that wait do not belong.
+    fresh: bool,
+}
+
+/// Rows that wait in partitions.
+#[derive(Debug)]
+struct WaitingRecords {
+    partitions: PairedPartitions,
+    /// Whether they are read now.
+    is_read: bool,
+    /// The keys of the rows read last, if the plan needs them.
+    keys: SavedKeys,
+    record: Vec<u8>,
+}
+
+impl RowHashJoin {
+    pub fn new(mut outer: Operator, inner: Operator, plan: &plan::HashJoin) -> RowHashJoin {
+        let first = plan.outer_keys.first().and_then(Expr::as_column);
+        let is_inner = plan.join == Join::Inner && !plan.full;
+        let wanted = first.filter(|first| is_inner && outer.scan_for_keys(*first).is_some());
+        RowHashJoin {
+            wanted,
+            narrows: false,
+            numbers: Vec::new(),
+            outer,
+            inner,
+            rows: BufferedRows::new(plan.inner_slots.clone()),
+            inner_slots: plan.inner_slots.clone(),
+            outer_slots: plan.outer_slots.clone(),
+            outer_keys: plan.outer_keys.clone(),
+            inner_keys: plan.inner_keys.clone(),
+            join: plan.join,
+            full: plan.full,
+            condition: plan.condition.clone(),
+            keys: JoinKeys::default(),
+            fitted_rows: Vec::new(),
+            built: false,
+            candidate: NONE,
+            current: 0,
+            has_outer: false,
+            fitted: false,
+            unfitted: None,
+            waiting: None,
+            fresh: true,
+        }
+    }
+
+    /// See [`Operator::scan_for_keys`]. A left join returns outer rows without a partner, but a
+    /// scan above it may skip them; a full join may not.
+    pub fn outer_scan(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        if self.full { None } else { self.outer.scan_for_keys(column) }
+    }
+
+    /// Limits the scan of the outer rows to the keys of the inner rows.
+    fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
+        let Some(column) = self.wanted.filter(|_| self.narrows) else { return Ok(()) };
+        let (low, high, members) = match (&self.waiting, &self.numbers[..]) {
+            (Some(_), [low, high]) => (*low, *high, None),
+            _ => members_of(&self.numbers),
+        };
+        let bytes = members.as_ref().map_or(0, |bits| bits.len() * 8);
+        let kept = self.rows.account.kept();
+        let members = match bytes == 0 || self.rows.account.fits(kept + bytes, context)? {
+            true => members,
+            false => None,
+        };
+        if let Some(scan) = self.outer.scan_for_keys(column) {
+            scan.push_down_key_filters(column, low, high, members);
+        }
+        Ok(())
+    }
+
+    /// Records the first part of an inner row's key, to limit the scan of the outer rows.
+    fn note_number(&mut self, key: &JoinKey, context: &Context<'_>) -> Result<()> {
+        let number = match (key, self.inner_keys.first()) {
+            (JoinKey::Number(number), _) => Some(*number),
+            (_, Some(first)) => first.evaluate(&context.frame())?.as_ref().as_i64(),
+            _ => None,
+        };
+        match (number, &self.waiting) {
+            (Some(number), None) => self.numbers.push(number),
+            (Some(number), Some(_)) => {
+                let all = || self.numbers.iter().copied().chain([number]);
+                let (low, high) = (all().min(), all().max());
+                self.numbers = low.into_iter().chain(high).collect();
+            }
+            // A range of integers cannot hold such a key.
+            (None, _) => self.narrows = false,
+        }
+        Ok(())
+    }
+
+    /// Moves to the next inner row, of the input or of those that wait.
+    fn next_inner(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        match &mut self.waiting {
+            Some(waiting) if waiting.is_read => {
+                context.check_cancelled()?;
+                let Some(record) = waiting.partitions.next()? else { return Ok(false) };
+                restore_rows(&self.inner_slots, record, context, &mut waiting.keys)?;
+                Ok(true)
+            }
+            _ => self.inner.next(context),
+        }
+    }
+
+    /// Stores the inner rows of this level.
+    fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
+        self.built = true;
+        let is_first = self.waiting.as_ref().is_none_or(|waiting| !waiting.is_read);
+        self.narrows = is_first && self.wanted.is_some();
+        self.numbers.clear();
+        self.keys.chains.clear();
+        self.rows.clear(context);
+        while self.next_inner(context)? {
+            let key = self.keys.make(&self.inner_keys, context)?;
+            let has_key = !matches!(key, JoinKey::Null);
+            if !has_key && !self.full {
+                continue;
+            }
+            let waits = !self.fits(has_key, context)?;
+            if waits {
+                self.put_aside(&key, context)?;
+            } else {
+                match &self.waiting {
+                    Some(waiting) if waiting.is_read => self.rows.push(context, |slot| {
+                        let known = waiting.keys.iter().find(|(of, _)| *of == slot);
+                        known.map(|(_, key)| &key[..])
+                    }),
+                    _ => self.rows.push(context, |slot| self.inner.row_key(slot, context)),
+                }
+                self.keys.add(&key);
+            }
+            if has_key && self.narrows {
+                self.note_number(&key, context)?;
+            }
+        }
+        self.rows.settle(context)?;
+        if let Some(waiting) = &mut self.waiting {
+            waiting.partitions.finish_build()?;
+            waiting.partitions.open_probe();
+        }
+        self.narrow_outer(context)?;
+        self.fitted_rows.clear();
+        if self.full {
+            self.fitted_rows.resize(self.keys.chains.rows(), false);
+        }
+        Ok(())
+    }
+
+    /// Charges the current inner row. Returns false if it must wait.
+    fn fits(&mut self, has_key: bool, context: &Context<'_>) -> Result<bool> {
+        if self.waiting.as_ref().is_some_and(|waiting| waiting.partitions.has_build_rows()) {
+            return Ok(false);
+        }
+        let of_key = if has_key { self.keys.bytes.len() + ROW_BYTES } else { 0 };
+        let bytes = self.rows.account.kept() + self.rows.memory_of_current(context) + of_key;
+        self.rows.account.fits(bytes, context)
+    }
+
+    /// Writes the current inner row to the partition of its key.
+    fn put_aside(&mut self, key: &JoinKey, context: &Context<'_>) -> Result<()> {
+        let waiting = match &mut self.waiting {
+            Some(waiting) => waiting,
+            waiting => waiting.insert(WaitingRecords {
+                partitions: PairedPartitions::new(context)?,
+                is_read: false,
+                keys: SavedKeys::new(),
+                record: Vec::new(),
+            }),
+        };
+        let WaitingRecords { partitions, is_read, keys, record } = waiting;
+        record.clear();
+        let known = |slot: usize| match is_read {
+            true => keys.iter().find(|(of, _)| *of == slot).map(|(_, key)| &key[..]),
+            false => self.inner.row_key(slot, context),
+        };
+        save_rows(&self.inner_slots, context, &known, record);
+        let key = self.keys.partition_key(key);
+        partitions.push_build(key, |out| out.extend_from_slice(record))
+    }
+
+    /// Moves to the next outer row, of the input or of those that wait.
+    fn next_outer(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        self.fitted = false;
+        match &mut self.waiting {
+            Some(waiting) if waiting.is_read => {
+                context.check_cancelled()?;
+                let Some(mut record) = waiting.partitions.next()? else { return Ok(false) };
+                let [fitted] = *take(&mut record)?;
+                self.fitted = fitted != 0;
+                restore_rows(&self.outer_slots, record, context, &mut waiting.keys)?;
+                Ok(true)
+            }
+            _ => self.outer.next(context),
+        }
+    }
+
+    /// Writes the current outer row, which was matched with the rows in memory, to the partition of
+    /// its key, if there are inner rows. Returns whether it waits.
+    fn postpone(&mut self, context: &Context<'_>) -> Result<bool> {
+        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+        if !waiting.partitions.has_build_rows() {
+            return Ok(false);
+        }
+        let key = self.keys.make(&self.outer_keys, context)?;
+        if matches!(key, JoinKey::Null) {
+            return Ok(false);
+        }
+        let key = self.keys.partition_key(&key);
+        let WaitingRecords { partitions, is_read, keys, record } = waiting;
+        if !partitions.awaits(key) {
+            return Ok(false);
+        }
+        record.clear();
+        record.push(u8::from(self.fitted));
+        let known = |slot: usize| match is_read {
+            true => keys.iter().find(|(of, _)| *of == slot).map(|(_, key)| &key[..]),
+            false => self.outer.row_key(slot, context),
+        };
+        save_rows(&self.outer_slots, context, &known, record);
+        partitions.push_probe(key, |out| out.extend_from_slice(record))?;
+        Ok(true)
+    }
+
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if std::mem::take(&mut self.fresh)
+            && let Some(waiting) = self.waiting.take()
+        {
+            waiting.partitions.remove(context);
+        }
+        loop {
+            if !self.built {
+                self.build(context)?;
+            }
+            if let Some(from) = self.unfitted {
+                if self.next_unfitted(from, context)? {
+                    return Ok(true);
+                }
+            } else if self.next_matched(context)? {
+                return Ok(true);
+            } else if self.full {
+                self.unfitted = Some(0);
+                continue;
+            }
+            if !self.open_waiting()? {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Begins to read rows that wait. Returns false if there are none.
+    fn open_waiting(&mut self) -> Result<bool> {
+        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+        if !waiting.partitions.open_next()? {
+            return Ok(false);
+        }
+        waiting.is_read = true;
+        (self.built, self.has_outer, self.unfitted) = (false, false, None);
+        Ok(true)
+    }
+
+    /// Moves to the next match of an outer row.
+    fn next_matched(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        loop {
+            if !self.has_outer {
+                if !self.next_outer(context)? {
+                    return Ok(false);
+                }
+                self.has_outer = true;
+                let key = self.keys.make(&self.outer_keys, context)?;
+                self.candidate = self.keys.first(&key);
+            }
+            while let Some(next) = self.keys.chains.next(self.candidate) {
+                context.check_cancelled()?;
+                self.current = self.candidate as usize;
+                self.candidate = next;
+                self.rows.stand(self.current, context)?;
+                if context.holds(self.condition.as_ref())? {
+                    self.fitted = true;
+                    if let Some(fitted) = self.fitted_rows.get_mut(self.current) {
+                        *fitted = true;
+                    }
+                    return Ok(true);
+                }
+            }
+            self.has_outer = false;
+            let waits = self.waiting.is_some() && self.postpone(context)?;
+            if self.join == Join::Left && !self.fitted && !waits {
+                set_nothing(context, &self.inner_slots)?;
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Inner rows that nothing fitted, from that one on.
+    fn next_unfitted(&mut self, from: usize, context: &mut Context<'_>) -> Result<bool> {
+        let count = self.keys.chains.rows();
+        let next = (from..count).find(|row| self.fitted_rows.get(*row) == Some(&false));
+        self.unfitted = Some(next.map_or(count, |row| row + 1));
+        let Some(row) = next else { return Ok(false) };
+        set_nothing(context, &self.outer_slots)?;
+        self.current = row;
+        self.rows.stand(row, context)?;
+        Ok(true)
+    }
+
+    pub fn rewind(&mut self) {
+        self.outer.rewind();
+        self.inner.rewind();
+        self.built = false;
+        self.has_outer = false;
+        self.unfitted = None;
+        self.fresh = true;
+    }
+
+    pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
+        if self.inner_slots.contains(&slot) {
+            return self.rows.row_key(slot, self.current, context);
+        }
+        match &self.waiting {
+            Some(waiting) if waiting.is_read => {
+                let known = waiting.keys.iter().find(|(of, _)| *of == slot);
+                known.map(|(_, key)| &key[..])
+            }
+            _ => self.outer.row_key(slot, context),
+        }
+    }
+
+    pub fn counts(&self, counts: &mut Vec<u64>) {
+        self.outer.counts(counts);
+        self.inner.counts(counts);
+    }
+}
