@@ -1,7 +1,9 @@
 //! INSERT, UPDATE and DELETE.
 
-use super::date_comparisons::compare_dates_of_change;
-use super::simplify::{simplify_change, simplify_insert, simplify_merge};
+use std::sync::Arc;
+
+use super::rewrite::date_comparisons::compare_dates_of_change;
+use super::rewrite::simplify::{simplify_change, simplify_insert, simplify_merge};
 use super::{
     Action, ChangePlan, ChangingWithPlan, InsertPlan, MergeActionPlan, MergeClausePlan, MergePlan,
     PlanNode, Statistics, WithPartPlan,
@@ -89,6 +91,9 @@ pub fn plan_insert(
     statistics: &dyn Statistics,
 ) -> Result<(InsertPlan, Vec<SlotShape>)> {
     let planner = Planner::new(slots, parameters, statistics);
+    if let InsertSource::Query { query, .. } = &mut insert.source {
+        planner.pull_up(Arc::make_mut(query));
+    }
     simplify_insert(&mut insert);
     let checks = checks(names, &insert.table, insert.new_slot, None)?;
     let generated = generated_columns(names, &insert.table, insert.new_slot, None)?;

@@ -15,12 +15,11 @@ mod access_path;
 mod column_pruning;
 mod computed_indexes;
 mod cost;
-mod date_comparisons;
 mod dml;
 mod explain;
 mod in_list;
 mod query;
-mod simplify;
+mod rewrite;
 mod turned_off;
 mod vectorize;
 

@@ -1,7 +1,8 @@
 //! Common table expressions: WITH, and recursive queries.
 //!
 //! A common table expression with one reference is bound in its place, as a query in FROM. One with
-//! several references, or MATERIALIZED, is stored: it is computed once, and references scan it.
+//! several references, a volatile one, or one that is MATERIALIZED is stored: it is computed once,
+//! and references scan it.
 
 use std::sync::Arc;
 
@@ -39,6 +40,13 @@ pub(in crate::bind) fn changes_rows(common: &ast::Cte) -> bool {
         &*common.query.body,
         SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
     )
+}
+
+/// Whether a query has effects, or values that differ each time, so that it is computed once.
+fn is_volatile(query: &Query) -> bool {
+    let mut volatile = false;
+    query.each_expression(&mut |expr| volatile |= expr.is_volatile());
+    volatile
 }
 
 impl Binder<'_> {
@@ -80,11 +88,11 @@ impl Binder<'_> {
             false => (self.nested(|binder| binder.query(&common.query, outer))?, 0),
         };
         self.name_columns(&mut bound.columns, common, &name, position)?;
-        let is_stored = match common.materialized {
-            Some(CteAsMaterialized::Materialized) => true,
-            Some(CteAsMaterialized::NotMaterialized) => false,
-            None => self.references(&name) > own + 1,
-        };
+        // The rows of two references that are planned in their places would share row slots, so
+        // that one overwrote the current row of the other. NOT MATERIALIZED changes no answer.
+        let is_stored = common.materialized == Some(CteAsMaterialized::Materialized)
+            || self.references(&name) > own + 1
+            || is_volatile(&bound);
         if !is_stored {
             self.ctes.push((name, CteSource::Query(Arc::new(bound))));
             return Ok(None);

@@ -8,6 +8,7 @@ use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, selectivity};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST};
 use crate::plan::in_list::node_of;
+use crate::plan::rewrite::equalities::infer_equalities;
 use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
 
 /// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
@@ -85,54 +86,10 @@ fn flatten<'f>(from: &'f From, items: &mut Vec<JoinItem<'f>>, conjuncts: &mut Ve
     }
 }
 
-/// Infers conditions from equal columns: a comparison of one with a constant holds for the other.
-fn infer_equalities(conjuncts: &mut Vec<Expr>) {
-    let mut equal = Vec::new();
-    for conjunct in conjuncts.iter() {
-        if let Expr::Compare(Comparison::Equal, pair) = conjunct
-            && let [a @ Expr::Column(x), b @ Expr::Column(y)] = &**pair
-            && x.slot != y.slot
-        {
-            equal.push((a.clone(), b.clone()));
-        }
-    }
-    let mut more = Vec::new();
-    for _ in 0..equal.len().min(8) {
-        let before = more.len();
-        for (a, b) in &equal {
-            for (from, to) in [(a, b), (b, a)] {
-                for conjunct in conjuncts.iter().chain(&more).cloned().collect::<Vec<_>>() {
-                    let Expr::Compare(comparison, pair) = &conjunct else { continue };
-                    let [left, right] = &**pair;
-                    let inferred = if left == from && is_given(right) {
-                        [to.clone(), right.clone()]
-                    } else if right == from && is_given(left) {
-                        [left.clone(), to.clone()]
-                    } else {
-                        continue;
-                    };
-                    let inferred = Expr::Compare(*comparison, Box::new(inferred));
-                    if !conjuncts.contains(&inferred) && !more.contains(&inferred) {
-                        more.push(inferred);
-                    }
-                }
-            }
-        }
-        if more.len() == before {
-            break;
-        }
-    }
-    conjuncts.extend(more);
-}
-
 /// Whether the inner rows of a join without keys are stored under one empty key rather than read
 /// again for each outer row. That is so unless they are a plain table access.
 fn is_kept(node: &PlanNode) -> bool {
     !matches!(node, PlanNode::Table(_))
-}
-
-fn is_given(expr: &Expr) -> bool {
-    matches!(expr, Expr::Constant(_) | Expr::Parameter(_))
 }
 
 /// Removes the conditions that read only these slots.

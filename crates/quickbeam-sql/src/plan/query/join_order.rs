@@ -13,11 +13,8 @@ use super::select::Planner;
 use crate::bind::Source;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose};
-use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST};
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_ORDERED};
 use crate::plan::{AccessPath, PlanNode, TurnedOff};
-
-/// The order of more items is found step by step, each time the cheapest next one.
-pub(super) const MOST_ORDERED: usize = 12;
 
 /// A condition between items.
 struct Edge<'c> {

@@ -11,8 +11,9 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
-use crate::plan::date_comparisons::compare_dates;
-use crate::plan::simplify::simplify_query;
+use crate::plan::rewrite::date_comparisons::compare_dates;
+use crate::plan::rewrite::pull_up::pull_up_queries;
+use crate::plan::rewrite::simplify::simplify_query;
 use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics, TurnedOff};
 use crate::types::{DataType, Value};
 
@@ -51,9 +52,10 @@ pub fn plan_query(
     parameters: &[DataType],
     statistics: &dyn Statistics,
 ) -> Result<(QueryPlan, Vec<SlotShape>)> {
+    let planner = Planner::new(slots, parameters, statistics);
+    planner.pull_up(&mut query);
     simplify_query(&mut query);
     compare_dates(&mut query, slots);
-    let planner = Planner::new(slots, parameters, statistics);
     let plan = planner.query(&query, &Slots::default())?;
     Ok((plan, planner.all_slots()))
 }
@@ -79,6 +81,13 @@ impl<'p> Planner<'p> {
             is_sampling,
             sampled,
             stored,
+        }
+    }
+
+    /// Pulls up queries in FROM, if the statement has any.
+    pub(in crate::plan) fn pull_up(&self, query: &mut Query) {
+        if self.slots.iter().any(|slot| matches!(slot.source, Source::Query(_))) {
+            pull_up_queries(query, &|expr| self.type_of(expr).is_some());
         }
     }
 

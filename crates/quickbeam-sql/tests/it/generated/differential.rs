@@ -5,6 +5,7 @@
 //! case), no truth values in an answer. Answers are compared as sets, and in order where the order
 //! is total.
 
+use super::from_queries::from_query;
 use super::sqlite::{self, Answer};
 use proptest::prelude::*;
 use quickbeam::{Durability, Isolation, Options};
@@ -22,7 +23,7 @@ pub(super) struct Case {
     pub hashed: bool,
 }
 
-fn number() -> impl Strategy<Value = String> {
+pub(super) fn number() -> impl Strategy<Value = String> {
     prop_oneof![6 => (-3i32..8).prop_map(|n| n.to_string()), 1 => Just("CAST(NULL AS INTEGER)".to_owned())]
 }
 
@@ -208,6 +209,7 @@ fn query() -> BoxedStrategy<(String, bool)> {
         2 => (aggregated(), aggregated(), prop::sample::select(vec!["=", "<", ">=", "<>"]), condition(false))
             .prop_map(|(a, b, op, c)| (format!("SELECT t.k, {a} FROM t WHERE {b} {op} t.b AND {c}"), false)),
         2 => chain().prop_map(|text| (text, false)),
+        4 => from_query().prop_map(|text| (text, false)),
         1 => (correlated(), condition(false))
             .prop_map(|(from, c)| (format!("SELECT t.k, (SELECT max(x.v) FROM {from}), (SELECT count(*) FROM u w JOIN {from} ON x.v = w.a) FROM t WHERE {c}"), false)),
         1 => (correlated(), any::<bool>())

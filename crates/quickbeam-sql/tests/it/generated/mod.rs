@@ -4,6 +4,7 @@
 mod decimal_columns;
 mod differential;
 mod differential_schemas;
+mod from_queries;
 mod model;
 mod planner_variants;
 mod properties;

@@ -2,6 +2,7 @@
 
 mod computed_indexes;
 mod executions;
+mod from_queries;
 mod lookups;
 mod plan_choices;
 mod statistics;

@@ -11,14 +11,14 @@ use crate::expression::{Comparison, Expr};
 use crate::types::{DAY, DataType, Value};
 
 /// Rewrites the comparisons of a query and of its nested queries.
-pub(super) fn compare_dates(query: &mut Query, slots: &[SlotShape]) {
+pub fn compare_dates(query: &mut Query, slots: &[SlotShape]) {
     if has_dates(slots) {
         rewrite_query(query, slots);
     }
 }
 
 /// Rewrites the comparisons of an UPDATE or DELETE.
-pub(super) fn compare_dates_of_change(change: &mut Change, slots: &[SlotShape]) {
+pub fn compare_dates_of_change(change: &mut Change, slots: &[SlotShape]) {
     if has_dates(slots) {
         change.filter.iter_mut().for_each(|condition| rewrite(condition, slots));
     }

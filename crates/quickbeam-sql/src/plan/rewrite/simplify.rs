@@ -6,9 +6,11 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use super::push_down::push_down;
 use crate::bind::{
-    Aggregate, AggregateKind, Body, Change, Derived, From, Group, Insert, InsertSource,
-    MergeAction, MergeStatement, PartMut, Query, Returning, Select, Subquery, SubqueryKind, Window,
+    Aggregate, AggregateKind, Body, Change, CombineKind, Derived, From, Group, Insert,
+    InsertSource, MergeAction, MergeStatement, PartMut, Query, Returning, Select, Subquery,
+    SubqueryKind, Window,
 };
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::types::{DataType, Value};
@@ -16,7 +18,7 @@ use crate::types::{DataType, Value};
 type ColumnSet = HashSet<ColumnRef>;
 
 /// Simplifies a query and its nested queries.
-pub(super) fn simplify_query(query: &mut Query) {
+pub fn simplify_query(query: &mut Query) {
     query.each_part_mut(&mut |part| {
         if let PartMut::Expr(expr) = part {
             expr.simplify();
@@ -26,6 +28,7 @@ pub(super) fn simplify_query(query: &mut Query) {
         let order = query.order.iter().map(|key| &key.expr);
         let order: Vec<Expr> = order.chain(&query.limit).chain(&query.offset).cloned().collect();
         simplify_select(select, &order);
+        push_down(select);
     }
     let mut read = ColumnSet::new();
     query.each_expression(&mut |expr| note(expr, &mut read));
@@ -38,7 +41,7 @@ pub(super) fn simplify_query(query: &mut Query) {
 }
 
 /// Simplifies an INSERT.
-pub(super) fn simplify_insert(insert: &mut Insert) {
+pub fn simplify_insert(insert: &mut Insert) {
     match &mut insert.source {
         InsertSource::Rows(rows) => rows.iter_mut().flatten().for_each(Expr::simplify),
         InsertSource::Query { query, values, .. } => {
@@ -55,7 +58,7 @@ pub(super) fn simplify_insert(insert: &mut Insert) {
 }
 
 /// Simplifies an UPDATE or DELETE.
-pub(super) fn simplify_change(change: &mut Change) {
+pub fn simplify_change(change: &mut Change) {
     change.with.iter_mut().for_each(|common| simplify_query(&mut common.query));
     simplify_conditions(&mut change.filter);
     let assignments = change.assignments.iter_mut().flatten();
@@ -80,7 +83,7 @@ pub(super) fn simplify_change(change: &mut Change) {
 }
 
 /// Simplifies a MERGE.
-pub(super) fn simplify_merge(merge: &mut MergeStatement) {
+pub fn simplify_merge(merge: &mut MergeStatement) {
     merge.with.iter_mut().for_each(|common| simplify_query(&mut common.query));
     simplify_conditions(&mut merge.filter);
     for clause in &mut merge.clauses {
@@ -114,18 +117,35 @@ fn simplify_subquery(subquery: &mut Subquery) {
 fn simplify_derived(derived: &mut Derived, read: &ColumnSet) {
     let slot = derived.slot;
     let query = Arc::make_mut(&mut derived.query);
-    if let Body::Select(select) = &mut query.body
-        && !select.distinct
-    {
-        for (column, output) in select.outputs.iter_mut().enumerate() {
-            let is_key = query.order.iter().any(|key| key.output == Some(column));
-            if !is_key && !read.contains(&ColumnRef { slot, column }) && !output.is_volatile() {
-                *output = Expr::Constant(Value::Null);
-            }
-        }
-    }
+    forget_unread(query, &|column| read.contains(&ColumnRef { slot, column }));
     simplify_query(query);
     derived.reads = derived.query.reads();
+}
+
+/// Replaces the outputs of a query that are not read by NULL, so that neither they nor the columns
+/// that they read are computed. The rows of a set operation differ by all columns unless it is
+/// UNION ALL.
+fn forget_unread(query: &mut Query, is_read: &dyn Fn(usize) -> bool) {
+    let order = &query.order;
+    match &mut query.body {
+        Body::Select(select) if !select.distinct => {
+            for (column, output) in select.outputs.iter_mut().enumerate() {
+                let is_key = order.iter().any(|key| key.output == Some(column));
+                if !is_key && !is_read(column) && !output.is_volatile() {
+                    *output = Expr::Constant(Value::Null);
+                }
+            }
+        }
+        Body::Combine(combine) if combine.all && combine.kind == CombineKind::Union => {
+            let slot = combine.slot;
+            let mut keys = ColumnSet::new();
+            order.iter().for_each(|key| note(&key.expr, &mut keys));
+            let is_read =
+                |column: usize| is_read(column) || keys.contains(&ColumnRef { slot, column });
+            combine.sides.iter_mut().for_each(|side| forget_unread(side, &is_read));
+        }
+        _ => {}
+    }
 }
 
 /// Simplifies a list of conjuncts. A conjunct that is always false replaces the list.
