@@ -33,6 +33,8 @@ pub(super) const MOST_KEPT: f64 = 200_000.0;
 pub(super) const VECTOR_THRESHOLD: f64 = 500.0;
 /// The number of elements that an array of unknown length is estimated to have.
 pub(super) const ELEMENTS: f64 = 10.0;
+/// How many times more outer rows than estimated a nested loop reads before a hash join takes over.
+pub(super) const OUTGROWN_ESTIMATE: f64 = 100.0;
 /// The most items of FROM whose order is searched for. The order of more items is found step by
 /// step, each time the cheapest next one.
 pub(super) const MOST_ORDERED: usize = 12;

@@ -112,11 +112,15 @@ impl Writer<'_> {
                 self.condition(depth, "Filter", Some(condition));
                 self.node(input, depth + 1);
             }
-            PlanNode::NestedLoop { outer, inner, join, condition, .. } => {
+            PlanNode::NestedLoop { outer, inner, join, condition, guard, .. } => {
                 let kind =
                     if *join == Join::Left { "Nested Loop Left Join" } else { "Nested Loop" };
                 self.line(depth, format!("{kind}{counted}"));
                 self.condition(depth, "Join Filter", condition.as_ref());
+                if let Some(guard) = guard {
+                    let text = format!("Hash Join beyond {} outer rows", guard.most);
+                    self.detail(depth, text);
+                }
                 self.node(outer, depth + 1);
                 self.node(inner, depth + 1);
             }

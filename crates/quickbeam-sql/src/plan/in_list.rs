@@ -86,5 +86,6 @@ pub(super) fn node_of(access: TableAccess, members: Option<InListKeys>) -> PlanN
         inner_slots: vec![slot],
         join: Join::Inner,
         condition: None,
+        guard: None,
     }
 }

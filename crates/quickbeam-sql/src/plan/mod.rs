@@ -182,6 +182,8 @@ pub enum PlanNode {
         join: Join,
         /// The condition on each pair.
         condition: Option<Expr>,
+        /// The hash join that takes over if there are far more outer rows than estimated.
+        guard: Option<Box<LoopGuard>>,
     },
     /// Joins rows of equal keys. One side is stored in memory.
     HashJoin(Box<HashJoin>),
@@ -366,6 +368,15 @@ pub struct SortKey {
     pub descending: bool,
     /// NULLs first.
     pub nulls_first: bool,
+}
+
+/// A hash join that takes over from a nested loop.
+#[derive(Clone, Debug)]
+pub struct LoopGuard {
+    /// The number of outer rows after which it takes over.
+    pub most: u64,
+    /// The hash join, whose outer rows are those that are left.
+    pub join: HashJoin,
 }
 
 /// The plan of a query.

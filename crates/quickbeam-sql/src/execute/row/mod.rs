@@ -366,11 +366,11 @@ impl<'b> OperatorBuilder<'b> {
             PlanNode::Filter { input, condition } => {
                 Operator::Filter(self.boxed(input)?, condition.clone())
             }
-            PlanNode::NestedLoop { outer, inner, inner_slots, join, condition } => {
+            PlanNode::NestedLoop { outer, inner, inner_slots, join, condition, guard } => {
                 let (outer, inner) = (self.operator(outer)?, self.operator(inner)?);
                 let (slots, condition) = (inner_slots.clone(), condition.clone());
                 let joined = join::NestedLoop::new(outer, inner, slots, *join, condition);
-                Operator::NestedLoop(Box::new(joined))
+                Operator::NestedLoop(Box::new(joined.guarded(guard.clone())))
             }
             PlanNode::HashJoin(join) => {
                 let (outer, inner) = (self.operator(&join.outer)?, self.operator(&join.inner)?);

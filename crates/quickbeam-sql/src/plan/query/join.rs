@@ -1,15 +1,15 @@
 //! Join order and join methods of FROM.
 
 use super::or_restrictions::implied_by_or;
-use super::select::Planner;
+use super::select::{Planner, is_single};
 use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, selectivity};
-use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST};
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, OUTGROWN_ESTIMATE};
 use crate::plan::in_list::node_of;
 use crate::plan::rewrite::equalities::infer_equalities;
-use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
+use crate::plan::{AccessPath, HashJoin, Join, LoopGuard, PlanNode};
 
 /// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
 /// without a partner, only as many are probed as the smaller side has keys.
@@ -145,6 +145,7 @@ fn lateral_join(outer: &JoinSide, inner: &JoinSide, own: &Slots, conjuncts: Vec<
         inner_slots: inner.slots.clone(),
         join: Join::Inner,
         condition: Expr::all(between),
+        guard: None,
     };
     JoinSide { node, slots, rows, cost, ordered: false }
 }
@@ -407,6 +408,7 @@ impl Planner<'_> {
                     inner_slots: vec![*slot],
                     join: Join::Inner,
                     condition: None,
+                    guard: self.loop_guard(outer, inner, (keys, rest), Join::Inner, cost),
                 };
                 return Ok(JoinSide {
                     node,
@@ -427,6 +429,7 @@ impl Planner<'_> {
                 inner_slots: inner.slots.clone(),
                 join: Join::Inner,
                 condition,
+                guard: None,
             };
             return Ok(JoinSide { node, slots, rows, cost, ordered: false });
         }
@@ -453,6 +456,37 @@ impl Planner<'_> {
             condition: Expr::all(rest),
         }));
         Ok(JoinSide { node, slots, rows, cost, ordered: false })
+    }
+
+    /// Returns the hash join that takes over from a nested loop when it has read far more outer
+    /// rows than estimated, and a hash join would have cost less. `each` is the cost of one lookup.
+    fn loop_guard(
+        &self,
+        outer: &JoinSide,
+        inner: &JoinSide,
+        (keys, rest): (Vec<(Expr, Expr)>, Vec<Expr>),
+        join: Join,
+        each: f64,
+    ) -> Option<Box<LoopGuard>> {
+        if keys.is_empty() || self.off.hash_join || is_single(&outer.node) {
+            return None;
+        }
+        let hashed = inner.cost + inner.rows * HASH_BUILD_COST;
+        let most = (outer.rows * OUTGROWN_ESTIMATE).max(hashed / each.max(1.0));
+        let (outer_keys, inner_keys) = keys.into_iter().unzip();
+        let join = HashJoin {
+            // The nested loop hands its outer rows over.
+            outer: PlanNode::SingleRow,
+            inner: inner.node.clone(),
+            inner_slots: inner.slots.clone(),
+            outer_slots: outer.slots.clone(),
+            outer_keys,
+            inner_keys,
+            join,
+            full: false,
+            condition: Expr::all(rest),
+        };
+        Some(Box::new(LoopGuard { most: most as u64, join }))
     }
 
     /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
@@ -533,12 +567,15 @@ impl Planner<'_> {
             }
             if is_lookup && (keys.is_empty() || looped < cost) {
                 cost = looped;
+                let conditions = (keys.clone(), rest.clone());
+                let guard = self.loop_guard(&outer, &inner, conditions, Join::Left, each);
                 node = Some(PlanNode::NestedLoop {
                     outer: Box::new(outer.node.clone()),
                     inner: Box::new(node_of(access, members)),
                     inner_slots: vec![*slot],
                     join: Join::Left,
                     condition: None,
+                    guard: guard.filter(|_| !is_lateral),
                 });
             }
         }
@@ -550,6 +587,7 @@ impl Planner<'_> {
                 inner_slots: inner.slots,
                 join: Join::Left,
                 condition: Expr::all(rest),
+                guard: None,
             },
             None => {
                 let (outer_keys, inner_keys) = keys.into_iter().unzip();

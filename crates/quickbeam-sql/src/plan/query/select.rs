@@ -552,9 +552,12 @@ pub(in crate::plan) fn request_row_keys(node: &mut PlanNode, slots: &[usize]) {
         | PlanNode::Subquery { input, .. }
         | PlanNode::Limit { input, .. }
         | PlanNode::LockRows { input, .. } => request_row_keys(input, slots),
-        PlanNode::NestedLoop { outer, inner, .. } => {
+        PlanNode::NestedLoop { outer, inner, guard, .. } => {
             request_row_keys(outer, slots);
             request_row_keys(inner, slots);
+            if let Some(guard) = guard {
+                request_row_keys(&mut guard.join.inner, slots);
+            }
         }
         PlanNode::HashJoin(join) => {
             request_row_keys(&mut join.outer, slots);

@@ -118,6 +118,7 @@ impl Planner<'_> {
             inner_slots: vec![*slot],
             join: Join::Inner,
             condition: None,
+            guard: None,
         };
         Ok(Some((node, rows)))
     }

@@ -2,8 +2,8 @@
 //! it, so that its tables take part in the choice of the join order and of access paths.
 //!
 //! - PULL-1: the conditions of a query on the inner side of an outer join move to ON. Such a query
-//!   is pulled up only if all its outputs are its own columns, which are NULL where no row matches (by
-//!   test `plans_have_the_same_answers`)
+//!   is pulled up only if all its outputs are its own columns, which are NULL where no row matches
+//!   (by test `plans_have_the_same_answers`)
 //! - PULL-2: a query whose slots another query fills too stays where it is. References to one
 //!   common table expression may share their slots (by test `plans_have_the_same_answers`)
 

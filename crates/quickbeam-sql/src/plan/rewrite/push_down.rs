@@ -1,8 +1,8 @@
 //! Pushdown: conditions on the rows of a query in FROM move into that query.
 //!
 //! A condition moves below a set operation into all sides. It moves below an aggregation if it
-//! reads grouping columns only, else to HAVING. It moves below window functions if it reads columns by
-//! which every window is partitioned. It stays above LIMIT, as fewer rows would reach that.
+//! reads grouping columns only, else to HAVING. It moves below window functions if it reads columns
+//! by which every window is partitioned. It stays above LIMIT, as fewer rows would reach that.
 //!
 //! - PUSH-1: a condition moves only where it keeps or drops all rows of a group, of a partition or
 //!   of a DISTINCT ON together (by test `plans_have_the_same_answers`)

@@ -1,5 +1,6 @@
 //! Plans: what EXPLAIN shows, what statistics change, and that every execution is a fresh one.
 
+mod adaptive;
 mod computed_indexes;
 mod executions;
 mod from_queries;

@@ -97,6 +97,29 @@ impl RowHashJoin {
         }
     }
 
+    /// Makes a join of the outer rows that are left. Their scan has begun, so its rows are not
+    /// limited to the keys of the inner rows.
+    pub fn midway(outer: Operator, inner: Operator, plan: &plan::HashJoin) -> RowHashJoin {
+        RowHashJoin { wanted: None, ..RowHashJoin::new(outer, inner, plan) }
+    }
+
+    pub fn outer(&self) -> &Operator {
+        &self.outer
+    }
+
+    /// Takes the outer rows back.
+    pub fn take_outer(&mut self) -> Operator {
+        std::mem::replace(&mut self.outer, Operator::One(true))
+    }
+
+    /// Releases the memory and the file of the join.
+    pub fn forget(mut self, context: &Context<'_>) {
+        self.rows.clear(context);
+        if let Some(waiting) = self.waiting.take() {
+            waiting.partitions.remove(context);
+        }
+    }
+
     /// See [`Operator::scan_for_keys`]. A left join returns outer rows without a partner, but a
     /// scan above it may skip them; a full join may not.
     pub fn outer_scan(&mut self, column: ColumnRef) -> Option<&mut TableScan> {

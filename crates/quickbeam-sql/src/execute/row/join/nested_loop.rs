@@ -1,10 +1,15 @@
 //! Nested loop joins.
+//!
+//! - GUARD-1: a hash join takes over between two outer rows, with the conditions of the nested
+//!   loop, so each outer row is joined once. A new run begins with the nested loop (by test
+//!   `a_nested_loop_of_too_many_rows_becomes_a_hash_join`)
 
+use super::hash_join::RowHashJoin;
 use super::set_nothing;
 use crate::error::Result;
-use crate::execute::row::{Context, Operator};
+use crate::execute::row::{Context, Operator, OperatorBuilder, TableHandles};
 use crate::expression::Expr;
-use crate::plan::Join;
+use crate::plan::{Join, LoopGuard};
 
 /// Nested loop join: reads the inner rows again for each outer row. With a key or index lookup
 /// inside it is an index nested loop join.
@@ -19,6 +24,12 @@ pub struct NestedLoop {
     has_outer: bool,
     /// Something fitted it.
     fitted: bool,
+    guard: Option<Box<LoopGuard>>,
+    /// The outer rows of this run, if there is a guard.
+    seen: u64,
+    /// The hash join that has taken over in this run, and that of an earlier run.
+    hashed: Option<Box<RowHashJoin>>,
+    ended: Option<Box<RowHashJoin>>,
 }
 
 impl NestedLoop {
@@ -29,12 +40,38 @@ impl NestedLoop {
         join: Join,
         condition: Option<Expr>,
     ) -> NestedLoop {
-        NestedLoop { outer, inner, inner_slots, join, condition, has_outer: false, fitted: false }
+        NestedLoop {
+            outer,
+            inner,
+            inner_slots,
+            join,
+            condition,
+            has_outer: false,
+            fitted: false,
+            guard: None,
+            seen: 0,
+            hashed: None,
+            ended: None,
+        }
+    }
+
+    /// Lets a hash join take over beyond a number of outer rows.
+    pub fn guarded(self, guard: Option<Box<LoopGuard>>) -> NestedLoop {
+        NestedLoop { guard, ..self }
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if let Some(hashed) = &mut self.hashed {
+            return hashed.next(context);
+        }
         loop {
             if !self.has_outer {
+                if let Some(guard) = &self.guard {
+                    if self.seen > guard.most {
+                        return self.take_over(context);
+                    }
+                    self.seen += 1;
+                }
                 if !self.outer.next(context)? {
                     return Ok(false);
                 }
@@ -57,17 +94,46 @@ impl NestedLoop {
         }
     }
 
+    /// Hands the outer rows that are left to a hash join.
+    #[cold]
+    fn take_over(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if let Some(ended) = self.ended.take() {
+            ended.forget(context);
+        }
+        let Some(guard) = &self.guard else { return Ok(false) };
+        let handles = TableHandles {
+            transaction: context.transaction,
+            catalog: context.catalog,
+            snapshot: context.snapshot,
+        };
+        let inner = OperatorBuilder::new(&handles, false).operator(&guard.join.inner)?;
+        let outer = std::mem::replace(&mut self.outer, Operator::One(true));
+        let hashed = RowHashJoin::midway(outer, inner, &guard.join);
+        self.hashed.insert(Box::new(hashed)).next(context)
+    }
+
     pub fn rewind(&mut self) {
+        if let Some(mut hashed) = self.hashed.take() {
+            self.outer = hashed.take_outer();
+            self.ended = Some(hashed);
+        }
         self.outer.rewind();
         self.has_outer = false;
+        self.seen = 0;
     }
 
     pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
-        self.outer.row_key(slot, context).or_else(|| self.inner.row_key(slot, context))
+        match &self.hashed {
+            Some(hashed) => hashed.row_key(slot, context),
+            None => self.outer.row_key(slot, context).or_else(|| self.inner.row_key(slot, context)),
+        }
     }
 
     pub fn counts(&self, counts: &mut Vec<u64>) {
-        self.outer.counts(counts);
+        match &self.hashed {
+            Some(hashed) => hashed.outer().counts(counts),
+            None => self.outer.counts(counts),
+        }
         self.inner.counts(counts);
     }
 }
