@@ -268,13 +268,15 @@ impl Shared {
         activity: Arc<Activity>,
         key: Vec<u8>,
         cancel: Cancel,
+        role_limit: Option<usize>,
     ) -> Result<Place<'_>, String> {
         let SessionActivity { number, user, .. } = activity.get();
         let mut peers = self.peers.0.lock();
         if peers.len() >= self.max_connections {
             return Err("sorry, too many clients already".to_owned());
         }
-        if let Some(most) = self.max_connections_per_user
+        let limits = [self.max_connections_per_user, role_limit];
+        if let Some(most) = limits.into_iter().flatten().min()
             && peers.values().filter(|peer| peer.user == user).count() >= most
         {
             return Err(format!("too many connections for role \"{user}\""));

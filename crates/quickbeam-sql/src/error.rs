@@ -47,6 +47,12 @@ macro_rules! sql_states {
 sql_states! {
     /// What a notice says that is neither an error nor a warning.
     SuccessfulCompletion = "00000",
+    /// A warning.
+    Warning = "01000",
+    /// A GRANT or REVOKE of what cannot be granted.
+    InvalidGrantOperation = "0LP01",
+    /// A database that does not exist.
+    InvalidCatalogName = "3D000",
     /// A query that must return a row returned none.
     NoData = "02000",
     /// A feature of the language that is not there.

@@ -58,9 +58,9 @@ pub mod table;
 pub mod types;
 
 pub use api::{
-    BinaryCodec, Cancel, Connection, CopyAccess, DeclaredTypes, MappedRows, Notice, Notification,
-    OwnedRows, PortalCommand, PreparedStatement, Rows, SqlDatabase, SqlTransaction, Statement,
-    Verified,
+    BinaryCodec, Cancel, Connection, CopyAccess, DeclaredTypes, LoginRole, MappedRows, Notice,
+    Notification, OwnedRows, PortalCommand, PreparedStatement, Rows, SqlDatabase, SqlTransaction,
+    Statement, Verified,
 };
 pub use arrow_array;
 pub use arrow_schema;
@@ -68,7 +68,7 @@ pub use bind::{CopyPlace, OutputColumn};
 pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
 pub use expression::{SERVER_VERSION, ScalarFunction, SessionActivity};
-pub use parse::pieces as split_statements;
+pub use parse::{pieces as split_statements, without_passwords};
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{
     Array, ArrayRef, DataType, ElementType, EncodedKind, EncodedType, Interval, IntervalFields,

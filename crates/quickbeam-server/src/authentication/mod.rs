@@ -14,10 +14,13 @@ use bytes::{Buf, Bytes};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::Authentication;
 
+use quickbeam_sql::LoginRole;
+
 use self::rules::{AccessRules, Method, Origin};
 use self::scram::{Exchange, MECHANISM, MECHANISM_PLUS, ScramError, ScramVerifier};
 use self::users::Users;
 use crate::connection::tls::{Tls, common_name};
+use crate::monitor::now;
 use crate::protocol::wire::Wire;
 
 /// Returns random bytes of the operating system.
@@ -94,6 +97,31 @@ pub fn authenticate(
     wire: &mut Wire,
     access: &Access,
     user: &str,
+    role: Option<&LoginRole>,
+    database: &str,
+) -> io::Result<Result<(), Refusal>> {
+    let proved = prove(wire, access, user, role, database)?;
+    Ok(proved.and_then(|()| role.map_or(Ok(()), |role| check_role(user, role))))
+}
+
+/// Checks that a role may have a session.
+fn check_role(user: &str, role: &LoginRole) -> Result<(), Refusal> {
+    if !role.may_log_in {
+        let message = format!("role \"{user}\" is not permitted to log in");
+        return Err(Refusal::not_authorized(message));
+    }
+    if !role.may_connect {
+        let message = "permission denied for database \"quickbeam\"".to_owned();
+        return Err(Refusal("42501", message));
+    }
+    Ok(())
+}
+
+fn prove(
+    wire: &mut Wire,
+    access: &Access,
+    user: &str,
+    role: Option<&LoginRole>,
     database: &str,
 ) -> io::Result<Result<(), Refusal>> {
     if wire.socket()?.is_of_owner() {
@@ -116,7 +144,7 @@ pub fn authenticate(
         }
         Method::Peer => wire.socket()?.peer_user()?.as_deref() == Some(user),
         Method::Certificate => wire.tls().and_then(common_name).as_deref() == Some(user),
-        Method::Scram => return check_password(wire, access, user),
+        Method::Scram => return check_password(wire, access, user, role),
     };
     if is_user {
         return Ok(Ok(()));
@@ -130,9 +158,22 @@ fn protocol_violation(message: impl Into<String>) -> Refusal {
     Refusal("08P01", message.into())
 }
 
+/// Returns the verifier of a role's password, unless the password has expired.
+fn verifier_of(role: &LoginRole) -> Option<ScramVerifier> {
+    if role.password_expires.is_some_and(|end| end <= now()) {
+        return None;
+    }
+    role.verifier.as_deref()?.parse().ok()
+}
+
 /// Runs the SCRAM exchange.
-fn check_password(wire: &mut Wire, access: &Access, user: &str) -> io::Result<Result<(), Refusal>> {
-    let known = access.users.verifier(user).cloned();
+fn check_password(
+    wire: &mut Wire,
+    access: &Access,
+    user: &str,
+    role: Option<&LoginRole>,
+) -> io::Result<Result<(), Refusal>> {
+    let known = access.users.verifier(user).cloned().or_else(|| role.and_then(verifier_of));
     let is_known = known.is_some();
     let verifier = known.unwrap_or_else(|| ScramVerifier::mock(&access.users.secret(), user));
     let channel = match (wire.tls(), &access.tls) {

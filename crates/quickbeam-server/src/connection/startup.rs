@@ -16,6 +16,8 @@ use pgwire::messages::startup::{
 };
 
 use super::tls::names_protocol;
+use quickbeam_sql::{LoginRole, SqlDatabase};
+
 use crate::authentication::{Access, Refusal, authenticate};
 use crate::protocol::failure::fatal;
 use crate::protocol::frontend::{StartupPacket, decode_startup};
@@ -34,6 +36,8 @@ const TLS_HANDSHAKE: u8 = 0x16;
 pub struct AdmittedClient {
     /// The user's name.
     pub user: String,
+    /// The role that it is, if there is one of that name.
+    pub role: Option<LoginRole>,
     /// The settings that it asked for, in their order.
     pub settings: Vec<(String, String)>,
     /// Bytes of its cancel key.
@@ -51,14 +55,19 @@ pub enum Opening {
 }
 
 /// Reads messages until the client has said what it wants and has proved who it is.
-pub fn read_opening(wire: &mut Wire, access: &Access, timeout: Duration) -> io::Result<Opening> {
+pub fn read_opening(
+    wire: &mut Wire,
+    access: &Access,
+    database: &SqlDatabase,
+    timeout: Duration,
+) -> io::Result<Opening> {
     wire.set_deadline(Instant::now().checked_add(timeout))?;
-    let opening = read_until_open(wire, access)?;
+    let opening = read_until_open(wire, access, database)?;
     wire.set_deadline(None)?;
     Ok(opening)
 }
 
-fn read_until_open(wire: &mut Wire, access: &Access) -> io::Result<Opening> {
+fn read_until_open(wire: &mut Wire, access: &Access, roles: &SqlDatabase) -> io::Result<Opening> {
     if wire.socket()?.peek()? == Some(TLS_HANDSHAKE) {
         let Some(tls) = access.certificate() else { return Ok(Opening::Nothing) };
         wire.start_tls(tls.connect().map_err(io::Error::other)?)?;
@@ -95,7 +104,7 @@ fn read_until_open(wire: &mut Wire, access: &Access) -> io::Result<Opening> {
             }
             StartupPacket::Cancel(number, key) => return Ok(Opening::Cancel(number, key)),
             StartupPacket::Session { major, minor, settings } => {
-                return match open_session(wire, access, (major, minor), settings)? {
+                return match open_session(wire, access, roles, (major, minor), settings)? {
                     Ok(client) => Ok(Opening::Session(client)),
                     Err(Refusal(code, message)) => {
                         refuse(wire, code, &message)?;
@@ -110,6 +119,7 @@ fn read_until_open(wire: &mut Wire, access: &Access) -> io::Result<Opening> {
 fn open_session(
     wire: &mut Wire,
     access: &Access,
+    roles: &SqlDatabase,
     (major, minor): (u16, u16),
     settings: Vec<(String, String)>,
 ) -> io::Result<Result<AdmittedClient, Refusal>> {
@@ -146,11 +156,16 @@ fn open_session(
         return Ok(Err(Refusal("28000", message)));
     };
     let database = database.filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
-    if let Err(refusal) = authenticate(wire, access, &user, &database)? {
+    // Who may read the files has all rights, whatever it calls itself.
+    let role = match wire.socket()?.is_of_owner() {
+        true => None,
+        false => roles.role(&user).map_err(io::Error::other)?,
+    };
+    if let Err(refusal) = authenticate(wire, access, &user, role.as_ref(), &database)? {
         return Ok(Err(refusal));
     }
     let key_bytes = if minor >= 2 { 32 } else { 4 };
-    Ok(Ok(AdmittedClient { user, settings: rest, key_bytes }))
+    Ok(Ok(AdmittedClient { user, role, settings: rest, key_bytes }))
 }
 
 /// Reads settings from the option `options`, which is written as the arguments of a server:

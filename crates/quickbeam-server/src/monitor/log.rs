@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quickbeam_sql::ValueRef;
 use quickbeam_sql::types::format_value;
+use quickbeam_sql::{ValueRef, without_passwords};
 use serde_json::{Map, Value, json};
 
 use super::now;
@@ -76,7 +76,7 @@ impl LogSettings {
         let fields = json!({
             "duration_ms": milliseconds,
             "failed": !is_done,
-            "statement": statement,
+            "statement": without_passwords(statement),
             "plan": plan,
         });
         self.write("slow statement", session, fields);

@@ -7,13 +7,14 @@ pub mod http;
 pub mod log;
 pub mod metrics;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use quickbeam_sql::{SessionActivity, SqlDatabase};
+use quickbeam_sql::{SessionActivity, SqlDatabase, without_passwords};
 
 /// A server as its figures are read.
 pub trait Watched {
@@ -78,9 +79,17 @@ impl Activity {
         name.clone_into(&mut self.0.lock().application_name);
     }
 
-    /// Returns what the session does now.
+    /// Returns what the session does now. The statement is shown without passwords.
     pub fn get(&self) -> SessionActivity {
-        self.0.lock().clone()
+        let mut activity = self.0.lock().clone();
+        let shown = match without_passwords(&activity.statement) {
+            Cow::Owned(shown) => Some(shown),
+            Cow::Borrowed(_) => None,
+        };
+        if let Some(shown) = shown {
+            activity.statement = shown.into();
+        }
+        activity
     }
 }
 

@@ -30,6 +30,10 @@ impl Tag {
                 ("SET CONSTRAINTS".to_owned(), false)
             }
             "CREATE" | "DROP" | "ALTER" => (with_object(&first, words), false),
+            "GRANT" | "REVOKE" if !words.any(|word| word == "ON") => {
+                (format!("{first} ROLE"), false)
+            }
+            "REASSIGN" => ("REASSIGN OWNED".to_owned(), false),
             "TRUNCATE" => ("TRUNCATE TABLE".to_owned(), false),
             _ => (first, false),
         };
@@ -99,6 +103,7 @@ fn with_object(verb: &str, words: impl Iterator<Item = String>) -> String {
     if object == "MATERIALIZED" {
         return format!("{verb} MATERIALIZED VIEW");
     }
+    let object = if matches!(&object[..], "USER" | "GROUP") { "ROLE" } else { &object[..] };
     format!("{verb} {object}")
 }
 
@@ -183,6 +188,9 @@ mod tests {
             ("discard all", "DISCARD ALL"),
             ("declare c cursor for select 1", "DECLARE CURSOR"),
             ("lock t", "LOCK TABLE"),
+            ("create user a", "CREATE ROLE"),
+            ("grant a to b", "GRANT ROLE"),
+            ("revoke select (a) on t from b", "REVOKE"),
             ("set work_mem = '1MB'", "SET"),
         ];
         for (text, expected) in cases {

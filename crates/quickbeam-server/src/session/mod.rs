@@ -71,7 +71,7 @@ const REPORTED: [&str; 13] = [
 pub fn serve(shared: &Shared, socket: Socket, is_idle: &AtomicBool) {
     let mut wire = Wire::new(socket, MAX_PACKET);
     let access = shared.access();
-    match read_opening(&mut wire, &access, shared.authentication_timeout) {
+    match read_opening(&mut wire, &access, &shared.database, shared.authentication_timeout) {
         Ok(Opening::Session(client)) => {
             // The client has gone, or hears of the failure.
             let _ = run_session(shared, wire, &client, is_idle);
@@ -88,6 +88,11 @@ pub fn turn_away(socket: Socket) {
     let _ = refuse(&mut wire, "53300", "sorry, too many clients already");
 }
 
+/// Returns how many sessions of its role there may be at a time; superusers have no limit.
+fn limit_of(client: &AdmittedClient) -> Option<usize> {
+    client.role.as_ref().filter(|role| !role.is_superuser)?.connection_limit
+}
+
 fn run_session(
     shared: &Shared,
     mut wire: Wire,
@@ -95,13 +100,19 @@ fn run_session(
     is_idle: &AtomicBool,
 ) -> io::Result<()> {
     wire.max_frame = shared.max_message_bytes;
-    let connection = shared.database.connect();
+    let connection = match &client.role {
+        None => shared.database.connect(),
+        Some(_) => match shared.database.connect_as(&client.user) {
+            Ok(connection) => connection,
+            Err(error) => return refuse(&mut wire, error.code(), error.message()),
+        },
+    };
     connection.set_isolation(shared.isolation);
     let key = random::<32>()?[..client.key_bytes].to_vec();
     let (number, cancel) = (connection.session_id(), connection.cancel_handle());
     let address = wire.socket()?.address()?.map(|address| address.to_string());
     let activity = Arc::new(Activity::new(number, &client.user, address.clone()));
-    let _place = match shared.enter(activity.clone(), key.clone(), cancel) {
+    let _place = match shared.enter(activity.clone(), key.clone(), cancel, limit_of(client)) {
         Ok(place) => place,
         Err(message) => {
             shared.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -128,6 +139,7 @@ fn run_session(
         wire,
         lent,
         user: client.user.clone(),
+        has_role: client.role.is_some(),
         statements: HashMap::new(),
         portals: HashMap::new(),
         reported: Vec::new(),
@@ -153,6 +165,8 @@ struct Session<'c> {
     bell: Option<events::Bell>,
     wire: Wire,
     user: String,
+    /// Whether the user is a role of the database.
+    has_role: bool,
     /// Where a COPY finds the wire.
     lent: SharedLent,
     statements: HashMap<String, SharedPrepared>,
@@ -260,7 +274,8 @@ impl<'c> Session<'c> {
     fn settings(&self) -> Vec<(&'static str, String)> {
         let value = |name: &'static str| {
             let value = match name {
-                "session_authorization" => Some(self.user.clone()),
+                // A user without a role acts as the bootstrap role.
+                "session_authorization" if !self.has_role => Some(self.user.clone()),
                 _ => self.connection.setting(name).ok().flatten(),
             };
             Some((name, value?))

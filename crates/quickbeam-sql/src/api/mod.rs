@@ -14,6 +14,6 @@ pub use crate::session::database::{Cancel, SqlDatabase};
 pub use crate::session::events::{Notice, Notification};
 pub use crate::session::prepared_statement::PreparedStatement;
 pub use crate::session::rows::{MappedRows, OwnedRows, Rows};
-pub use connection::Connection;
+pub use connection::{Connection, LoginRole};
 pub use portal::{DeclaredTypes, PortalCommand};
 pub use verify::Verified;

@@ -11,7 +11,7 @@ use quickbeam::{AccessMethod, ReadTransaction, Transaction};
 
 use crate::bind::{Names, check_of, generated_columns};
 use crate::catalog::{
-    CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table, shown_name,
+    BOOTSTRAP, CATALOG, CatalogSnapshot, ObjectId, SEQUENCES, TREE_PREFIX, Table, shown_name,
 };
 use crate::compile::CompileContext;
 use crate::error::Result;
@@ -148,6 +148,9 @@ impl SqlDatabase {
             transaction,
             snapshot,
             way: ExecutionMode::Auto,
+            user: BOOTSTRAP,
+            session_user: BOOTSTRAP,
+            role: None,
             path: None,
             turned_off: Default::default(),
             functions: &self.shared.functions,

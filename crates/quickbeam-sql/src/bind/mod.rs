@@ -17,6 +17,7 @@ mod grouping;
 mod positions;
 mod query;
 mod relation_names;
+pub(crate) mod rights;
 mod scope;
 mod statement_tree;
 mod tree;
@@ -46,7 +47,7 @@ pub use window_tree::*;
 use self::query::common_tables::CteSource;
 use self::query::expand::Expansion;
 use self::query::row_calls::{RowCalls, RowFunctions};
-use crate::catalog::{ObjectId, Relation};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, ColumnRef, Expr};
 use crate::parse::Text;
@@ -68,6 +69,21 @@ pub trait Names {
 
     /// The lookup name of the sequence of that number.
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr>;
+
+    /// The role whose rights are checked; `None`: a superuser.
+    fn role(&self) -> Option<ObjectId> {
+        None
+    }
+
+    /// The name of the session's role, or with `of_session` of the one that it was opened for.
+    fn role_name(&self, _of_session: bool) -> SmolStr {
+        crate::catalog::BOOTSTRAP_NAME.into()
+    }
+
+    /// The catalog in which rights are looked up.
+    fn snapshot(&self) -> Option<&CatalogSnapshot> {
+        None
+    }
 
     /// The functions of that name that the program has registered.
     fn registered_functions(&self, _name: &str) -> Vec<&'static Builtin> {
@@ -125,6 +141,12 @@ struct Level {
 pub struct Binder<'a> {
     names: &'a dyn Names,
     path: SearchPath,
+    /// The role whose rights are checked; `None`: a superuser.
+    role: Option<ObjectId>,
+    /// Whether the text is stored: the schemas in it are not those of the role.
+    is_stored: bool,
+    /// Slots of which the role may not read all columns.
+    restricted: Vec<rights::Restricted>,
     /// The views read so far.
     pub views: Vec<ObjectId>,
     text: Text<'a>,
@@ -218,6 +240,9 @@ impl<'a> Binder<'a> {
         Binder {
             names,
             path: names.search_path(),
+            role: names.role(),
+            is_stored: false,
+            restricted: Vec::new(),
             views: Vec::new(),
             text: Text::new(text),
             slots: Vec::new(),
@@ -235,7 +260,7 @@ impl<'a> Binder<'a> {
 
     /// A binder of a stored text, whose names do not depend on the path (SCHEMA-NAME-2).
     pub fn of_stored(names: &'a dyn Names) -> Binder<'a> {
-        Binder { path: None, ..Binder::new(names, "") }
+        Binder { path: None, is_stored: true, ..Binder::new(names, "") }
     }
 
     /// A place for rows.
@@ -267,12 +292,19 @@ impl<'a> Binder<'a> {
         result
     }
 
-    /// The table of that name, to be changed.
-    fn table(&mut self, name: &ObjectName) -> Result<Arc<crate::catalog::Table>> {
+    /// The table of that name, on which the statement needs a right.
+    fn table(
+        &mut self,
+        name: &ObjectName,
+        right: rights::Right,
+    ) -> Result<Arc<crate::catalog::Table>> {
         let position = self.position(name) as usize;
         let folded = self.relation_name(name).map_err(|error| error.at(position))?;
         match self.names.relation(&folded)? {
-            Some(Relation::Table(table)) => Ok(table),
+            Some(Relation::Table(table)) => {
+                self.check_table(&table, right).map_err(|error| error.at(position))?;
+                Ok(table)
+            }
             Some(_) => Err(is_not(&folded, "a table").at(position)),
             None => Err(no_relation(&folded).at(position)),
         }

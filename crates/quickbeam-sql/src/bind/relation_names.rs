@@ -4,7 +4,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{ObjectName, ObjectNamePart};
 
 use super::{Binder, cross_database, fold};
-use crate::catalog::{PUBLIC, is_system_schema, lookup_name};
+use crate::catalog::{PUBLIC, Privileges, is_system_schema, lookup_name};
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::no_schema;
@@ -37,10 +37,14 @@ impl Binder<'_> {
     /// has it.
     pub fn lookup(&self, schema: Option<&str>, name: &str) -> Result<SmolStr> {
         if let Some(schema) = schema {
+            self.check_schema(schema, Privileges::USAGE)?;
             return Ok(lookup_name(schema, name));
         }
-        let Some(path) = &self.path else { return Ok(SmolStr::new(name)) };
-        for schema in path.iter() {
+        let Some(path) = &self.path else {
+            let is_used = self.role.is_none() || self.uses_schema(&PUBLIC);
+            return Ok(if is_used { SmolStr::new(name) } else { lookup_name("", name) });
+        };
+        for schema in path.iter().filter(|it| self.role.is_none() || self.uses_schema(it)) {
             let lookup = lookup_name(schema, name);
             if self.names.relation(&lookup)?.is_some() {
                 return Ok(lookup);
@@ -74,6 +78,7 @@ impl Binder<'_> {
             Some(schema) if !self.names.has_schema(&schema) => return Err(no_schema(&schema)),
             Some(schema) => schema,
         };
+        self.check_schema(&schema, Privileges::CREATE)?;
         Ok(lookup_name(&schema, &own))
     }
 }

@@ -19,6 +19,7 @@
 
 pub mod describe;
 pub(crate) mod records;
+pub(crate) mod rights;
 mod schemas;
 mod snapshot;
 pub mod system;
@@ -37,11 +38,13 @@ use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
-    Added, Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity,
-    Index, KeyColumn, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity,
-    NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectId, PUBLIC,
-    PrimaryKey, Reference, Relation, Schema, Sequence, SequenceChanges, SequenceOptions, Table,
-    View, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    AclItem, AclKind, Added, BOOTSTRAP, BOOTSTRAP_NAME, Check, Column, ConstraintTiming,
+    DATABASE_ID, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Membership,
+    Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
+    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, PUBLIC,
+    PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Schema, Sequence,
+    SequenceChanges, SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas,
+    shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
@@ -53,6 +56,8 @@ pub(crate) const SEQUENCES: &str = "sql.sequences";
 
 /// First byte of the keys of objects' records; the object's number follows.
 pub(crate) const OBJECT: u8 = b'o';
+/// First byte of the keys of the records of rights; the object's number follows.
+pub(crate) const ACCESS: u8 = b'a';
 /// Key of the version's record.
 pub(crate) const VERSION: &[u8] = b"version";
 /// Key of the record of the next number for an object.

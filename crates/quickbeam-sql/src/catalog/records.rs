@@ -16,6 +16,7 @@ use smol_str::SmolStr;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
+use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
     IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Schema, Sequence,
@@ -31,6 +32,8 @@ pub enum Record {
     View(View),
     Sequence(Sequence),
     Schema(Schema),
+    Role(Role),
+    Access(ObjectAccess),
 }
 
 #[derive(Serialize, Deserialize)]

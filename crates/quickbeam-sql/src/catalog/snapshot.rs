@@ -6,12 +6,13 @@ use std::sync::{Arc, OnceLock};
 use quickbeam::{Database, Transaction};
 use smol_str::SmolStr;
 
-use super::OBJECT;
 use super::records::Record;
+use super::{ACCESS, OBJECT};
 use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
+use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{Index, ObjectId, Reference, Relation, Schema, Sequence, Table, View};
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
@@ -24,6 +25,9 @@ pub struct CatalogSnapshot {
     pub(crate) views: BTreeMap<ObjectId, Arc<View>>,
     pub(crate) sequences: BTreeMap<ObjectId, Arc<Sequence>>,
     pub(crate) schemas: BTreeMap<SmolStr, Schema>,
+    pub(crate) roles: BTreeMap<ObjectId, Arc<Role>>,
+    /// The owners and rights, by the number of the object.
+    pub(crate) access: BTreeMap<ObjectId, Arc<ObjectAccess>>,
     /// By lookup name.
     pub(crate) names: HashMap<SmolStr, ObjectId>,
     /// The table of each index.
@@ -31,6 +35,11 @@ pub struct CatalogSnapshot {
     handles: HashMap<ObjectId, OnceLock<Arc<TableHandle>>>,
     /// What binds the expressions of indexes.
     compiler: Option<&'static dyn IndexCompiler>,
+}
+
+#[cold]
+fn misplaced() -> SqlError {
+    SqlError::corrupted("a record of the catalog has the key of another kind")
 }
 
 impl CatalogSnapshot {
@@ -64,7 +73,21 @@ impl CatalogSnapshot {
                 Record::Schema(schema) => {
                     snapshot.schemas.insert(schema.name.clone(), schema);
                 }
+                Record::Role(role) => {
+                    snapshot.roles.insert(role.id, Arc::new(role));
+                }
+                Record::Access(_) => return Err(misplaced()),
             }
+            more = cursor.next()?;
+        }
+        more = cursor.seek(&[ACCESS])?;
+        while more && cursor.key().first() == Some(&ACCESS) {
+            let number = cursor.key().get(1..).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+            let (Some(number), Record::Access(access)) = (number, Record::decode(cursor.value())?)
+            else {
+                return Err(misplaced());
+            };
+            snapshot.access.insert(ObjectId(u32::from_be_bytes(number)), Arc::new(access));
             more = cursor.next()?;
         }
         snapshot.add_tables(tables);

@@ -99,6 +99,12 @@ pub(crate) struct CompileContext<'l> {
     pub snapshot: &'l Arc<CatalogSnapshot>,
     /// What the session wants of the planner.
     pub way: ExecutionMode,
+    /// The role that executes the statement.
+    pub user: ObjectId,
+    /// The role that the session was opened for.
+    pub session_user: ObjectId,
+    /// The role whose rights are checked; `None`: a superuser.
+    pub role: Option<ObjectId>,
     /// The session's path; `None`: the default one.
     pub path: SearchPath,
     /// The plan steps that the session has turned off.
@@ -137,6 +143,18 @@ impl Names for CompileContext<'_> {
 
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {
         self.snapshot.sequence(id).map(|sequence| sequence.lookup_name())
+    }
+
+    fn role(&self) -> Option<ObjectId> {
+        self.role
+    }
+
+    fn role_name(&self, of_session: bool) -> SmolStr {
+        self.snapshot.role_name(if of_session { self.session_user } else { self.user })
+    }
+
+    fn snapshot(&self) -> Option<&CatalogSnapshot> {
+        Some(self.snapshot)
     }
 
     fn registered_functions(&self, name: &str) -> Vec<&'static Builtin> {

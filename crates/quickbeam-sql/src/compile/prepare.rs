@@ -8,12 +8,13 @@ use super::create_as::into_target;
 use super::session_command::control_of;
 use super::{CompileContext, CopyFrom, Prepared, Program};
 use crate::bind::{
-    Binder, BoundStatement, CopyForm, OutputColumn, SlotShape, Source, check_create_table,
-    has_changing_with, named_outputs,
+    Binder, BoundStatement, CatalogChange, CopyForm, CopyPlace, OutputColumn, SlotShape, Source,
+    check_create_table, has_changing_with, named_outputs,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, UpdateExec};
 use crate::expression::Slot;
+use crate::parse::Command;
 use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
@@ -22,7 +23,12 @@ impl CompileContext<'_> {
     pub fn prepare(&self, text: &str, parsed: Option<Box<Ast>>) -> Result<Prepared> {
         let parsed = match parsed {
             Some(parsed) => Some(parsed),
-            None => crate::parse::statement(text)?.map(Box::new),
+            None => {
+                if let Some(Command::Access(statement)) = crate::parse::command(text)? {
+                    return Ok(self.prepared(Program::Catalog(CatalogChange::Access(statement))));
+                }
+                crate::parse::statement(text)?.map(Box::new)
+            }
         };
         match parsed {
             Some(parsed) => self.statement(&parsed, text, false),
@@ -131,6 +137,9 @@ impl CompileContext<'_> {
                     return Err(SqlError::unsupported("COPY with its data in the statement"));
                 }
                 let form = crate::bind::copy_form(target, *to, options, legacy_options)?;
+                if self.role.is_some() && matches!(form.place, CopyPlace::File(_)) {
+                    return Err(crate::bind::rights::file_denied(*to));
+                }
                 return self.copy(source, *to, form, text);
             }
             other => {

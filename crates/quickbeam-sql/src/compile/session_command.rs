@@ -6,8 +6,8 @@ use std::time::Duration;
 use quickbeam::{Durability, Isolation};
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    ContextModifier, Expr, Set, Statement as Ast, TransactionAccessMode, TransactionIsolationLevel,
-    TransactionMode, Value as Literal,
+    ContextModifier, Expr, Set, SetSessionAuthorizationParamKind, Statement as Ast,
+    TransactionAccessMode, TransactionIsolationLevel, TransactionMode, Value as Literal,
 };
 
 use crate::bind::fold;
@@ -247,6 +247,19 @@ fn set_of(set: &Set) -> Result<Control> {
         Set::SetTimeZone { local, value } => {
             let values = std::slice::from_ref(value);
             Ok(Control::Assign("timezone".into(), value_of("timezone", values), *local))
+        }
+        Set::SetRole { context_modifier, role_name } => {
+            let name = role_name.as_ref().map(|name| fold(name).to_string());
+            let is_local = matches!(context_modifier, Some(ContextModifier::Local));
+            Ok(Control::Assign("role".into(), name.or_else(|| Some("none".to_owned())), is_local))
+        }
+        Set::SetSessionAuthorization(authorization) => {
+            let name = match &authorization.kind {
+                SetSessionAuthorizationParamKind::Default => None,
+                SetSessionAuthorizationParamKind::User(name) => Some(fold(name).to_string()),
+            };
+            let is_local = authorization.scope == ContextModifier::Local;
+            Ok(Control::Assign("session_authorization".into(), name, is_local))
         }
         other => Err(SqlError::unsupported(format!("{other}"))),
     }

@@ -8,7 +8,7 @@ use quickbeam::Transaction;
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
-use crate::catalog::{Catalog, CatalogSnapshot, OBJECT, VERSION};
+use crate::catalog::{ACCESS, Catalog, CatalogSnapshot, OBJECT, VERSION};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::{KeySpec, StoredRow};
@@ -16,7 +16,7 @@ use crate::schema::errors::{
     constraint_exists, named_twice, no_column, no_definition, no_schema, relation_exists,
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
-use crate::schema::{Index, ObjectId, Schema, Sequence, Table, View};
+use crate::schema::{Index, ObjectAccess, ObjectId, Role, Schema, Sequence, Table, View};
 use crate::types::DataType;
 
 /// Most columns of a table.
@@ -118,8 +118,49 @@ impl<'a> CatalogChange<'a> {
         self.put(schema.id, &Record::Schema(schema))
     }
 
+    /// Removes an object, with the rights on it.
     pub fn remove(&self, id: ObjectId) -> Result<()> {
         self.catalog.objects.delete(self.transaction, &key_of(id))?;
+        self.put_access(id, None)
+    }
+
+    /// The role of that number as it is now.
+    pub fn latest_role(&self, id: ObjectId) -> Result<Option<Role>> {
+        let record = self.catalog.objects.get(self.transaction, &key_of(id))?;
+        match record.map(|bytes| Record::decode(&bytes)).transpose()? {
+            Some(Record::Role(role)) => Ok(Some(role)),
+            _ => Ok(None),
+        }
+    }
+
+    /// The owner and the rights of an object as they are now.
+    pub fn latest_access(&self, id: ObjectId) -> Result<ObjectAccess> {
+        let mut key = key_of(id);
+        key[0] = ACCESS;
+        let record = self.catalog.objects.get(self.transaction, &key)?;
+        match record.map(|bytes| Record::decode(&bytes)).transpose()? {
+            Some(Record::Access(access)) => Ok(access),
+            _ => Ok(ObjectAccess::default()),
+        }
+    }
+
+    pub fn put_role(&self, role: Role) -> Result<()> {
+        self.put(role.id, &Record::Role(role))
+    }
+
+    /// Sets the owner and the rights of an object.
+    pub fn put_access(&self, id: ObjectId, access: Option<ObjectAccess>) -> Result<()> {
+        let mut key = key_of(id);
+        key[0] = ACCESS;
+        let objects = &self.catalog.objects;
+        match access {
+            Some(access) => {
+                objects.put(self.transaction, &key, &Record::Access(access).encode()?)?;
+            }
+            None => {
+                objects.delete(self.transaction, &key)?;
+            }
+        }
         Ok(())
     }
 

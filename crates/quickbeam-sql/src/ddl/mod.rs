@@ -11,5 +11,5 @@ mod sequences;
 mod tables;
 mod views;
 
-pub(crate) use change::check_name;
+pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
 pub(crate) use tables::depended;

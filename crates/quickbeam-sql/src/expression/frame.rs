@@ -8,7 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use quickbeam::ScanBatch;
 
 use crate::catalog::describe::Described;
-use crate::catalog::{CatalogSnapshot, Table};
+use crate::catalog::{CatalogSnapshot, ObjectId, Table};
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
 use crate::types::{Value, ValueRef};
@@ -251,6 +251,9 @@ pub trait SessionState {
 
     /// Returns the session's number.
     fn process_id(&self) -> i32;
+
+    /// Returns the role that executes the statement.
+    fn role(&self) -> ObjectId;
 
     /// Sends a notification when the transaction commits.
     fn notify(&self, channel: &str, payload: &str) -> Result<()>;

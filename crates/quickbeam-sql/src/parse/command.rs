@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::access::{self, AccessStatement};
 use super::{offset_of, statement_end};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -33,10 +34,8 @@ pub enum Command {
     Maintain(&'static str, Vec<Name>),
     /// LOCK TABLE: the relations, and whether other transactions keep reading and writing them.
     Lock(Vec<Name>, bool),
-    /// GRANT.
-    Grant,
-    /// REVOKE.
-    Revoke,
+    /// A statement about roles, rights or owners, which is executed as a change of the catalog.
+    Access(Arc<AccessStatement>),
     /// LISTEN to a channel.
     Listen(SmolStr),
     /// UNLISTEN; `None`: all channels.
@@ -147,9 +146,17 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let word = match WORDS.iter().find(|known| word.eq_ignore_ascii_case(known)) {
         Some(word) => *word,
         None if word.eq_ignore_ascii_case("SET") && sets_constraints(text) => "SET",
+        None if access::may_begin(word, text) => {
+            let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
+            known.into_iter().find(|it| word.eq_ignore_ascii_case(it)).unwrap_or_default()
+        }
         None => return Ok(None),
     };
+    let is_definition = matches!(word, "CREATE" | "ALTER" | "DROP");
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
+    if is_definition && tokens.is_err() {
+        return Ok(None);
+    }
     let tokens = tokens.map_err(|error| {
         let message = format!("syntax error: {}", error.message);
         SqlError::new(SqlState::SyntaxError, message).at(offset_of(text, error.location))
@@ -159,6 +166,9 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     while tokens.first().is_some_and(|one| one.token == Token::SemiColon) {
         tokens.remove(0);
     }
+    if is_definition && !access::is_access(&tokens) {
+        return Ok(None);
+    }
     let mut cursor = TokenCursor { text, tokens, at: 1 };
     let command = cursor.command(word)?;
     cursor.end()?;
@@ -166,48 +176,48 @@ pub fn command(text: &str) -> Result<Option<Command>> {
 }
 
 /// A position in the tokens of a command.
-struct TokenCursor<'t> {
-    text: &'t str,
+pub(super) struct TokenCursor<'t> {
+    pub(super) text: &'t str,
     tokens: Vec<TokenWithSpan>,
-    at: usize,
+    pub(super) at: usize,
 }
 
 impl TokenCursor<'_> {
-    fn peek(&self) -> Option<&Token> {
+    pub(super) fn peek(&self) -> Option<&Token> {
         let token = &self.tokens.get(self.at)?.token;
         (*token != Token::EOF).then_some(token)
     }
 
     /// Returns the byte at which the next token begins.
-    fn offset(&self) -> usize {
+    pub(super) fn offset(&self) -> usize {
         let next = self.tokens.get(self.at);
         next.map_or(self.text.len(), |next| offset_of(self.text, next.span.start))
     }
 
-    fn error(&self) -> SqlError {
+    pub(super) fn error(&self) -> SqlError {
         let found = self.peek().map_or_else(|| "end of input".to_owned(), |it| format!("\"{it}\""));
         SqlError::new(SqlState::SyntaxError, format!("syntax error at or near {found}"))
             .at(self.offset())
     }
 
-    fn takes(&mut self, word: &str) -> bool {
+    pub(super) fn takes(&mut self, word: &str) -> bool {
         let found = matches!(self.peek(), Some(Token::Word(next))
             if next.quote_style.is_none() && next.value.eq_ignore_ascii_case(word));
         self.at += usize::from(found);
         found
     }
 
-    fn takes_token(&mut self, token: &Token) -> bool {
+    pub(super) fn takes_token(&mut self, token: &Token) -> bool {
         let found = self.peek() == Some(token);
         self.at += usize::from(found);
         found
     }
 
-    fn expect(&mut self, word: &str) -> Result<()> {
+    pub(super) fn expect(&mut self, word: &str) -> Result<()> {
         if self.takes(word) { Ok(()) } else { Err(self.error()) }
     }
 
-    fn name(&mut self) -> Result<SmolStr> {
+    pub(super) fn name(&mut self) -> Result<SmolStr> {
         let Some(Token::Word(word)) = self.peek() else { return Err(self.error()) };
         let name = match word.quote_style {
             Some(_) => SmolStr::new(&word.value),
@@ -227,7 +237,7 @@ impl TokenCursor<'_> {
         Ok(name.into())
     }
 
-    fn qualified(&mut self) -> Result<Name> {
+    pub(super) fn qualified(&mut self) -> Result<Name> {
         let first = self.name()?;
         if self.takes_token(&Token::Period) {
             return Ok((Some(first), self.name()?));
@@ -249,7 +259,7 @@ impl TokenCursor<'_> {
     }
 
     /// Skips parentheses and returns the text in them, if the next token opens some.
-    fn parentheses(&mut self) -> Result<Option<Range<usize>>> {
+    pub(super) fn parentheses(&mut self) -> Result<Option<Range<usize>>> {
         if !self.takes_token(&Token::LParen) {
             return Ok(None);
         }
@@ -270,7 +280,7 @@ impl TokenCursor<'_> {
         }
     }
 
-    fn number(&mut self) -> Result<Option<i64>> {
+    pub(super) fn number(&mut self) -> Result<Option<i64>> {
         let start = self.at;
         let is_negative = self.takes_token(&Token::Minus);
         if !is_negative {
@@ -307,9 +317,8 @@ impl TokenCursor<'_> {
             "REINDEX" => self.reindex()?,
             "CLUSTER" => self.maintain("CLUSTER", &["VERBOSE"])?,
             "LOCK" => self.lock()?,
-            "GRANT" | "REVOKE" => {
-                self.skip_rest();
-                if word == "GRANT" { Command::Grant } else { Command::Revoke }
+            "GRANT" | "REVOKE" | "CREATE" | "ALTER" | "DROP" | "REASSIGN" => {
+                Command::Access(Arc::new(self.access(word)?))
             }
             "LISTEN" => Command::Listen(self.name()?),
             "UNLISTEN" if self.takes_token(&Token::Mul) => Command::Unlisten(None),
@@ -519,7 +528,17 @@ pub(super) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
     };
     let sets_constraints = is_word(&parser.peek_token_ref().token, "SET")
         && is_word(&parser.peek_nth_token_ref(1).token, "CONSTRAINTS");
-    if !sets_constraints && !begins_command(&parser.peek_token_ref().token) {
+    let is_definition = |token: &Token| {
+        ["CREATE", "ALTER", "DROP", "REASSIGN"].iter().any(|word| is_word(token, word))
+    };
+    let is_access = || {
+        is_definition(&parser.peek_token_ref().token)
+            && access::begins(&|at| {
+                let token = &parser.peek_nth_token_ref(at).token;
+                (!statement_end(token)).then(|| token.clone())
+            })
+    };
+    if !sets_constraints && !begins_command(&parser.peek_token_ref().token) && !is_access() {
         return false;
     }
     while !statement_end(&parser.peek_token_ref().token) {

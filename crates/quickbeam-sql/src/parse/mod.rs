@@ -4,6 +4,7 @@
 //! Below: the parser crate. Nesting is limited here, before any recursion over the tree. Positions
 //! become byte offsets.
 
+mod access;
 mod command;
 mod copy_options;
 mod explain;
@@ -27,6 +28,10 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
 
+pub use access::{
+    AccessStatement, GrantObjects, MembershipChange, OwnedObject, PrivilegeChange, RoleName,
+    RoleOptions, without_passwords,
+};
 pub use command::{Command, Direction, Discard, Name, command};
 pub use insert_clauses::{Overriding, conflict_target, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};

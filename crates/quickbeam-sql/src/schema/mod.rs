@@ -5,6 +5,7 @@ pub(crate) mod encoding;
 pub(crate) mod errors;
 pub(crate) mod index_expressions;
 pub(crate) mod names;
+pub(crate) mod roles;
 pub(crate) mod tables;
 
 pub use definition::{
@@ -14,6 +15,10 @@ pub use definition::{
 pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 pub use names::{
     PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+};
+pub use roles::{
+    AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
+    PUBLIC_SCHEMA_ID, Privileges, Role,
 };
 pub use tables::{
     Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn,

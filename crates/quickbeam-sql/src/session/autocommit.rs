@@ -10,6 +10,7 @@ use super::rows::{QueryTransaction, Rows};
 use super::utility::CommandCall;
 use crate::compile::session_command::{Control, Settings, control_of};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::Command;
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::types::Value;
@@ -122,6 +123,8 @@ impl Session {
     ) -> Result<Option<&'s Control>> {
         if statement.control.is_none() {
             let (control, parsed) = match crate::parse::command(&statement.text)? {
+                // It changes the catalog, in the transaction of a statement.
+                Some(Command::Access(_)) => (None, None),
                 Some(command) => (Some(Control::Command(Arc::new(command))), None),
                 None => {
                     let parsed = crate::parse::statement(&statement.text)?;

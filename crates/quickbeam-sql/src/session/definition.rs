@@ -11,11 +11,11 @@ use crate::bind::{
 use crate::catalog::describe::quoted_if_needed;
 use crate::catalog::text::quoted;
 use crate::catalog::{
-    Added, Column, NewCheck, NewColumn, ObjectId, Relation, Table, lookup_name, shown_name,
-    split_lookup_name,
+    Added, Column, NewCheck, NewColumn, ObjectAccess, ObjectId, Relation, Table, lookup_name,
+    shown_name, split_lookup_name,
 };
 use crate::compile::CompileContext;
-use crate::ddl::depended;
+use crate::ddl::{CatalogEdit, depended};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Frame, Slot};
 use crate::parse::ColumnAction;
@@ -80,10 +80,13 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 }
             }
         }
-        CatalogChange::CreateSchema(name, if_not_exists) => {
+        CatalogChange::CreateSchema(name, if_not_exists, owner) => {
             if !(*if_not_exists && look.snapshot.has_schema(name)) {
-                catalog.create_schema(transaction, name)?;
+                create_schema(name, owner.as_ref(), look)?;
             }
+        }
+        CatalogChange::Access(_) => {
+            return Err(SqlError::internal("rights are changed by their session"));
         }
         CatalogChange::RenameIndex(from, to) => catalog.rename_index(transaction, from, to)?,
         CatalogChange::RenameSchema(from, to) => catalog.rename_schema(transaction, from, to)?,
@@ -105,6 +108,25 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
         }
     }
     Ok(())
+}
+
+/// Makes a schema; its owner is the role that AUTHORIZATION names.
+fn create_schema(name: &SmolStr, owner: Option<&SmolStr>, look: &CompileContext<'_>) -> Result<()> {
+    let (catalog, transaction) = (look.catalog, look.transaction);
+    let Some(owner) = owner else { return catalog.create_schema(transaction, name) };
+    let role = match &owner[..] {
+        "current_user" | "current_role" => look.user,
+        "session_user" => look.session_user,
+        name => look.snapshot.known_role(name)?,
+    };
+    if !look.snapshot.is_member(look.user, role) {
+        let message = format!("must be member of role \"{owner}\"");
+        return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
+    }
+    catalog.create_schema(transaction, name)?;
+    let made = catalog.snapshot(transaction)?.schema_id(name);
+    let access = ObjectAccess { owner: role.0, ..ObjectAccess::default() };
+    CatalogEdit::begin(catalog, transaction)?.put_access(made, Some(access))
 }
 
 /// Drops schemas, with all that is in them if `cascade`.

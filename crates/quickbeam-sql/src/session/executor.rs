@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
+use super::access::{check_change, own_new};
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
 use crate::bind::{CatalogChange, ObjectKind, OutputColumn};
@@ -187,6 +188,11 @@ impl Session {
         let look = self.look(transaction, snapshot);
         match work {
             Program::Nothing => Ok(Done::default()),
+            Program::Catalog(CatalogChange::Access(statement)) => {
+                self.check_no_rows_read()?;
+                let change = || self.change_access(statement, &look);
+                self.whole(transaction, alone, change).map(|()| Done::default())
+            }
             Program::Catalog(change) => {
                 if let (CatalogChange::CreateIndex(index, _), false) = (&*change, alone)
                     && index.concurrently
@@ -196,10 +202,21 @@ impl Session {
                 check_not_deferred(change, &look, self.open.borrow().as_ref())?;
                 self.check_no_rows_read()?;
                 self.notice_skipped(change, snapshot);
-                self.whole(transaction, alone, || apply(change, &look)).map(|()| Done::default())
+                if let Some(role) = look.role {
+                    check_change(change, snapshot, role)?;
+                }
+                let make = || {
+                    apply(change, &look)?;
+                    own_new(&look)
+                };
+                self.whole(transaction, alone, make).map(|()| Done::default())
             }
             Program::CreateAs(made) => self.whole(transaction, alone, || {
+                if let Some(role) = look.role {
+                    check_change(&made.change, snapshot, role)?;
+                }
                 apply(&made.change, &look)?;
+                own_new(&look)?;
                 let Some(insert) = &made.insert else { return Ok(Done::default()) };
                 let snapshot = self.database.catalog.snapshot(transaction)?;
                 let look = CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };

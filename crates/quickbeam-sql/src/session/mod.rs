@@ -11,6 +11,7 @@
 //! - SESSION-2: a plan is used only under the catalog version it was made for, in the transaction
 //!   that uses it (by test `statement_answers_as_a_fresh_one_after_a_conflict`)
 
+pub(crate) mod access;
 pub(crate) mod advisory;
 mod autocommit;
 pub(crate) mod copy;
@@ -26,10 +27,12 @@ pub(crate) mod transaction;
 mod utility;
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use smol_str::SmolStr;
 
 use self::copy::CopyAccess;
 use self::database::SqlDatabase;
@@ -39,6 +42,7 @@ use self::rows::OpenQueries;
 use self::settings::variables::Variables;
 use self::transaction::Open;
 use crate::bind::SearchPath;
+use crate::catalog::ObjectId;
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
@@ -65,12 +69,19 @@ pub(crate) struct Session {
     pub statement_timeout: Cell<Option<Duration>>,
     /// The search path; `None`: the default one.
     pub search_path: RefCell<SearchPath>,
-    /// The number of the search path; 0 is that of the default one.
+    /// The number of the search path and the roles; 0 is that of the default ones.
     pub path_number: Cell<u64>,
+    /// The role that the session was opened for.
+    pub login_role: Cell<ObjectId>,
+    /// The role of SET SESSION AUTHORIZATION, and that of SET ROLE, by default the same.
+    pub session_user: Cell<ObjectId>,
+    pub role: Cell<ObjectId>,
+    /// The numbers of the roles that settings have named.
+    pub known_roles: RefCell<HashMap<SmolStr, ObjectId>>,
     /// The plan steps that are turned off.
     pub turned_off: Cell<TurnedOff>,
-    /// Identifies the settings that plans depend on: execution mode, plan steps turned off and
-    /// search path. 0 stands for the defaults.
+    /// Identifies the settings that plans depend on: execution mode, plan steps turned off,
+    /// search path and roles. 0 stands for the defaults.
     pub plan_key: Cell<u64>,
     pub named: NamedStatements,
     pub cursors: Cursors,
@@ -130,6 +141,10 @@ impl SessionState for Session {
 
     fn process_id(&self) -> i32 {
         self.number
+    }
+
+    fn role(&self) -> ObjectId {
+        self.role.get()
     }
 
     fn notify(&self, channel: &str, payload: &str) -> Result<()> {

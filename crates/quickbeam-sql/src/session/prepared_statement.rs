@@ -251,8 +251,20 @@ impl Session {
         let path = self.search_path.borrow().clone();
         let catalog = &self.database.catalog;
         let functions = &self.database.shared.functions;
-        let types = &[];
-        CompileContext { catalog, transaction, snapshot, way, path, turned_off, functions, types }
+        let user = self.role.get();
+        CompileContext {
+            catalog,
+            transaction,
+            snapshot,
+            way,
+            user,
+            session_user: self.session_user.get(),
+            role: (!snapshot.is_superuser(user)).then_some(user),
+            path,
+            turned_off,
+            functions,
+            types: &[],
+        }
     }
 
     #[cold]

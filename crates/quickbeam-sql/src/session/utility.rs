@@ -1,8 +1,7 @@
 //! Session and maintenance commands: SHOW, PREPARE, cursors, DISCARD, CHECKPOINT, LOCK TABLE.
 //!
 //! VACUUM, ANALYZE, REINDEX and CLUSTER check the names that they are given and do nothing else:
-//! the engine keeps its trees and its statistics up to date by itself. GRANT does nothing, since
-//! every connection has all rights.
+//! the engine keeps its trees and its statistics up to date by itself.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,6 +14,8 @@ use super::executor::ResultRows;
 use super::named::{CursorRows, Named, duplicate_statement, no_cursor, no_statement};
 use super::rows::Rows;
 use crate::bind::{Binder, Names, OutputColumn};
+use crate::catalog::rights::{denied, not_owner};
+use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
@@ -32,6 +33,15 @@ fn text_column(name: &str) -> OutputColumn {
 pub(super) fn not_in_transaction(what: &str) -> SqlError {
     let message = format!("{what} cannot run inside a transaction block");
     SqlError::new(SqlState::ActiveSqlTransaction, message)
+}
+
+/// What a command does with relations.
+#[derive(Clone, Copy)]
+enum What {
+    /// LOCK.
+    Lock,
+    /// VACUUM, ANALYZE, REINDEX or CLUSTER.
+    Maintain(&'static str),
 }
 
 /// What a command is executed with, beside itself.
@@ -163,17 +173,23 @@ impl Session {
             Command::Notify(channel, payload) => {
                 self.command_event(Event::Notify(channel.clone(), payload.clone()))?;
             }
-            Command::Checkpoint => self.database.environment.checkpoint()?,
+            Command::Checkpoint => {
+                if !self.is_superuser()? {
+                    let message =
+                        "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
+                    return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
+                }
+                self.database.environment.checkpoint()?;
+            }
             Command::Maintain(what, names) => {
                 if self.in_transaction() && matches!(*what, "VACUUM") {
                     return Err(not_in_transaction(what));
                 }
-                self.check_relations(names)?;
+                self.check_relations(names, What::Maintain(what))?;
             }
             Command::Lock(names, is_weak) => self.lock_tables(names, *is_weak)?,
-            Command::Grant => {}
-            Command::Revoke => {
-                return Err(SqlError::unsupported("REVOKE: every connection has all rights"));
+            Command::Access(_) => {
+                return Err(SqlError::internal("a change of rights is no command"));
             }
             Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,
             Command::Close(None) => self.cursors.borrow_mut().clear(),
@@ -257,8 +273,8 @@ impl Session {
         Ok(())
     }
 
-    /// Checks that relations exist.
-    fn check_relations(&self, names: &[Name]) -> Result<()> {
+    /// Checks that relations exist, and that the role has the right to do that with them.
+    fn check_relations(&self, names: &[Name], what: What) -> Result<()> {
         if names.is_empty() {
             return Ok(());
         }
@@ -268,8 +284,11 @@ impl Session {
             for (schema, name) in names {
                 let look = self.look(transaction, &snapshot);
                 let lookup = Binder::new(&look, "").lookup(schema.as_deref(), name)?;
-                if look.relation(&lookup)?.is_none() {
+                let Some(relation) = look.relation(&lookup)? else {
                     return Err(no_relation(&lookup));
+                };
+                if let Some(role) = look.role {
+                    self.check_use(&relation, name, what, &snapshot, role)?;
                 }
             }
             Ok(())
@@ -282,6 +301,35 @@ impl Session {
         }
     }
 
+    fn check_use(
+        &self,
+        relation: &Relation,
+        name: &str,
+        what: What,
+        snapshot: &CatalogSnapshot,
+        role: ObjectId,
+    ) -> Result<()> {
+        let (id, kind) = relation.protected();
+        let is_database = matches!(relation, Relation::Table(table) if table.is_database());
+        match what {
+            _ if snapshot.owns(role, id) && !is_database => Ok(()),
+            What::Maintain(what @ ("VACUUM" | "ANALYZE")) => {
+                self.notice(true, SqlState::InsufficientPrivilege, || {
+                    format!("permission denied to {} \"{name}\", skipping it", what.to_lowercase())
+                });
+                Ok(())
+            }
+            What::Maintain(_) => Err(not_owner(relation.word(), name)),
+            What::Lock => {
+                let rights = snapshot.rights(role, id, kind).within(AclKind::Table.all());
+                match rights.is_empty() || is_database {
+                    true => Err(denied(relation.word(), name)),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
     /// LOCK TABLE in a mode that excludes neither readers nor writers. The others have no
     /// counterpart: conflicts are found row by row.
     fn lock_tables(&self, names: &[Name], is_weak: bool) -> Result<()> {
@@ -289,7 +337,7 @@ impl Session {
             let message = "LOCK TABLE can only be used in transaction blocks";
             return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
         }
-        self.check_relations(names)?;
+        self.check_relations(names, What::Lock)?;
         if is_weak {
             return Ok(());
         }

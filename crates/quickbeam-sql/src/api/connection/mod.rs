@@ -15,7 +15,7 @@ use quickbeam::{Durability, Isolation, ReadTransaction, Transaction};
 
 use self::sql_transaction::SqlTransaction;
 use self::statement::{Statement, first_row};
-use crate::catalog::CatalogSnapshot;
+use crate::catalog::{BOOTSTRAP, CatalogSnapshot, Privileges};
 use crate::compile::session_command::Settings;
 use crate::error::Result;
 use crate::execute::StatementLimits;
@@ -61,6 +61,75 @@ impl SqlDatabase {
     }
 }
 
+impl SqlDatabase {
+    /// Connects as a role: the session has the rights of that role, and no others.
+    ///
+    /// ```
+    /// # use quickbeam_sql::SqlDatabase;
+    /// let database = SqlDatabase::memory(Default::default())?;
+    /// let owner = database.connect();
+    /// owner.execute("CREATE TABLE fruit (id INT)", &[])?;
+    /// owner.execute("CREATE ROLE anna", &[])?;
+    /// let anna = database.connect_as("anna")?;
+    /// assert_eq!(anna.execute("DELETE FROM fruit", &[]).unwrap_err().code(), "42501");
+    /// owner.execute("GRANT DELETE ON fruit TO anna", &[])?;
+    /// anna.execute("DELETE FROM fruit", &[])?;
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 42704 if there is no such role.
+    pub fn connect_as(&self, role: &str) -> Result<Connection> {
+        let connection = self.connect();
+        connection.session.log_in(role)?;
+        Ok(connection)
+    }
+
+    /// Returns what is known of a role that a server may let in; `None` if there is no such role.
+    ///
+    /// ```
+    /// # let database = quickbeam_sql::SqlDatabase::memory(Default::default())?;
+    /// database.connect().execute("CREATE USER anna CONNECTION LIMIT 3", &[])?;
+    /// let anna = database.role("anna")?.unwrap();
+    /// assert!(anna.may_log_in && anna.may_connect && anna.connection_limit == Some(3));
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of reading the catalog.
+    pub fn role(&self, name: &str) -> Result<Option<LoginRole>> {
+        let reader = self.environment.begin_read()?;
+        let snapshot = self.catalog.snapshot(&reader)?;
+        let id = snapshot.role_named(name);
+        let Some(role) = id.and_then(|id| snapshot.role(id)) else { return Ok(None) };
+        Ok(Some(LoginRole {
+            may_log_in: role.login,
+            may_connect: snapshot.may_in_database(role.id, Privileges::CONNECT),
+            is_superuser: role.superuser,
+            connection_limit: usize::try_from(role.connection_limit).ok(),
+            verifier: role.password.clone(),
+            password_expires: role.valid_until,
+        }))
+    }
+}
+
+/// What a server needs to know of a role before it lets a client in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoginRole {
+    /// LOGIN.
+    pub may_log_in: bool,
+    /// Whether it has the privilege CONNECT on the database.
+    pub may_connect: bool,
+    /// SUPERUSER.
+    pub is_superuser: bool,
+    /// The most sessions at a time; `None`: any number.
+    pub connection_limit: Option<usize>,
+    /// The SCRAM verifier of its password.
+    pub verifier: Option<Arc<str>>,
+    /// When the password ends: microseconds since 1970-01-01 UTC.
+    pub password_expires: Option<i64>,
+}
+
 impl Connection {
     pub(crate) fn new(database: SqlDatabase) -> Connection {
         let limits = StatementLimits {
@@ -79,6 +148,10 @@ impl Connection {
             statement_timeout: Cell::default(),
             search_path: RefCell::default(),
             path_number: Cell::default(),
+            login_role: Cell::new(BOOTSTRAP),
+            session_user: Cell::new(BOOTSTRAP),
+            role: Cell::new(BOOTSTRAP),
+            known_roles: RefCell::default(),
             turned_off: Cell::default(),
             plan_key: Cell::default(),
             named: RefCell::default(),

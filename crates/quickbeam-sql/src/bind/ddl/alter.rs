@@ -10,6 +10,7 @@ use super::storage_parameters::check_parameters;
 use super::table::Defined;
 use super::table_outline::Outline;
 use super::{CatalogChange, ObjectKind, TableChange};
+use crate::bind::rights::Right;
 use crate::catalog::{NewIdentity, Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Frame;
@@ -38,7 +39,7 @@ impl Binder<'_> {
             }
             _ => return Err(SqlError::unsupported(format!("COMMENT ON {object}"))),
         };
-        let table = self.defined_table(&table)?;
+        let table = self.defined_table(&table, Right::Owns)?;
         if let Some(column) = &column
             && table.column(column).is_none()
         {
@@ -65,7 +66,7 @@ impl Binder<'_> {
                 return Ok(CatalogChange::Alter(name, Vec::new(), true));
             }
         }
-        let table = self.defined_table(&alter.name)?;
+        let table = self.defined_table(&alter.name, Right::Owns)?;
         let mut outline = Outline::of(&table);
         let mut changes = Vec::with_capacity(alter.operations.len());
         for operation in &alter.operations {

@@ -9,8 +9,11 @@ use sqlparser::ast::{
 
 use super::super::Binder;
 use super::table_outline::Outline;
+use crate::bind::rights::Right;
 use crate::catalog::lookup_name;
-use crate::catalog::{ConstraintTiming, ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey};
+use crate::catalog::{
+    ConstraintTiming, ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey, Privileges,
+};
 use crate::error::{Result, SqlError, SqlState};
 
 /// Returns the access method of an index.
@@ -222,7 +225,8 @@ impl Binder<'_> {
         let parent_columns = if parent == own {
             self.known_columns(outline, referred)?
         } else {
-            let parent = self.defined_table(&key.foreign_table)?;
+            let parent =
+                self.defined_table(&key.foreign_table, Right::Has(Privileges::REFERENCES))?;
             self.known_columns(&Outline::of(&parent), referred)?
         };
         Ok(NewForeignKey {

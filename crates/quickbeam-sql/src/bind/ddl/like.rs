@@ -6,9 +6,10 @@ use smol_str::SmolStr;
 
 use super::super::Binder;
 use super::table_outline::Outline;
+use crate::bind::rights::Right;
 use crate::catalog::{
     Column, Index, NewCheck, NewColumn, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
-    NewIndexPredicate, NewKey, NewTable, Relation, SequenceOptions, Table,
+    NewIndexPredicate, NewKey, NewTable, Privileges, Relation, SequenceOptions, Table,
 };
 use crate::error::Result;
 use crate::parse::LikeClause;
@@ -33,7 +34,7 @@ impl Binder<'_> {
         outline: &mut Outline,
         new: &mut NewTable,
     ) -> Result<Vec<NewColumn>> {
-        let table = self.defined_table(&like.table)?;
+        let table = self.defined_table(&like.table, Right::Whole(Privileges::SELECT))?;
         let mut columns = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
             if outline.column(&column.name).is_some() {

@@ -22,12 +22,13 @@ use sqlparser::ast::{self, ObjectType, Spanned};
 use sqlparser::tokenizer::Token;
 
 use super::{Binder, fold};
+use crate::bind::rights::Right;
 use crate::catalog::{
-    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Relation,
-    SequenceChanges, SequenceOptions,
+    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Privileges,
+    Relation, SequenceChanges, SequenceOptions,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{ColumnAction, first_from};
+use crate::parse::{AccessStatement, ColumnAction, first_from};
 use crate::types::{DataType, Value};
 
 pub use generated::generated_columns;
@@ -61,12 +62,14 @@ pub enum CatalogChange {
     Alter(SmolStr, Vec<TableChange>, bool),
     /// ALTER INDEX … RENAME TO.
     RenameIndex(SmolStr, SmolStr),
-    /// CREATE SCHEMA; true: IF NOT EXISTS.
-    CreateSchema(SmolStr, bool),
+    /// CREATE SCHEMA; true: IF NOT EXISTS; the owner of AUTHORIZATION.
+    CreateSchema(SmolStr, bool, Option<SmolStr>),
     /// ALTER SCHEMA … RENAME TO.
     RenameSchema(SmolStr, SmolStr),
     /// DROP SCHEMA: names, IF EXISTS, CASCADE.
     DropSchemas(Vec<SmolStr>, bool, bool),
+    /// A change of roles, rights or owners.
+    Access(Arc<AccessStatement>),
 }
 
 /// The kinds of objects that can be dropped.
@@ -147,7 +150,7 @@ impl Binder<'_> {
             let what = "this form of CREATE INDEX";
             return Err(SqlError::unsupported(what));
         }
-        let table = self.defined_table(&create.table_name)?;
+        let table = self.defined_table(&create.table_name, Right::Owns)?;
         let (unique, table_name) = (create.unique, table.lookup_name());
         let method = method_of(create.using.as_ref())?;
         let mut index = NewIndex { table: table_name, unique, method, ..NewIndex::default() };
@@ -271,7 +274,8 @@ impl Binder<'_> {
         };
         let mut names = Vec::with_capacity(table_names.len());
         for target in table_names {
-            names.push(self.defined_table(&target.name)?.lookup_name());
+            let right = Right::Whole(Privileges::TRUNCATE);
+            names.push(self.defined_table(&target.name, right)?.lookup_name());
         }
         let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
         let restart = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));

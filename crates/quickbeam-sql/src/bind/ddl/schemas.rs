@@ -18,18 +18,17 @@ fn schema_name(name: &ObjectName) -> Result<SmolStr> {
 }
 
 impl Binder<'_> {
-    /// CREATE SCHEMA. AUTHORIZATION has no effect: the schema belongs to the only user.
+    /// CREATE SCHEMA.
     pub fn create_schema(&self, name: &SchemaName, if_not_exists: bool) -> Result<CatalogChange> {
-        let name = match name {
-            SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => {
-                schema_name(name)?
-            }
-            SchemaName::UnnamedAuthorization(user) => fold(user),
+        let (name, owner) = match name {
+            SchemaName::Simple(name) => (schema_name(name)?, None),
+            SchemaName::NamedAuthorization(name, owner) => (schema_name(name)?, Some(fold(owner))),
+            SchemaName::UnnamedAuthorization(owner) => (fold(owner), Some(fold(owner))),
         };
         if !if_not_exists && self.names.has_schema(&name) {
             return Err(schema_exists(&name));
         }
-        Ok(CatalogChange::CreateSchema(name, if_not_exists))
+        Ok(CatalogChange::CreateSchema(name, if_not_exists, owner))
     }
 
     /// ALTER SCHEMA; `None` if it changes nothing.

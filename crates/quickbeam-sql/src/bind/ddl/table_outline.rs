@@ -11,8 +11,9 @@ use sqlparser::ast::{Ident, ObjectName};
 
 use super::super::{Binder, Scope, fold, object_name};
 use super::ObjectKind;
+use crate::bind::rights::Right;
 use crate::bind::scope::relation_with;
-use crate::catalog::{Relation, Table, lookup_name, split_lookup_name};
+use crate::catalog::{Relation, Table, lookup_name, shown_name, split_lookup_name};
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{
@@ -331,8 +332,8 @@ impl Binder<'_> {
     }
 
     /// The table of that name, whose definition is to be used or changed.
-    pub(super) fn defined_table(&mut self, name: &ObjectName) -> Result<Arc<Table>> {
-        let table = self.table(name)?;
+    pub(super) fn defined_table(&mut self, name: &ObjectName, right: Right) -> Result<Arc<Table>> {
+        let table = self.table(name, right)?;
         if table.is_database() {
             return Err(no_definition(&table.name).at(self.position(name) as usize));
         }
@@ -349,7 +350,11 @@ impl Binder<'_> {
     ) -> Result<SmolStr> {
         let look = || {
             let folded = self.relation_name(name)?;
-            let found = match self.names.relation(&folded)? {
+            let relation = self.names.relation(&folded)?;
+            if let Some(relation) = &relation {
+                self.check_owner(relation, shown_name(&folded).as_str())?;
+            }
+            let found = match relation {
                 Some(Relation::Table(table)) if table.is_database() => {
                     if kind == ObjectKind::Table && !if_exists {
                         return Err(no_definition(&folded));

@@ -3,8 +3,9 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopyTarget};
 
+use crate::bind::rights::Right;
 use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold};
-use crate::catalog::Table;
+use crate::catalog::{Privileges, Table};
 use crate::copy_text::TextDialect;
 use crate::csv::Dialect;
 use crate::error::{Result, SqlError, SqlState};
@@ -258,11 +259,12 @@ impl Binder<'_> {
         name: &ast::ObjectName,
         columns: &[ast::Ident],
     ) -> Result<(Insert, Vec<OutputColumn>)> {
-        let table = self.table(name)?;
+        let table = self.table(name, Right::Has(Privileges::INSERT))?;
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| vec![column.clone()].into()).collect();
         let mut targets = self.targets(&table, &names)?;
         self.without_generated(&table, columns, &mut targets)?;
+        self.check_columns(&table, targets.iter().copied(), Privileges::INSERT)?;
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(table.name.clone(), Source::Table(table.clone()));
         let mut values = Vec::with_capacity(table.columns.len());
@@ -323,7 +325,7 @@ impl Binder<'_> {
         name: &ast::ObjectName,
         columns: &[ast::Ident],
     ) -> Result<Box<ast::Query>> {
-        let table = self.table(name)?;
+        let table = self.table(name, Right::Has(Privileges::SELECT))?;
         let quoted = |name: &SmolStr| format!("\"{}\"", name.replace('"', "\"\""));
         let columns: Vec<String> = if columns.is_empty() {
             let stored = table.columns.iter().filter(|column| column.generated.is_none());

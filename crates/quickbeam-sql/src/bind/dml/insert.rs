@@ -7,12 +7,13 @@ use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, 
 
 use super::conflict_target::key_of_constraint;
 use crate::bind::query::{check_values, rows_with_subqueries};
+use crate::bind::rights::Right;
 use crate::bind::scope::relation_of;
 use crate::bind::{
     Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeRelation,
     Source, Subquery, Typed, column_default, fold, object_name,
 };
-use crate::catalog::{Column, Table};
+use crate::catalog::{Column, Privileges, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::parse::{Overriding, overriding_of};
@@ -43,9 +44,10 @@ impl Binder<'_> {
         let TableObject::TableName(name) = &insert.table else {
             return Err(SqlError::unsupported("INSERT into what is no table"));
         };
-        let table = self.table(name)?;
+        let table = self.table(name, Right::Has(Privileges::INSERT))?;
         let (columns, overriding) = overriding_of(&insert.columns);
         let targets = self.targets(&table, columns)?;
+        self.check_columns(&table, targets.iter().copied(), Privileges::INSERT)?;
         let alias = insert
             .table_alias
             .as_ref()
@@ -55,6 +57,7 @@ impl Binder<'_> {
         let source =
             self.insert_source(&table, (&targets, overriding), columns, insert.source.as_deref())?;
         let old = relation_of(&table, old_slot, alias.clone());
+        self.restrict_table(&table, old_slot);
         let conflict = match &insert.on {
             None => None,
             Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(
@@ -65,6 +68,7 @@ impl Binder<'_> {
             )?),
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
+        self.restrict_table(&table, new_slot);
         let returning = match &insert.returning {
             None => None,
             Some(items) => {
@@ -280,6 +284,7 @@ impl Binder<'_> {
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name";
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
+        self.check_table(table, Right::Has(Privileges::UPDATE))?;
         let scope = Scope::of(vec![old, new]);
         let (bound, level) = self.level(|binder| {
             let assignments = binder.assignments(table, &update.assignments, &scope)?;

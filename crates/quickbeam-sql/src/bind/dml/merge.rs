@@ -6,10 +6,11 @@ use sqlparser::ast::{
 };
 
 use crate::bind::query::check_values;
+use crate::bind::rights::Right;
 use crate::bind::{
     Binder, From, JoinKind, MergeAction, MergeClause, MergeStatement, Scope, Source,
 };
-use crate::catalog::Table;
+use crate::catalog::{Privileges, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::overriding_of;
 
@@ -25,12 +26,13 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
         check_clauses(&merge.clauses)?;
-        let table = self.table(name).map_err(|error| match error.position() {
-            Some(position) if error.code() == SqlState::WrongObjectType.code() => {
-                SqlError::unsupported(format!("MERGE on relation {name}")).at(position)
-            }
-            _ => error,
-        })?;
+        let table =
+            self.table(name, right_of(&merge.clauses)).map_err(|error| match error.position() {
+                Some(position) if error.code() == SqlState::WrongObjectType.code() => {
+                    SqlError::unsupported(format!("MERGE on relation {name}")).at(position)
+                }
+                _ => error,
+            })?;
         let (parts, level) = self.level(|binder| {
             let mut sources = Scope::default();
             let source = TableWithJoins { relation: merge.source.clone(), joins: Vec::new() };
@@ -40,6 +42,7 @@ impl Binder<'_> {
             };
             let mut both = sources.clone();
             let slot = binder.stored(table.clone(), alias.as_ref(), &mut both)?;
+            binder.restrict_table(&table, slot);
             let on = binder.conjuncts(&merge.on, &both)?;
             let asks = binder.levels.last().is_some_and(|level| !level.subqueries.is_empty());
             let inserts = |clause: &ast::MergeClause| {
@@ -83,6 +86,9 @@ impl Binder<'_> {
         clause: &ast::MergeClause,
         (sources, both): (&Scope, &Scope),
     ) -> Result<MergeClause> {
+        if !matches!(clause.action, AstAction::DoNothing { .. }) {
+            self.check_table(table, right_of(std::slice::from_ref(clause)))?;
+        }
         let is_matched = clause.clause_kind == MergeClauseKind::Matched;
         let scope = if is_matched { both } else { sources };
         let condition = match &clause.predicate {
@@ -121,6 +127,7 @@ impl Binder<'_> {
         };
         let (columns, overriding) = overriding_of(&insert.columns);
         let targets = self.targets(table, columns)?;
+        self.check_columns(table, targets.iter().copied(), Privileges::INSERT)?;
         let place = |number: usize| {
             row.content.get(number).map_or(0, |value| self.position(value) as usize)
         };
@@ -159,4 +166,15 @@ fn check_clauses(clauses: &[ast::MergeClause]) -> Result<()> {
         *decided = clause.predicate.is_none();
     }
     Ok(())
+}
+
+/// Returns the right on the target that the first clause with an action needs.
+fn right_of(clauses: &[ast::MergeClause]) -> Right {
+    let right = |clause: &ast::MergeClause| match &clause.action {
+        AstAction::DoNothing { .. } => None,
+        AstAction::Delete { .. } => Some(Right::Whole(Privileges::DELETE)),
+        AstAction::Update(_) => Some(Right::Has(Privileges::UPDATE)),
+        AstAction::Insert(_) => Some(Right::Has(Privileges::INSERT)),
+    };
+    clauses.iter().find_map(right).unwrap_or(Right::Has(Privileges::SELECT))
 }

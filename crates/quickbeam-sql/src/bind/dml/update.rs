@@ -5,10 +5,11 @@ use sqlparser::ast::{
 };
 
 use super::insert::is_default;
+use crate::bind::rights::Right;
 use crate::bind::{
     Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, object_name,
 };
-use crate::catalog::Table;
+use crate::catalog::{Privileges, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::schema::errors::no_column;
@@ -99,10 +100,15 @@ impl Binder<'_> {
         if !target.joins.is_empty() {
             return Err(SqlError::unsupported("a join as the target of a change"));
         }
-        let table = self.table(name)?;
+        let right = match assignments {
+            Some(_) => Right::Has(Privileges::UPDATE),
+            None => Right::Whole(Privileges::DELETE),
+        };
+        let table = self.table(name, right)?;
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope::default();
             let slot = binder.stored(table.clone(), alias.as_ref(), &mut scope)?;
+            binder.restrict_table(&table, slot);
             let mut from = From::Table(slot);
             if let Some(right) = binder.from(others, &mut scope)? {
                 let (left, right) = (Box::new(from), Box::new(right));
@@ -184,6 +190,8 @@ impl Binder<'_> {
         let folded = object_name(name)?;
         let target =
             table.column(&folded).ok_or_else(|| no_column(&table.name, &folded).at(position))?;
+        self.check_columns(table, [target].into_iter(), Privileges::UPDATE)
+            .map_err(|error| error.at(position))?;
         if assignments.iter().any(|(known, _)| *known == target) {
             let message = format!("multiple assignments to same column \"{folded}\"");
             return Err(SqlError::new(SqlState::SyntaxError, message).at(position));

@@ -11,7 +11,7 @@ use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::system::type_oid;
-use crate::catalog::{Relation, split_lookup_name};
+use crate::catalog::{ObjectId, Privileges, Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
 use crate::schema::errors::{is_not, no_relation};
@@ -19,9 +19,6 @@ use crate::types::{DataType, SystemType, Value};
 
 /// The OID of the type of an untyped literal.
 const UNKNOWN: i64 = 705;
-
-/// The name of the only user: a process that opens the directory has all rights.
-const USER: &str = "quickbeam";
 
 /// The name of the only database of an environment.
 const DATABASE: &str = "quickbeam";
@@ -126,9 +123,12 @@ impl Binder<'_> {
         if let Some(found) = self.of_sequence_named(name, &arguments, position) {
             return found;
         }
+        self.check_function(name).map_err(|error| error.at(position as usize))?;
         match (name, &arguments[..]) {
-            ("current_user" | "session_user" | "user", []) => {
-                return Ok(Typed::new(Expr::Constant(Value::text(USER)), DataType::Text, position));
+            ("current_user" | "current_role" | "session_user" | "user", []) => {
+                let name = self.names.role_name(name == "session_user");
+                let name = Expr::Constant(Value::text(&*name));
+                return Ok(Typed::new(name, DataType::Text, position));
             }
             ("current_database" | "current_catalog", []) => {
                 let name = Expr::Constant(Value::text(DATABASE));
@@ -237,6 +237,12 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let number = self.sequence(name, position)?;
+        let wanted = match function {
+            "currval" => Privileges::USAGE.and(Privileges::SELECT),
+            _ => Privileges::UPDATE,
+        };
+        self.check_sequence(ObjectId(number), name, wanted)
+            .map_err(|error| error.at(position as usize))?;
         let mut rest = arguments.into_iter().skip(1);
         let expr = match (function, rest.next(), rest.next()) {
             ("currval", None, _) => Expr::CurrentValue(Some(number)),
@@ -259,6 +265,9 @@ impl Binder<'_> {
 
     fn next_value(&self, name: &str, position: u32) -> Result<Typed> {
         let number = self.sequence(name, position)?;
+        let wanted = Privileges::USAGE.and(Privileges::UPDATE);
+        self.check_sequence(ObjectId(number), name, wanted)
+            .map_err(|error| error.at(position as usize))?;
         Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
     }
 

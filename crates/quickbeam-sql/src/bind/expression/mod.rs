@@ -201,6 +201,7 @@ impl Binder<'_> {
             return Ok(Typed::new(number, DataType::OID, position));
         }
         let column = found.map_err(|error| error.at(position as usize))?;
+        self.check_column(column.at).map_err(|error| error.at(position as usize))?;
         if let Ast::Identifier(name) = ast {
             self.note_column(name, column, scope);
         }

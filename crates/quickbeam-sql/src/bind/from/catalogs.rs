@@ -83,6 +83,7 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
+        self.check_catalog(table.name)?;
         let name = SmolStr::new_static(table.name);
         let slot = self.add_slot(name.clone(), Source::Computed);
         let kind = TableFunctionKind::Catalog(table);

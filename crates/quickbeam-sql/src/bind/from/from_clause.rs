@@ -9,12 +9,13 @@ use sqlparser::ast::{
 
 use super::catalogs::named_catalog;
 use super::full_join_using::Pair;
+use crate::bind::rights::Right;
 use crate::bind::{
     Binder, From, JoinKind, Query, QueryPart, Scope, ScopeColumn, ScopeRelation, Source, Typed,
     VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::system::system_table;
-use crate::catalog::{Relation, Table, View};
+use crate::catalog::{Privileges, Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::schema::errors::no_relation;
@@ -167,6 +168,7 @@ impl Binder<'_> {
             };
             let left = side(&inside.relations[..first_right])?;
             let right = side(&inside.relations[first_right..])?;
+            self.check_read([left.at, right.at].into_iter())?;
             let [a, b] = [&left, &right]
                 .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
             on.push(self.compare(Comparison::Equal, a, b, 0)?.expr);
@@ -299,12 +301,21 @@ impl Binder<'_> {
         self.note_relation(name, &folded);
         match self.names.relation(&folded)? {
             Some(Relation::Table(table)) => {
-                let slot = self.stored(table, alias, scope);
-                Ok(From::Table(slot.map_err(|error| error.at(position))?))
+                let right = Right::Has(Privileges::SELECT);
+                self.check_table(&table, right).map_err(|error| error.at(position))?;
+                let slot = self.stored(table.clone(), alias, scope);
+                let slot = slot.map_err(|error| error.at(position))?;
+                self.restrict_table(&table, slot);
+                Ok(From::Table(slot))
             }
             Some(Relation::View(view)) => {
+                self.check_view(&view).map_err(|error| error.at(position))?;
                 let query = self.view(&view).map_err(|error| error.at(position))?;
-                self.derived(Arc::new(query), alias, Some(own), scope)
+                let from = self.derived(Arc::new(query), alias, Some(own), scope)?;
+                if let From::Query(derived) = &from {
+                    self.restrict_view(&view, derived.slot);
+                }
+                Ok(from)
             }
             Some(_) => {
                 let message = format!("cannot read from \"{own}\": it is neither table nor view");
@@ -360,9 +371,12 @@ impl Binder<'_> {
         let ctes = std::mem::take(&mut self.ctes);
         let path = self.path.take();
         self.views.push(view.id);
+        let owner = self.role_within(view);
+        let role = std::mem::replace(&mut self.role, owner);
         self.view_depth += 1;
         let bound = self.nested(|binder| binder.query(&parsed, None));
         self.view_depth -= 1;
+        self.role = role;
         self.ctes = ctes;
         self.path = path;
         self.text = text;

@@ -283,6 +283,8 @@ impl Binder<'_> {
             let message = format!("missing FROM-clause entry for table \"{folded}\"");
             SqlError::new(SqlState::UndefinedTable, message).at(position)
         })?;
+        let read = self.check_read(relation.columns.iter().map(|column| column.at));
+        read.map_err(|error| error.at(position))?;
         let never_null = |column: &&ScopeColumn| match self.slots.get(column.at.slot) {
             Some(SlotShape { source: Source::Table(table), .. }) => {
                 table.columns.get(column.at.column).is_some_and(|known| known.not_null)

@@ -215,6 +215,8 @@ impl Binder<'_> {
                         let error = SqlError::new(SqlState::SyntaxError, message);
                         return Err(error.at(position as usize));
                     }
+                    let read = self.check_read(columns.iter().map(|column| column.at));
+                    read.map_err(|error| error.at(position as usize))?;
                     self.note_star(options, None, &columns, scope);
                     selected.extend(columns.into_iter().map(|column| all_of(column, position)));
                 }
@@ -230,6 +232,8 @@ impl Binder<'_> {
                         SqlError::new(SqlState::UndefinedTable, message).at(position)
                     })?;
                     let columns: Vec<&ScopeColumn> = relation.columns.iter().collect();
+                    let read = self.check_read(columns.iter().map(|column| column.at));
+                    read.map_err(|error| error.at(position))?;
                     self.note_star(options, Some(name), &columns, scope);
                     selected.extend(columns.into_iter().map(|column| all_of(column, place)));
                 }
@@ -289,6 +293,7 @@ impl Binder<'_> {
         };
         let Some(name) = &lock.of else {
             refuse_missing(None, 0)?;
+            self.check_locked(scope, None)?;
             return Ok(RowLock { of: None, wait });
         };
         let position = self.position(name) as usize;
@@ -302,6 +307,7 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::UndefinedTable, message).at(position));
         }
         refuse_missing(slot, position)?;
+        self.check_locked(scope, slot)?;
         Ok(RowLock { of: slot, wait })
     }
 }

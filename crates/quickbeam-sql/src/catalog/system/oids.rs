@@ -4,7 +4,7 @@
 //! its own. Objects without a number have one made of their table's number and their name.
 
 use super::type_row_named;
-use crate::schema::{ObjectId, Table};
+use crate::schema::{BOOTSTRAP, ObjectId, Table};
 use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
 
 /// The schema `pg_catalog`.
@@ -13,7 +13,7 @@ pub const CATALOG_SCHEMA: i64 = 11;
 pub const PUBLIC_SCHEMA: i64 = 2200;
 /// The schema `information_schema`.
 pub const INFORMATION_SCHEMA: i64 = 13_207;
-/// The owner of all objects.
+/// The bootstrap role.
 pub const OWNER: i64 = 10;
 /// The catalog `pg_class`.
 pub const CLASS_OF_CLASS: i64 = 1259;
@@ -28,6 +28,11 @@ const OF_ROW_TYPE: i64 = 3 << 28;
 /// Returns the OID of a table, view, sequence or index.
 pub fn object_oid(id: ObjectId) -> i64 {
     FIRST + i64::from(id.0)
+}
+
+/// Returns the OID of a role.
+pub fn role_oid(role: ObjectId) -> i64 {
+    if role == BOOTSTRAP { OWNER } else { object_oid(role) }
 }
 
 /// Returns the OID of the index of a primary key.

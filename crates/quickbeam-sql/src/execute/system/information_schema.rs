@@ -36,19 +36,45 @@ impl SystemSource<'_> {
         match self.table.name {
             "tables" | "views" | "columns" | "sequences" => self.relations(),
             "schemata" => {
+                let role = self.session.role();
                 for (schema, _) in self.snapshot.schema_oids() {
+                    let id = self.snapshot.schema_id(&schema);
+                    if !self.snapshot.owns(role, id) {
+                        continue;
+                    }
+                    let owner = self.owner_name(id);
                     self.add(|row| {
                         row.text("catalog_name", NAME).text("schema_name", schema);
-                        row.text("schema_owner", NAME);
+                        row.text("schema_owner", owner);
                     });
                 }
             }
             "information_schema_catalog_name" => self.add(|row| {
                 row.text("catalog_name", NAME);
             }),
-            "enabled_roles" | "applicable_roles" => self.add(|row| {
-                row.text("role_name", NAME).text("grantee", NAME).text("is_grantable", "NO");
-            }),
+            "enabled_roles" => {
+                let snapshot = self.snapshot;
+                for role in snapshot.roles_of(self.session.role(), true) {
+                    self.add(|row| {
+                        row.text("role_name", snapshot.role_name(role));
+                    });
+                }
+            }
+            "applicable_roles" => {
+                let snapshot = self.snapshot;
+                for member in snapshot.roles_of(self.session.role(), true) {
+                    let known = snapshot.role(member).map_or(&[][..], |it| &it.member_of);
+                    for membership in known {
+                        self.add(|row| {
+                            row.text("grantee", snapshot.role_name(member));
+                            row.text("role_name", snapshot.role_name(membership.role));
+                            row.text("is_grantable", yes_no(membership.admin));
+                        });
+                    }
+                }
+            }
+            "table_privileges" | "role_table_grants" | "column_privileges"
+            | "role_column_grants" => self.privilege_rows(),
             "character_sets" => self.add(|row| {
                 row.text("character_set_name", "UTF8").text("character_repertoire", "UCS");
                 row.text("form_of_use", "UTF8").text("default_collate_catalog", NAME);
@@ -60,6 +86,9 @@ impl SystemSource<'_> {
             | "constraint_table_usage"
             | "check_constraints" => {
                 for constraint in constraints(self.snapshot) {
+                    if !self.is_shown(Described::Table(constraint.table), None) {
+                        continue;
+                    }
                     self.constraint(&constraint);
                 }
             }
@@ -68,8 +97,11 @@ impl SystemSource<'_> {
     }
 
     fn relations(&mut self) {
-        let snapshot = self.snapshot;
+        let (snapshot, role) = (self.snapshot, self.session.role());
         for relation in snapshot.described() {
+            if !self.is_shown(relation, None) {
+                continue;
+            }
             match (self.table.name, relation) {
                 ("tables", Described::Table(_) | Described::View(_)) => {
                     let is_table = matches!(relation, Described::Table(_));
@@ -81,7 +113,10 @@ impl SystemSource<'_> {
                 }
                 ("views", Described::View(view)) => self.add(|row| {
                     qualified(row, "table", &view.schema, "table_name", &view.name);
-                    row.text("view_definition", &view.query).text("check_option", "NONE");
+                    if snapshot.owns(role, view.id) {
+                        row.text("view_definition", &view.query);
+                    }
+                    row.text("check_option", "NONE");
                     for flag in [
                         "is_updatable",
                         "is_insertable_into",
@@ -94,6 +129,9 @@ impl SystemSource<'_> {
                 }),
                 ("columns", Described::Table(table)) => {
                     for column in &table.columns {
+                        if !self.is_shown(relation, Some(column.id)) {
+                            continue;
+                        }
                         self.add(|row| table_column(row, (&table.schema, &table.name), column));
                     }
                 }

@@ -6,6 +6,7 @@
 mod constraints;
 mod information_schema;
 mod relations;
+mod roles;
 mod session;
 
 use smol_str::SmolStr;
@@ -17,7 +18,7 @@ use crate::error::Result;
 use crate::expression::SessionState;
 use crate::types::{DataType, Value, parse_value};
 
-/// The name of the only database and of the only user.
+/// The name of the only database.
 const NAME: &str = "quickbeam";
 
 /// A row of a system catalog.
@@ -124,8 +125,12 @@ pub fn system_rows(
         source.information_schema();
     } else {
         match table.name {
-            "pg_settings" | "pg_database" | "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow"
-            | "pg_namespace" | "pg_stat_activity" | "pg_locks" => source.session_rows()?,
+            "pg_settings" | "pg_database" | "pg_namespace" | "pg_stat_activity" | "pg_locks" => {
+                source.session_rows()?;
+            }
+            "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group" => {
+                source.role_rows();
+            }
             "pg_constraint" => source.pg_constraint(),
             "pg_index" | "pg_indexes" => source.pg_index(),
             _ => source.relation_rows(),

@@ -1,6 +1,6 @@
 //! Catalogs of tables, views, sequences and their columns.
 
-use super::{NAME, SystemRow, SystemSource, view_columns};
+use super::{SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
 use crate::catalog::describe::{Described, index_definition, key_columns, written_predicate};
 use crate::catalog::system::{
@@ -67,9 +67,10 @@ impl SystemSource<'_> {
             }
             "pg_tables" => {
                 for table in snapshot.tables() {
+                    let owner = self.owner_name(table.id);
                     self.add(|row| {
                         row.text("schemaname", &table.schema).text("tablename", &table.name);
-                        row.text("tableowner", NAME);
+                        row.text("tableowner", owner);
                         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
                         row.set("hasindexes", has_index);
                         row.set("hastriggers", !table.foreign_keys.is_empty());
@@ -79,9 +80,10 @@ impl SystemSource<'_> {
             "pg_views" => {
                 for relation in snapshot.described() {
                     let Described::View(view) = relation else { continue };
+                    let owner = self.owner_name(view.id);
                     self.add(|row| {
                         row.text("schemaname", &view.schema).text("viewname", &view.name);
-                        row.text("viewowner", NAME).text("definition", &view.query);
+                        row.text("viewowner", owner).text("definition", &view.query);
                     });
                 }
             }
@@ -103,9 +105,20 @@ impl SystemSource<'_> {
 
     fn pg_class(&mut self, relation: Described<'_>) {
         let schema = self.snapshot.schema_oid(relation.schema());
+        let (id, has_rights) = match relation {
+            Described::Table(table) => (table.id, true),
+            Described::View(view) => (view.id, true),
+            Described::Sequence(sequence) => (sequence.id, true),
+            Described::Index(table, _) | Described::PrimaryKey(table) => (table.id, false),
+        };
+        let owner = self.owner_oid(id);
+        let acl = if has_rights { self.acl(id) } else { None };
         self.add(|row| {
             row.set("oid", relation.oid()).text("relname", relation.name());
-            row.set("relnamespace", schema).set("relowner", OWNER);
+            row.set("relnamespace", schema).set("relowner", owner);
+            if let Some(acl) = &acl {
+                row.text("relacl", acl);
+            }
             row.set("relfilenode", relation.oid()).set("reltuples", Value::Real(-1.0));
             row.text("relpersistence", "p").text("relreplident", "n").set("relispopulated", true);
             match relation {
@@ -171,7 +184,13 @@ impl SystemSource<'_> {
             match relation {
                 Described::Table(table) => {
                     for column in &table.columns {
-                        self.add(|row| table_column(row, table, column));
+                        let acl = self.column_acl(table.id, column.id);
+                        self.add(|row| {
+                            table_column(row, table, column);
+                            if let Some(acl) = &acl {
+                                row.text("attacl", acl);
+                            }
+                        });
                     }
                 }
                 Described::View(view) => {
@@ -215,6 +234,7 @@ impl SystemSource<'_> {
     }
 
     fn pg_sequence(&mut self, sequence: &Sequence) {
+        let owner = self.owner_name(sequence.id);
         self.add(|row| {
             let sequence_type = sequence.data_type;
             row.set("seqrelid", object_oid(sequence.id)).set("seqtypid", type_oid(sequence_type));
@@ -222,7 +242,7 @@ impl SystemSource<'_> {
             row.set("seqmin", sequence.minimum).set("seqmax", sequence.maximum);
             row.set("seqcache", 1_i64).set("seqcycle", sequence.cycle);
             row.text("schemaname", &sequence.schema).text("sequencename", &sequence.name);
-            row.text("sequenceowner", NAME).set("data_type", type_oid(sequence_type));
+            row.text("sequenceowner", owner).set("data_type", type_oid(sequence_type));
             row.set("start_value", sequence.start).set("increment_by", sequence.increment);
             row.set("min_value", sequence.minimum).set("max_value", sequence.maximum);
             row.set("cache_size", 1_i64).set("cycle", sequence.cycle);

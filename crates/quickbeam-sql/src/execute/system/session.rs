@@ -1,7 +1,8 @@
-//! Catalogs of the database, its schemas, its only user and the settings.
+//! Catalogs of the database, its schemas, its sessions and the settings.
 
 use super::{NAME, SystemSource};
-use crate::catalog::system::OWNER;
+use crate::catalog::system::role_oid;
+use crate::catalog::{BOOTSTRAP, DATABASE_ID};
 use crate::error::Result;
 use crate::expression::AdvisoryKey;
 use crate::types::Value;
@@ -15,39 +16,49 @@ impl SystemSource<'_> {
             "pg_settings" => return self.settings(),
             "pg_stat_activity" => self.activities(),
             "pg_locks" => self.locks(),
-            "pg_database" => self.add(|row| {
-                row.set("oid", 5_i64).text("datname", NAME).set("datdba", OWNER);
-                row.set("encoding", UTF8).text("datlocprovider", "c").set("datallowconn", true);
-                row.set("datconnlimit", -1_i32).set("dattablespace", 1663_i64);
-                row.text("datcollate", "C").text("datctype", "C.UTF-8");
-            }),
+            "pg_database" => {
+                let (owner, acl) = (self.owner_oid(DATABASE_ID), self.acl(DATABASE_ID));
+                self.add(|row| {
+                    row.set("oid", 5_i64).text("datname", NAME).set("datdba", owner);
+                    if let Some(acl) = &acl {
+                        row.text("datacl", acl);
+                    }
+                    row.set("encoding", UTF8).text("datlocprovider", "c").set("datallowconn", true);
+                    row.set("datconnlimit", -1_i32).set("dattablespace", 1663_i64);
+                    row.text("datcollate", "C").text("datctype", "C.UTF-8");
+                });
+            }
             "pg_namespace" => {
                 for (name, oid) in self.snapshot.schema_oids() {
+                    let id = self.snapshot.schema_id(&name);
+                    let (owner, acl) = (self.owner_oid(id), self.acl(id));
                     self.add(|row| {
-                        row.set("oid", oid).text("nspname", name).set("nspowner", OWNER);
+                        row.set("oid", oid).text("nspname", name).set("nspowner", owner);
+                        if let Some(acl) = &acl {
+                            row.text("nspacl", acl);
+                        }
                     });
                 }
             }
-            _ => self.add(|row| {
-                row.set("oid", OWNER).text("rolname", NAME).set("rolsuper", true);
-                for right in ["rolinherit", "rolcreaterole", "rolcreatedb", "rolcanlogin"] {
-                    row.set(right, true);
-                }
-                row.set("rolreplication", true).set("rolbypassrls", true);
-                row.set("rolconnlimit", -1_i32).text("rolpassword", "********");
-                row.text("usename", NAME).set("usesysid", OWNER).set("usesuper", true);
-                row.set("usecreatedb", true).set("userepl", true).set("usebypassrls", true);
-                row.text("passwd", "********");
-            }),
+            _ => {}
         }
         Ok(())
     }
 
     fn activities(&mut self) {
+        let (snapshot, role) = (self.snapshot, self.session.role());
+        let roles = snapshot.roles_of(role, true);
+        let is_superuser = snapshot.is_superuser(role);
         for activity in self.session.activities() {
+            let user = snapshot.role_named(&activity.user).unwrap_or(BOOTSTRAP);
+            let is_hidden = !is_superuser && !roles.contains(&user);
             self.add(|row| {
                 row.set("datid", 5_i64).text("datname", NAME).set("pid", activity.number);
-                row.set("usesysid", OWNER).text("usename", &activity.user);
+                row.set("usesysid", role_oid(user)).text("usename", &activity.user);
+                if is_hidden {
+                    row.text("query", "<insufficient privilege>");
+                    return;
+                }
                 row.text("application_name", &activity.application_name);
                 match &activity.address {
                     Some(address) => row.text("client_addr", address),

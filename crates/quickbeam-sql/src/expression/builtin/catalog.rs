@@ -1,11 +1,11 @@
 //! Functions over the system catalogs.
 
 use super::super::Frame;
-use super::references::USER;
+use super::references::role_of_oid;
 use super::session::{search_path, stable};
 use super::{Builtin, Implementation, integer, strict, text};
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
-use crate::catalog::system::{OWNER, Procedure, procedure, type_named};
+use crate::catalog::system::{Procedure, procedure, type_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::no_relation;
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
@@ -13,29 +13,6 @@ use crate::types::{DataType, SystemType, Value, ValueRef};
 
 const OID: DataType = DataType::OID;
 const REGCLASS: DataType = DataType::System(SystemType::Regclass);
-
-/// Declares the functions that ask for a right. Every connection has all rights.
-macro_rules! privileges {
-    ($($name:literal),*) => {
-        &[$(
-            strict($name, &[Text, Text], Boolean, |_| Ok(Value::Boolean(true))),
-            strict($name, &[OID, Text], Boolean, |_| Ok(Value::Boolean(true))),
-            strict($name, &[Text, Text, Text], Boolean, |_| Ok(Value::Boolean(true))),
-            strict($name, &[Text, OID, Text], Boolean, |_| Ok(Value::Boolean(true))),
-        )*]
-    };
-}
-
-pub(super) static PRIVILEGES: &[Builtin] = privileges![
-    "has_table_privilege",
-    "has_any_column_privilege",
-    "has_sequence_privilege",
-    "has_schema_privilege",
-    "has_database_privilege",
-    "has_function_privilege",
-    "has_type_privilege",
-    "has_tablespace_privilege"
-];
 
 pub(super) static TABLE: &[Builtin] = &[
     Builtin::new("format_type", &[OID, Integer], Text, Implementation::NullTolerant(format_type)),
@@ -55,9 +32,10 @@ pub(super) static TABLE: &[Builtin] = &[
     strict("pg_opfamily_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_tablespace_location", &[OID], Text, |_| Ok(Value::text(""))),
     strict("pg_relation_is_publishable", &[OID], Boolean, |_| Ok(Value::Boolean(false))),
-    strict("pg_get_userbyid", &[OID], Text, |v| {
+    stable("pg_get_userbyid", &[OID], Text, |frame, v| {
         let oid = integer(v, 0)?;
-        Ok(Value::text(if oid == OWNER { USER.to_owned() } else { format!("unknown (OID={oid})") }))
+        let name = role_of_oid(frame.host()?.snapshot(), oid);
+        Ok(Value::text(name.map_or_else(|| format!("unknown (OID={oid})"), |it| it.to_string())))
     }),
     strict("pg_encoding_to_char", &[Integer], Text, |v| {
         Ok(Value::text(if integer(v, 0)? == 6 { "UTF8" } else { "" }))

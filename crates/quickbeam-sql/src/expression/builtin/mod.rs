@@ -9,6 +9,7 @@ mod catalog;
 mod encoded;
 mod json;
 mod numbers;
+mod privileges;
 mod references;
 mod registered;
 mod row_functions;
@@ -156,7 +157,8 @@ static TABLES: &[&[Builtin]] = &[
     arrays::TABLE,
     numbers::bits::TABLE,
     strings::bytes::TABLE,
-    catalog::PRIVILEGES,
+    privileges::PRIVILEGES,
+    privileges::COLUMNS,
     catalog::TABLE,
     references::REFERENCES,
     references::VECTORS,

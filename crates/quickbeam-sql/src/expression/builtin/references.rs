@@ -1,20 +1,28 @@
 //! Names of objects and their OIDs: input and output of the `reg…` types.
 
+use smol_str::SmolStr;
+
 use super::super::Frame;
 use super::session::{search_path, stable};
 use super::{Builtin, integer, mismatch, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
-    OWNER, Procedure, procedure, procedures, system_tables, type_named, type_row_named,
+    OWNER, Procedure, procedure, procedures, role_oid, system_tables, type_named, type_row_named,
 };
+use crate::catalog::{BOOTSTRAP_NAME, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::Text;
 use crate::types::{
     ArrayBuilder, DataType, ElementType, SystemType, Value, ValueRef, format_vector,
 };
 
-/// The name of the only user.
-pub(super) const USER: &str = "quickbeam";
+/// Returns the name of the role with an OID.
+pub(super) fn role_of_oid(snapshot: &CatalogSnapshot, oid: i64) -> Option<SmolStr> {
+    if oid == OWNER {
+        return Some(SmolStr::new_static(BOOTSTRAP_NAME));
+    }
+    snapshot.roles().find(|role| role_oid(role.id) == oid).map(|role| role.name.clone())
+}
 
 const OID: DataType = DataType::OID;
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
@@ -120,7 +128,8 @@ fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u
         }
         SystemType::Regrole => {
             let parts = name_parts(name).unwrap_or_default();
-            matches!(&parts[..], [part] if part == USER).then_some(OWNER)
+            let [part] = &parts[..] else { return Ok(None) };
+            snapshot.role_named(part).map(role_oid)
         }
         _ => return function_number(kind, plain),
     };
@@ -184,7 +193,7 @@ fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
             let found = all.iter().find(|(_, known)| *known == number);
             found.map(|(name, _)| quoted_if_needed(name))
         }
-        SystemType::Regrole => (number == OWNER).then(|| USER.to_owned()),
+        SystemType::Regrole => role_of_oid(snapshot, number).map(|name| quoted_if_needed(&name)),
         SystemType::Regproc => procedure(oid).map(|known| {
             let is_alone = procedures().filter(|other| other.name == known.name).count() == 1;
             if is_alone { known.name.to_owned() } else { format!("pg_catalog.{}", known.name) }

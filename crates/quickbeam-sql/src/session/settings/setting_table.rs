@@ -440,6 +440,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         Kind::Real(0.0, f64::MAX),
         "Sets the planner's estimate of the cost of a nonsequentially fetched disk page.",
     ),
+    row("role", "none", Kind::Text, "Sets the current role."),
     row("row_security", "on", Kind::Boolean, "Enable row security."),
     row(
         "search_path",
@@ -460,7 +461,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         "Shows the server version.",
     ),
     row("server_version_num", "150000", Kind::Fact, "Shows the server version as an integer."),
-    row("session_authorization", "quickbeam", Kind::Fact, "Sets the session user name."),
+    row("session_authorization", "quickbeam", Kind::Text, "Sets the session user name."),
     row(
         "session_replication_role",
         "origin",

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use quickbeam::{Isolation, TransactionOptions};
@@ -13,7 +14,7 @@ use smol_str::SmolStr;
 
 use super::setting_table::{Kind, SETTINGS, Setting, Unit, setting};
 use crate::bind::SearchPath;
-use crate::catalog::path_schemas;
+use crate::catalog::{BOOTSTRAP, path_schemas};
 use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{ExecutionMode, TurnedOff};
@@ -24,7 +25,7 @@ use crate::session::{MEMORY, Session};
 pub(crate) struct Variables(Option<Arc<BTreeMap<SmolStr, Arc<str>>>>);
 
 impl Variables {
-    fn get(&self, name: &str) -> Option<Arc<str>> {
+    pub fn get(&self, name: &str) -> Option<Arc<str>> {
         self.0.as_ref()?.get(name).cloned()
     }
 
@@ -92,6 +93,7 @@ impl Session {
     fn note_settings(&self) {
         self.statement_timeout.set(self.timeout("statement_timeout"));
         self.note_search_path();
+        self.note_roles();
         let is_off = |name: &str| self.variables.borrow().get(name).as_deref() == Some("off");
         self.turned_off.set(TurnedOff {
             hash_join: is_off("enable_hashjoin"),
@@ -116,11 +118,21 @@ impl Session {
         let text = self.variables.borrow().get("search_path");
         let path: SearchPath = text.map(|text| path_schemas(&text).into());
         if *self.search_path.borrow() != path {
-            // The settings are counted up with each change.
-            let number = if path.is_some() { self.settings_version.get() + 1 } else { 0 };
-            self.path_number.set(number);
             self.search_path.replace(path);
+            self.note_path_number();
         }
+    }
+
+    /// Gives the search path and the roles a number that no others of the process have had: a
+    /// statement may be prepared by one session and executed by another.
+    pub fn note_path_number(&self) {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let is_default = self.search_path.borrow().is_none()
+            && [self.role.get(), self.session_user.get()] == [BOOTSTRAP; 2];
+        self.path_number.set(match is_default {
+            true => 0,
+            false => NEXT.fetch_add(1, Ordering::Relaxed),
+        });
     }
 
     /// Returns a setting that is a time; `None` if it is off.
@@ -167,13 +179,25 @@ impl Session {
             (None, value) if lower.contains('.') => value.map(str::to_owned),
             (None, _) => return Err(unrecognized(name)),
         };
+        let is_session = lower == "session_authorization";
+        if let Some(name) = &checked
+            && (is_session || lower == "role" && name != "none")
+        {
+            self.check_role_setting(&lower, name)?;
+        }
         if ends_now {
             return Ok(checked);
         }
         self.change_settings(|committed| {
-            self.variables.borrow_mut().set(&lower, checked.clone());
+            let set = |variables: &mut Variables| {
+                variables.set(&lower, checked.clone());
+                if is_session {
+                    variables.set("role", None);
+                }
+            };
+            set(&mut self.variables.borrow_mut());
             if !is_local && let Some(committed) = committed {
-                committed.variables.set(&lower, checked.clone());
+                set(&mut committed.variables);
             }
         });
         self.note_settings();
@@ -219,6 +243,13 @@ impl Session {
     pub fn show(&self, name: &str) -> Result<Option<String>> {
         let lower = name.to_lowercase();
         let given = self.variables.borrow().get(&lower);
+        match &lower[..] {
+            "is_superuser" => {
+                return Ok(Some(if self.is_superuser()? { "on" } else { "off" }.to_owned()));
+            }
+            "session_authorization" => return Ok(Some(self.role_name(true)?.to_string())),
+            _ => {}
+        }
         Ok(match setting(name) {
             Some(Setting { kind: Kind::Engine, .. }) => Some(self.show_engine(&lower)?),
             Some(known) => {

@@ -5,6 +5,7 @@ mod definitions;
 mod hostile;
 mod positions;
 mod registered_functions;
+mod roles;
 mod scripts;
 mod settings;
 mod sql_basics;

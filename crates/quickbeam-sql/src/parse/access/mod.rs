@@ -1,0 +1,436 @@
+//! Statements about roles, rights and owners.
+//!
+//! They are read here rather than by the parser crate, which does not know all of their forms.
+
+mod grants;
+mod passwords;
+
+use smol_str::SmolStr;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::command::{Name, TokenCursor};
+use crate::error::{Result, SqlError, SqlState};
+pub use passwords::without_passwords;
+
+/// A statement about roles, rights or owners.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccessStatement {
+    /// CREATE ROLE.
+    CreateRole(SmolStr, RoleOptions),
+    /// ALTER ROLE.
+    AlterRole(RoleName, RoleOptions),
+    /// ALTER ROLE … RENAME TO.
+    RenameRole(SmolStr, SmolStr),
+    /// DROP ROLE; true: IF EXISTS.
+    DropRoles(Vec<RoleName>, bool),
+    /// GRANT or REVOKE of membership.
+    Membership(MembershipChange),
+    /// GRANT or REVOKE of privileges.
+    Privileges(PrivilegeChange),
+    /// ALTER … OWNER TO.
+    Owner(OwnedObject, RoleName),
+    /// REASSIGN OWNED.
+    Reassign(Vec<RoleName>, RoleName),
+    /// DROP OWNED; true: CASCADE.
+    DropOwned(Vec<RoleName>, bool),
+}
+
+/// A role in a statement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoleName {
+    /// By its name.
+    Named(SmolStr),
+    /// CURRENT_USER or CURRENT_ROLE.
+    Current,
+    /// SESSION_USER.
+    Session,
+    /// PUBLIC: all roles.
+    Public,
+}
+
+/// The options of CREATE ROLE and ALTER ROLE; `None`: not named.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoleOptions {
+    /// SUPERUSER.
+    pub superuser: Option<bool>,
+    /// CREATEDB.
+    pub create_database: Option<bool>,
+    /// CREATEROLE.
+    pub create_role: Option<bool>,
+    /// INHERIT.
+    pub inherit: Option<bool>,
+    /// LOGIN.
+    pub login: Option<bool>,
+    /// REPLICATION.
+    pub replication: Option<bool>,
+    /// BYPASSRLS.
+    pub bypass_rls: Option<bool>,
+    /// CONNECTION LIMIT.
+    pub connection_limit: Option<i64>,
+    /// PASSWORD; the inner `None`: NULL.
+    pub password: Option<Option<String>>,
+    /// VALID UNTIL.
+    pub valid_until: Option<String>,
+    /// IN ROLE: the roles that it becomes a member of.
+    pub member_of: Vec<RoleName>,
+    /// ROLE: its members.
+    pub members: Vec<RoleName>,
+    /// ADMIN: its members with the admin option.
+    pub admins: Vec<RoleName>,
+}
+
+/// GRANT or REVOKE of membership in roles.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MembershipChange {
+    /// GRANT.
+    pub grants: bool,
+    /// The roles.
+    pub roles: Vec<SmolStr>,
+    /// Their members.
+    pub members: Vec<RoleName>,
+    /// WITH ADMIN OPTION, or ADMIN OPTION FOR.
+    pub admin: bool,
+}
+
+/// GRANT or REVOKE of privileges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrivilegeChange {
+    /// GRANT.
+    pub grants: bool,
+    /// The privileges, each with its columns; empty: ALL.
+    pub privileges: Vec<(String, Vec<SmolStr>)>,
+    /// The columns of ALL.
+    pub all_columns: Vec<SmolStr>,
+    /// The objects.
+    pub objects: GrantObjects,
+    /// Who gains or loses them.
+    pub grantees: Vec<RoleName>,
+    /// WITH GRANT OPTION, or GRANT OPTION FOR.
+    pub option: bool,
+    /// CASCADE.
+    pub cascade: bool,
+}
+
+/// The objects of GRANT and REVOKE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum GrantObjects {
+    /// Tables and views, by name.
+    Tables(Vec<Name>),
+    /// Sequences.
+    Sequences(Vec<Name>),
+    /// Schemas.
+    Schemas(Vec<SmolStr>),
+    /// Databases.
+    Databases(Vec<SmolStr>),
+    /// Functions and procedures, with the texts of their argument types.
+    Functions(Vec<(Name, Option<String>)>),
+    /// All tables and views of schemas.
+    AllTables(Vec<SmolStr>),
+    /// All sequences of schemas.
+    AllSequences(Vec<SmolStr>),
+    /// All functions and procedures of schemas.
+    AllFunctions(Vec<SmolStr>),
+}
+
+/// An object that gets another owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnedObject {
+    /// A table, view or sequence: its kind, its name; true: IF EXISTS.
+    Relation(&'static str, Name, bool),
+    /// A schema.
+    Schema(SmolStr),
+    /// The database.
+    Database(SmolStr),
+    /// A function or procedure, with the text of its argument types.
+    Function(Name, Option<String>),
+}
+
+fn is_word(token: Option<&Token>, word: &str) -> bool {
+    matches!(token, Some(Token::Word(next))
+        if next.quote_style.is_none() && next.value.eq_ignore_ascii_case(word))
+}
+
+/// Returns whether a statement with these tokens is one about roles, rights or owners.
+pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
+    let one_of =
+        |at: usize, words: &[&str]| words.iter().any(|word| is_word(token(at).as_ref(), word));
+    if one_of(0, &["REASSIGN"]) {
+        return true;
+    }
+    if one_of(0, &["CREATE", "ALTER", "DROP"]) && one_of(1, &["ROLE", "USER", "GROUP"]) {
+        // CREATE USER MAPPING belongs to foreign servers.
+        return !one_of(2, &["MAPPING"]);
+    }
+    if one_of(0, &["DROP"]) && one_of(1, &["OWNED"]) {
+        return true;
+    }
+    if !one_of(0, &["ALTER"]) {
+        return false;
+    }
+    let kinds =
+        ["TABLE", "VIEW", "SEQUENCE", "SCHEMA", "DATABASE", "FUNCTION", "PROCEDURE", "ROUTINE"];
+    if !one_of(1, &kinds) {
+        return false;
+    }
+    let mut at = 2;
+    if one_of(at, &["IF"]) {
+        at += 2;
+    }
+    at += usize::from(one_of(at, &["ONLY"])) + 1;
+    while token(at) == Some(Token::Period) {
+        at += 2;
+    }
+    let mut depth = 0_usize;
+    loop {
+        match token(at) {
+            Some(Token::LParen) => depth += 1,
+            Some(Token::RParen) if depth > 0 => depth -= 1,
+            Some(_) if depth > 0 => {}
+            _ => break,
+        }
+        at += 1;
+    }
+    one_of(at, &["OWNER"]) && one_of(at + 1, &["TO"])
+}
+
+/// Returns whether a text may be such a statement, so that its tokens are worth a look.
+pub(super) fn may_begin(first: &str, text: &str) -> bool {
+    if !["CREATE", "ALTER", "DROP", "REASSIGN"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
+        return false;
+    }
+    let has = |word: &str| {
+        let mut windows = text.as_bytes().windows(word.len());
+        windows.any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    ["role", "user", "group", "owner", "owned"].iter().any(|word| has(word))
+}
+
+/// Returns whether the tokens of a text are such a statement.
+pub(super) fn is_access(tokens: &[TokenWithSpan]) -> bool {
+    begins(&|at| {
+        let token = &tokens.get(at)?.token;
+        (!matches!(token, Token::SemiColon | Token::EOF)).then(|| token.clone())
+    })
+}
+
+impl TokenCursor<'_> {
+    /// Reads a statement about roles, rights or owners. GRANT and REVOKE have been skipped.
+    pub(super) fn access(&mut self, word: &str) -> Result<AccessStatement> {
+        match word {
+            "GRANT" => return self.grant(true),
+            "REVOKE" => return self.grant(false),
+            "REASSIGN" => {
+                for word in ["OWNED", "BY"] {
+                    self.expect(word)?;
+                }
+                let roles = self.role_names()?;
+                self.expect("TO")?;
+                return Ok(AccessStatement::Reassign(roles, self.role_name()?));
+            }
+            "DROP" if self.takes("OWNED") => {
+                self.expect("BY")?;
+                let roles = self.role_names()?;
+                return Ok(AccessStatement::DropOwned(roles, self.cascade()));
+            }
+            _ => {}
+        }
+        let is_user = self.takes("USER");
+        if !is_user && !self.takes("ROLE") && !self.takes("GROUP") {
+            return self.owner();
+        }
+        match word {
+            "CREATE" => {
+                let name = self.name()?;
+                let mut options = self.role_options()?;
+                if is_user && options.login.is_none() {
+                    options.login = Some(true);
+                }
+                Ok(AccessStatement::CreateRole(name, options))
+            }
+            "ALTER" => {
+                let name = self.role_name()?;
+                if self.takes("RENAME") {
+                    self.expect("TO")?;
+                    let RoleName::Named(name) = name else { return Err(self.error()) };
+                    return Ok(AccessStatement::RenameRole(name, self.name()?));
+                }
+                if ["SET", "RESET", "IN"].iter().any(|word| self.takes(word)) {
+                    return Err(SqlError::unsupported("a setting of a role"));
+                }
+                if self.takes("ADD") || self.takes("DROP") {
+                    return Err(SqlError::unsupported("ALTER GROUP"));
+                }
+                Ok(AccessStatement::AlterRole(name, self.role_options()?))
+            }
+            _ => {
+                let if_exists = self.if_exists()?;
+                Ok(AccessStatement::DropRoles(self.role_names()?, if_exists))
+            }
+        }
+    }
+
+    fn if_exists(&mut self) -> Result<bool> {
+        let is_there = self.takes("IF");
+        if is_there {
+            self.expect("EXISTS")?;
+        }
+        Ok(is_there)
+    }
+
+    fn cascade(&mut self) -> bool {
+        let cascade = self.takes("CASCADE");
+        if !cascade {
+            self.takes("RESTRICT");
+        }
+        cascade
+    }
+
+    fn text_literal(&mut self) -> Result<String> {
+        let text = match self.peek() {
+            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
+                text.clone()
+            }
+            _ => return Err(self.error()),
+        };
+        self.at += 1;
+        Ok(text)
+    }
+
+    fn role_name(&mut self) -> Result<RoleName> {
+        for (word, role) in [
+            ("CURRENT_USER", RoleName::Current),
+            ("CURRENT_ROLE", RoleName::Current),
+            ("SESSION_USER", RoleName::Session),
+            ("PUBLIC", RoleName::Public),
+        ] {
+            if self.takes(word) {
+                return Ok(role);
+            }
+        }
+        if is_word(self.peek(), "NONE") {
+            let message = "role name \"none\" is reserved";
+            return Err(SqlError::new(SqlState::ReservedName, message).at(self.offset()));
+        }
+        self.name().map(RoleName::Named)
+    }
+
+    fn role_names(&mut self) -> Result<Vec<RoleName>> {
+        let mut roles = Vec::new();
+        loop {
+            self.takes("GROUP");
+            roles.push(self.role_name()?);
+            if !self.takes_token(&Token::Comma) {
+                return Ok(roles);
+            }
+        }
+    }
+
+    fn names(&mut self) -> Result<Vec<SmolStr>> {
+        let mut names = vec![self.name()?];
+        while self.takes_token(&Token::Comma) {
+            names.push(self.name()?);
+        }
+        Ok(names)
+    }
+
+    fn role_options(&mut self) -> Result<RoleOptions> {
+        let mut options = RoleOptions::default();
+        self.takes("WITH");
+        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            self.role_option(&mut options)?;
+        }
+        Ok(options)
+    }
+
+    fn role_option(&mut self, options: &mut RoleOptions) -> Result<()> {
+        let place = self.offset();
+        let twice = || {
+            let message = "conflicting or redundant options";
+            Err(SqlError::new(SqlState::SyntaxError, message).at(place))
+        };
+        let flags = [
+            ("SUPERUSER", "NOSUPERUSER", &mut options.superuser),
+            ("CREATEDB", "NOCREATEDB", &mut options.create_database),
+            ("CREATEROLE", "NOCREATEROLE", &mut options.create_role),
+            ("INHERIT", "NOINHERIT", &mut options.inherit),
+            ("LOGIN", "NOLOGIN", &mut options.login),
+            ("REPLICATION", "NOREPLICATION", &mut options.replication),
+            ("BYPASSRLS", "NOBYPASSRLS", &mut options.bypass_rls),
+        ];
+        for (yes, no, place) in flags {
+            let is_yes = self.takes(yes);
+            if is_yes || self.takes(no) {
+                return if place.replace(is_yes).is_some() { twice() } else { Ok(()) };
+            }
+        }
+        if self.takes("CONNECTION") {
+            self.expect("LIMIT")?;
+            let limit = self.number()?.ok_or_else(|| self.error())?;
+            return if options.connection_limit.replace(limit).is_some() {
+                twice()
+            } else {
+                Ok(())
+            };
+        }
+        self.takes("ENCRYPTED");
+        if self.takes("PASSWORD") {
+            let password = if self.takes("NULL") { None } else { Some(self.text_literal()?) };
+            return if options.password.replace(password).is_some() { twice() } else { Ok(()) };
+        }
+        if self.takes("VALID") {
+            self.expect("UNTIL")?;
+            let until = self.text_literal()?;
+            return if options.valid_until.replace(until).is_some() { twice() } else { Ok(()) };
+        }
+        if self.takes("SYSID") {
+            self.number()?.ok_or_else(|| self.error())?;
+            return Ok(());
+        }
+        if self.takes("IN") {
+            if !self.takes("ROLE") {
+                self.expect("GROUP")?;
+            }
+            options.member_of.extend(self.role_names()?);
+            return Ok(());
+        }
+        if self.takes("ROLE") || self.takes("USER") {
+            options.members.extend(self.role_names()?);
+            return Ok(());
+        }
+        if self.takes("ADMIN") {
+            options.admins.extend(self.role_names()?);
+            return Ok(());
+        }
+        Err(match self.peek() {
+            Some(Token::Word(word)) => {
+                let message = format!("unrecognized role option \"{}\"", word.value.to_lowercase());
+                SqlError::new(SqlState::SyntaxError, message).at(place)
+            }
+            _ => self.error(),
+        })
+    }
+
+    /// Reads ALTER … OWNER TO after ALTER.
+    fn owner(&mut self) -> Result<AccessStatement> {
+        let object = if self.takes("SCHEMA") {
+            OwnedObject::Schema(self.name()?)
+        } else if self.takes("DATABASE") {
+            OwnedObject::Database(self.name()?)
+        } else if ["FUNCTION", "PROCEDURE", "ROUTINE"].iter().any(|word| self.takes(word)) {
+            let name = self.qualified()?;
+            let arguments = self.parentheses()?;
+            let text = arguments.and_then(|range| self.text.get(range)).map(str::to_owned);
+            OwnedObject::Function(name, text)
+        } else {
+            let kinds = ["table", "view", "sequence"];
+            let kind = kinds.into_iter().find(|kind| self.takes(kind));
+            let kind = kind.ok_or_else(|| self.error())?;
+            let if_exists = self.if_exists()?;
+            self.takes("ONLY");
+            OwnedObject::Relation(kind, self.qualified()?, if_exists)
+        };
+        self.expect("OWNER")?;
+        self.expect("TO")?;
+        Ok(AccessStatement::Owner(object, self.role_name()?))
+    }
+}

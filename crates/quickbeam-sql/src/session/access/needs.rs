@@ -1,0 +1,132 @@
+//! What a change of the catalog needs of a role that is no superuser.
+
+use smol_str::SmolStr;
+
+use super::owners::schema_of;
+use crate::bind::{CatalogChange, ObjectKind, TableChange};
+use crate::catalog::rights::{denied, not_owner};
+use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, split_lookup_name};
+use crate::error::Result;
+
+/// A role and what it may.
+struct Needs<'s> {
+    snapshot: &'s CatalogSnapshot,
+    role: ObjectId,
+}
+
+/// Checks that a role may make a change of the catalog.
+pub(crate) fn check_change(
+    change: &CatalogChange,
+    snapshot: &CatalogSnapshot,
+    role: ObjectId,
+) -> Result<()> {
+    let needs = Needs { snapshot, role };
+    match change {
+        CatalogChange::CreateTable(table, _) => {
+            needs.create_in(&table.name)?;
+            let parents = table.foreign_keys.iter().map(|key| &key.parent);
+            parents.filter(|it| **it != table.name).try_for_each(|it| needs.references(it))
+        }
+        CatalogChange::CreateIndex(index, _) => needs.own(&index.table),
+        CatalogChange::CreateView(name, _, _, replace) => {
+            if *replace && snapshot.relation(name).is_some() {
+                needs.own(name)?;
+            }
+            needs.create_in(name)
+        }
+        CatalogChange::CreateSequence(name, ..) => needs.create_in(name),
+        CatalogChange::AlterSequence(name, _) => needs.own(name),
+        CatalogChange::Drop(kind, names, ..) => names.iter().try_for_each(|name| {
+            let owns_schema = snapshot.owns(role, snapshot.schema_id(&schema_of(name)));
+            if owns_schema && *kind != ObjectKind::Index { Ok(()) } else { needs.own(name) }
+        }),
+        CatalogChange::Truncate(names, cascade, _) => {
+            names.iter().try_for_each(|name| needs.truncate(name, *cascade, &mut Vec::new()))
+        }
+        CatalogChange::Alter(name, changes, _) => {
+            if snapshot.relation(name).is_none() {
+                return Ok(());
+            }
+            needs.own(name)?;
+            for change in changes {
+                match change {
+                    TableChange::AddForeignKey(key) => needs.references(&key.parent)?,
+                    TableChange::Rename(_) => needs.create_in(name)?,
+                    _ => {}
+                }
+            }
+            Ok(())
+        }
+        CatalogChange::RenameIndex(name, _) => needs.own(name),
+        CatalogChange::CreateSchema(..) => needs.create_schema(),
+        CatalogChange::RenameSchema(name, _) => {
+            needs.own_schema(name)?;
+            needs.create_schema()
+        }
+        CatalogChange::DropSchemas(names, ..) => {
+            names.iter().try_for_each(|name| needs.own_schema(name))
+        }
+        // These check what they change themselves.
+        CatalogChange::Access(_) => Ok(()),
+    }
+}
+
+impl Needs<'_> {
+    fn create_in(&self, name: &str) -> Result<()> {
+        let schema = schema_of(name);
+        match self.snapshot.may_in_schema(self.role, &schema, Privileges::CREATE) {
+            true => Ok(()),
+            false => Err(denied("schema", &schema)),
+        }
+    }
+
+    fn create_schema(&self) -> Result<()> {
+        match self.snapshot.may_in_database(self.role, Privileges::CREATE) {
+            true => Ok(()),
+            false => Err(denied("database", "quickbeam")),
+        }
+    }
+
+    fn own_schema(&self, name: &SmolStr) -> Result<()> {
+        let is_there = self.snapshot.has_schema(name);
+        match !is_there || self.snapshot.owns(self.role, self.snapshot.schema_id(name)) {
+            true => Ok(()),
+            false => Err(not_owner("schema", name)),
+        }
+    }
+
+    fn own(&self, name: &str) -> Result<()> {
+        let Some(relation) = self.snapshot.relation(name) else { return Ok(()) };
+        match self.snapshot.owns(self.role, relation.protected().0) {
+            true => Ok(()),
+            false => Err(not_owner(relation.word(), split_lookup_name(name).1)),
+        }
+    }
+
+    fn has(&self, name: &str, wanted: Privileges) -> Result<()> {
+        let Some(relation) = self.snapshot.relation(name) else { return Ok(()) };
+        match self.snapshot.rights(self.role, relation.protected().0, AclKind::Table).has(wanted) {
+            true => Ok(()),
+            false => Err(denied("table", split_lookup_name(name).1)),
+        }
+    }
+
+    fn references(&self, name: &str) -> Result<()> {
+        let Some(Relation::Table(table)) = self.snapshot.relation(name) else { return Ok(()) };
+        match self.snapshot.has_any(self.role, table.id, AclKind::Table, Privileges::REFERENCES) {
+            true => Ok(()),
+            false => Err(denied("table", &table.name)),
+        }
+    }
+
+    fn truncate(&self, name: &str, cascade: bool, seen: &mut Vec<ObjectId>) -> Result<()> {
+        self.has(name, Privileges::TRUNCATE)?;
+        let Some(Relation::Table(table)) = self.snapshot.relation(name) else { return Ok(()) };
+        if !cascade || seen.contains(&table.id) {
+            return Ok(());
+        }
+        seen.push(table.id);
+        let children = table.referenced_by.iter().filter_map(|it| self.snapshot.table(it.child));
+        children.into_iter().try_for_each(|it| self.truncate(&it.lookup_name(), true, seen))
+    }
+}
