@@ -15,8 +15,6 @@ use crate::engine::Mode;
 use crate::published;
 use crate::workload::Step;
 
-const SIZE: (u32, u32) = (620, 360);
-const BARS_SIZE: (u32, u32) = (960, 340);
 const FONT: &str = "sans-serif";
 /// Width of the legend beside a plot.
 const LEGEND: u32 = 140;
@@ -162,6 +160,50 @@ fn axis(values: impl Iterator<Item = f64> + Clone) -> (Range<f64>, bool) {
 
 type Drawn = Result<(), Box<dyn Error>>;
 
+/// A plot of values with error bars on a linear or logarithmic axis.
+trait Chart {
+    const SIZE: (u32, u32);
+
+    /// The range of the horizontal axis.
+    fn across(&self) -> Range<f64>;
+
+    /// The values and the upper ends of their error bars.
+    fn ends(&self) -> Vec<f64>;
+
+    /// Sets what is around the plot.
+    fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>);
+
+    /// Draws the values; `floor` is the lower end of the vertical axis.
+    fn fill<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
+        &self,
+        root: &Root<'_>,
+        chart: ChartContext<'_, SVGBackend<'_>, Cartesian2d<RangedCoordf64, Y>>,
+        floor: f64,
+    ) -> Drawn;
+
+    /// Returns the plot as SVG.
+    fn draw(&self) -> Result<String, Box<dyn Error>> {
+        let mut text = String::new();
+        let root = SVGBackend::with_string(&mut text, Self::SIZE).into_drawing_area();
+        root.fill(&WHITE)?;
+        let (range, is_log) = axis(self.ends().into_iter());
+        let mut builder = ChartBuilder::on(&root);
+        builder.margin(8).margin_right(LEGEND).y_label_area_size(88);
+        self.frame(&mut builder);
+        let across = self.across();
+        if is_log {
+            let floor = range.start;
+            self.fill(&root, builder.build_cartesian_2d(across, range.log_scale())?, floor)?;
+        } else {
+            self.fill(&root, builder.build_cartesian_2d(across, range)?, 0.0)?;
+        }
+        root.present()?;
+        drop(builder);
+        drop(root);
+        Ok(text)
+    }
+}
+
 /// A line for each engine, with error bars of one standard deviation.
 struct Lines<'s> {
     caption: String,
@@ -173,32 +215,20 @@ struct Lines<'s> {
     published: Vec<(f64, f64)>,
 }
 
-impl Lines<'_> {
-    fn draw(&self) -> Result<String, Box<dyn Error>> {
-        let mut text = String::new();
-        let root = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        root.fill(&WHITE)?;
-        let ends = |&(_, value, sd): &Point| [value, value + sd];
-        let values = self.series.iter().flat_map(|(_, points)| points.iter().flat_map(ends));
-        let (range, is_log) = axis(values);
-        let mut builder = ChartBuilder::on(&root);
-        builder
-            .caption(&self.caption, (FONT, 16))
-            .margin(8)
-            .margin_right(LEGEND)
-            .x_label_area_size(36)
-            .y_label_area_size(88);
-        let x = self.x.1.clone();
-        if is_log {
-            let floor = range.start;
-            self.fill(&root, builder.build_cartesian_2d(x, range.log_scale())?, floor)?;
-        } else {
-            self.fill(&root, builder.build_cartesian_2d(x, range)?, 0.0)?;
-        }
-        root.present()?;
-        drop(builder);
-        drop(root);
-        Ok(text)
+impl Chart for Lines<'_> {
+    const SIZE: (u32, u32) = (620, 360);
+
+    fn across(&self) -> Range<f64> {
+        self.x.1.clone()
+    }
+
+    fn ends(&self) -> Vec<f64> {
+        let points = self.series.iter().flat_map(|(_, points)| points);
+        points.flat_map(|&(_, value, sd)| [value, value + sd]).collect()
+    }
+
+    fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
+        builder.caption(&self.caption, (FONT, 16)).x_label_area_size(36);
     }
 
     fn fill<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(
@@ -302,27 +332,20 @@ pub fn bars(
     bars.draw().map(Some).map_err(|error| anyhow!("bars of {mode}: {error}"))
 }
 
-impl Bars<'_> {
-    fn draw(&self) -> Result<String, Box<dyn Error>> {
-        let mut text = String::new();
-        let root = SVGBackend::with_string(&mut text, BARS_SIZE).into_drawing_area();
-        root.fill(&WHITE)?;
-        let ends = |&(rate, sd): &(f64, f64)| [rate, rate + sd];
+impl Chart for Bars<'_> {
+    const SIZE: (u32, u32) = (960, 340);
+
+    fn across(&self) -> Range<f64> {
+        0.0..self.groups.len() as f64
+    }
+
+    fn ends(&self) -> Vec<f64> {
         let rates = self.groups.iter().flat_map(|(_, rates)| rates.iter().flatten());
-        let (range, is_log) = axis(rates.flat_map(ends));
-        let mut builder = ChartBuilder::on(&root);
-        builder.margin(8).margin_right(LEGEND).x_label_area_size(24).y_label_area_size(88);
-        let across = 0.0..self.groups.len() as f64;
-        if is_log {
-            let floor = range.start;
-            self.fill(&root, builder.build_cartesian_2d(across, range.log_scale())?, floor)?;
-        } else {
-            self.fill(&root, builder.build_cartesian_2d(across, range)?, 0.0)?;
-        }
-        root.present()?;
-        drop(builder);
-        drop(root);
-        Ok(text)
+        rates.flat_map(|&(rate, sd)| [rate, rate + sd]).collect()
+    }
+
+    fn frame(&self, builder: &mut ChartBuilder<'_, '_, SVGBackend<'_>>) {
+        builder.x_label_area_size(24);
     }
 
     fn fill<Y: Ranged<ValueType = f64> + ValueFormatter<f64>>(

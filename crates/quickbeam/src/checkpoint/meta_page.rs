@@ -299,21 +299,22 @@ impl MetaPages {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::vfs::{MemoryVfs, OpenMode, Vfs};
+    use crate::vfs::{File, MemoryVfs, OpenMode, Vfs};
+
+    /// Creates a data file without a root.
+    fn new_file(path: &Path, kind: StoreKind) -> (Arc<dyn File>, Identity) {
+        let file = MemoryVfs::new().open(path, OpenMode::Create).unwrap();
+        file.set_length(65536).unwrap();
+        (file, Identity { environment: 9, page_size: 8192, kind, log_segment_size: 1 << 20 })
+    }
 
     #[test]
     fn newest_valid_meta_page_wins() {
-        let vfs = MemoryVfs::new();
         let path = Path::new("data");
-        let file = vfs.open(path, OpenMode::Create).unwrap();
-        file.set_length(65536).unwrap();
-        let identity = Identity {
-            environment: 9,
-            page_size: 8192,
-            kind: StoreKind::Transactional,
-            log_segment_size: 1 << 20,
-        };
+        let (file, identity) = new_file(path, StoreKind::Transactional);
         for sequence in 1..4 {
             let root = Root { sequence, timestamp: sequence * 10, ..Root::default() };
             MetaPages.write(&*file, &identity, &root).unwrap();
@@ -337,16 +338,8 @@ mod tests {
     /// Every prefix of a root's write, over an older root or over zeros.
     #[test]
     fn incomplete_meta_page_write_is_no_damage() {
-        let vfs = MemoryVfs::new();
         let path = Path::new("data");
-        let file = vfs.open(path, OpenMode::Create).unwrap();
-        file.set_length(65536).unwrap();
-        let identity = Identity {
-            environment: 9,
-            page_size: 8192,
-            kind: StoreKind::Plain,
-            log_segment_size: 1 << 20,
-        };
+        let (file, identity) = new_file(path, StoreKind::Plain);
         let root = |sequence| Root { sequence, timestamp: sequence * 10, ..Root::default() };
         let bytes = |from: u64| {
             let mut bytes = vec![0; SLOT];
@@ -372,16 +365,8 @@ mod tests {
 
     #[test]
     fn root_in_the_wrong_meta_page_is_ignored() {
-        let vfs = MemoryVfs::new();
         let path = Path::new("data");
-        let file = vfs.open(path, OpenMode::Create).unwrap();
-        file.set_length(65536).unwrap();
-        let identity = Identity {
-            environment: 9,
-            page_size: 8192,
-            kind: StoreKind::Transactional,
-            log_segment_size: 1 << 20,
-        };
+        let (file, identity) = new_file(path, StoreKind::Transactional);
         let root = |sequence| Root { sequence, clean: true, ..Root::default() };
         for sequence in [4, 5] {
             MetaPages.write(&*file, &identity, &root(sequence)).unwrap();

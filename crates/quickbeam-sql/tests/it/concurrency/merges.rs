@@ -4,7 +4,8 @@ use std::sync::Barrier;
 
 use quickbeam_sql::{Connection, Result, SqlDatabase};
 
-use super::transactions::{LEVELS, memory, number};
+use super::{memory, number};
+use crate::common::LEVELS;
 
 /// Executes a statement until it is done. A key that another connection inserts meanwhile is an
 /// error that can be tried again, as in PostgreSQL.

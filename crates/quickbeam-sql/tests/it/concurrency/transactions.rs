@@ -5,42 +5,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::{memory, number, transact};
+use crate::common::LEVELS;
 use quickbeam::{Error, Isolation, Options, TransactionOptions};
 use quickbeam_sql::{Connection, Result, SqlDatabase, SqlState, params};
-
-pub(super) const LEVELS: [Isolation; 3] =
-    [Isolation::Serializable, Isolation::Snapshot, Isolation::ReadCommitted];
-
-pub(super) fn memory(isolation: Isolation, script: &str) -> SqlDatabase {
-    let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(5));
-    let database = SqlDatabase::memory(options).unwrap();
-    database.connect().execute_script(script).unwrap();
-    database
-}
-
-pub(super) fn number(connection: &Connection, query: &str) -> i64 {
-    let mut rows = connection.query(query, &[]).unwrap();
-    rows.next().unwrap().unwrap().get(0).unwrap()
-}
-
-/// Runs `work` in a transaction until it commits, or fails for good; how.
-fn transact(
-    connection: &Connection,
-    mut work: impl FnMut(&Connection) -> Result<()>,
-) -> Result<()> {
-    loop {
-        connection.begin()?;
-        let done = work(connection);
-        let done = match done {
-            Ok(()) => connection.commit(),
-            Err(error) => connection.rollback().and(Err(error)),
-        };
-        match done {
-            Err(error) if error.is_retryable() => std::thread::yield_now(),
-            done => return done,
-        }
-    }
-}
 
 const FAMILY: &str = "CREATE TABLE parent (id INTEGER PRIMARY KEY, a INTEGER);
     CREATE TABLE child (id INTEGER PRIMARY KEY, parent INTEGER NOT NULL REFERENCES parent);

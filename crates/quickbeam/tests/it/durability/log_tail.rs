@@ -7,6 +7,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::long_scene;
 use crate::common::faulty::{Call, FaultyVfs};
 use crate::common::{
     Files, Random, Records, contents, open_files, place, small_options, world_with,
@@ -306,22 +307,6 @@ fn damage_before_volatile_records_ends_the_log() {
             scene.expect(scene.open_with(&path, segment), number, &format!("byte {at}"));
         }
     }
-}
-
-/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last
-/// one and all states.
-fn long_scene() -> (Files, Options, Records) {
-    let options = small_options().checkpoint_bytes(1 << 30);
-    let vfs = FaultyVfs::in_memory();
-    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
-    let database = environment.create_database("data").unwrap();
-    let mut last = Records::new();
-    for commit in 0..60u8 {
-        let value = vec![commit; 20_000];
-        environment.transact(|t| database.put(t, &[commit % 7], &value)).unwrap();
-        last.insert(vec![commit % 7], value);
-    }
-    (vfs.files(place()), options, last)
 }
 
 fn segments(files: &Files) -> Vec<PathBuf> {

@@ -2,27 +2,12 @@
 //! any of theirs, and with another durability at each opening. A world that stands still after so
 //! many changes plays the crash.
 
+use super::long_scene;
 use crate::common::faulty::FaultyVfs;
 use crate::common::{
     Files, Random, Records, contents, open_files, place, small_options, world_with,
 };
-use quickbeam::{Durability, Environment, Options, Result};
-
-/// Enough commits for several segments, none of which a checkpoint has made unnecessary; the last
-/// one and all states.
-fn long_scene() -> (Files, Options, Records) {
-    let options = small_options().checkpoint_bytes(1 << 30);
-    let vfs = FaultyVfs::in_memory();
-    let environment = Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap();
-    let database = environment.create_database("data").unwrap();
-    let mut last = Records::new();
-    for commit in 0..60u8 {
-        let value = vec![commit; 20_000];
-        environment.transact(|t| database.put(t, &[commit % 7], &value)).unwrap();
-        last.insert(vec![commit % 7], value);
-    }
-    (vfs.files(place()), options, last)
-}
+use quickbeam::{Durability, Environment, Result};
 
 /// Recoveries that are never followed by a clean close: each finds what the one before found.
 #[test]
