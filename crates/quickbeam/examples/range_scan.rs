@@ -1,13 +1,12 @@
-//! Reads ranges: with iterators, backwards, and with a scan that delivers a leaf at a time.
+//! Reads ranges: forwards, backwards, and without copying each record.
 //!
 //! Keys are ordered by their bytes. Big-endian integers sort as the numbers do.
 //!
 //! `cargo run -p quickbeam --example range_scan`
 
 use std::error::Error;
-use std::ops::Bound;
 
-use quickbeam::{Environment, Options, Scan, ScanBatch};
+use quickbeam::{Environment, Options};
 
 fn number(key: &[u8]) -> u64 {
     key.try_into().map_or(0, u64::from_be_bytes)
@@ -38,18 +37,15 @@ fn main() -> Result<(), Box<dyn Error>> {
         println!("{} squared is {}", number(&key), number(&value));
     }
 
-    // Many records: a scan fills a batch with the records of one leaf. Reuse both.
-    let (low, high) = (1_000_u64.to_be_bytes(), 2_000_u64.to_be_bytes());
-    let mut scan = Scan::new(Bound::Included(&low), Bound::Excluded(&high));
-    let mut batch = ScanBatch::default();
+    // Many records: `next_borrowed` copies none of them.
+    let mut records = squares.range(&snapshot, 1_000_u64.to_be_bytes()..2_000_u64.to_be_bytes());
     let (mut count, mut sum) = (0, 0);
-    while squares.scan(&snapshot, &mut scan, &mut batch)? {
-        for record in 0..batch.len() {
-            count += 1;
-            sum += number(batch.value(record));
-        }
+    while let Some((_, value)) = records.next_borrowed()? {
+        count += 1;
+        sum += number(value);
     }
     println!("{count} squares from 1000 to 1999 add up to {sum}");
     assert_eq!((count, sum), (1_000, (1_000..2_000).map(|n| n * n).sum::<u64>()));
+    assert_eq!(squares.count(&snapshot)?, 10_000);
     Ok(())
 }

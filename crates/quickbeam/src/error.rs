@@ -35,7 +35,7 @@ pub enum Error {
         /// How long this transaction waited, in milliseconds.
         waited_ms: u64,
     },
-    /// The flag of [`Transaction::interrupt_on`](crate::Transaction::interrupt_on) was set while
+    /// The flag of [`interrupt_on`](crate::query_layer::TransactionExt::interrupt_on) was set while
     /// the transaction waited for another one.
     #[error(
         "interrupted while waiting for another transaction; go on or abort, as whoever raised the flag wants"

@@ -34,9 +34,10 @@
 //! ```
 //!
 //! - [`Transaction`] and [`Database`]: reads, writes, savepoints, commit.
-//! - [`Cursor`] and [`Scan`]: ranges, a record or a leaf at a time.
+//! - [`Range`] and [`Cursor`]: the records of a range, in order.
 //! - [`Options`], [`Durability`], [`Isolation`]: what a commit waits for, what a transaction sees.
 //! - [`Error`]: what failed, where, and how to go on; [`Error::is_retryable`].
+//! - [`query_layer`]: batches, estimates and statements, for layers such as SQL.
 //!
 //! `docs/limits.md` lists the limits; `ARCHITECTURE.md` and `docs/internals` describe the modules.
 
@@ -60,6 +61,7 @@ mod latency;
 mod mvcc;
 mod options;
 mod page;
+pub mod query_layer;
 mod recovery;
 mod salvage;
 mod store;
@@ -69,7 +71,7 @@ pub mod typed;
 pub mod vfs;
 mod wal;
 
-pub use engine::{BackupReport, CompactionReport, Statistics, TemporaryFile, VerifyReport};
+pub use engine::{BackupReport, CompactionReport, Statistics, VerifyReport};
 pub use environment::Environment;
 pub use error::{DamagedPlace, Error, Mismatch, Result};
 pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};
@@ -82,6 +84,5 @@ pub use salvage::{
 };
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{
-    Cursor, Database, IntField, IntRange, Range, ReadTransaction, Record, Savepoint, Scan,
-    ScanBatch, Snapshot, Transaction, Updated,
+    Cursor, Database, Range, ReadTransaction, Record, Savepoint, Snapshot, Transaction, Updated,
 };

@@ -69,8 +69,8 @@ pub enum AccessMethod {
     /// prefix's length in two bytes (big-endian), the prefix, and the rest of the key.
     ///
     /// The records of a group are adjacent, ordered by the rest of the key;
-    /// [`Scan::restart_hash_prefix`](crate::Scan::restart_hash_prefix) reads them. If a key is
-    /// shorter than its length bytes say, the whole key is the prefix. Otherwise as `Hash`.
+    /// [`restart_hash_prefix`](crate::query_layer::Scan::restart_hash_prefix) reads them. If a key
+    /// is shorter than its length bytes say, the whole key is the prefix. Otherwise as `Hash`.
     HashPrefix,
 }
 

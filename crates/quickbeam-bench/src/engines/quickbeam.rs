@@ -6,9 +6,10 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::{Result, anyhow};
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 use quickbeam::{
-    DataStore, Database, Durability, Environment, Options, ReadTransaction, Scan, ScanBatch,
-    StoreDatabase, Transaction,
+    DataStore, Database, Durability, Environment, Options, ReadTransaction, StoreDatabase,
+    Transaction,
 };
 
 use crate::engine::{

@@ -30,6 +30,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
+use quickbeam::query_layer::TransactionExt;
 use quickbeam::{AccessMethod, Database, Environment, ReadTransaction, Transaction};
 use smol_str::SmolStr;
 

@@ -8,6 +8,8 @@
 
 use std::sync::Arc;
 
+use quickbeam::query_layer::DatabaseExt;
+
 use super::CompileContext;
 use crate::bind::BoundIndex;
 use crate::catalog::Table;

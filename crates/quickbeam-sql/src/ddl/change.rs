@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quickbeam::Transaction;
+use quickbeam::query_layer::{ReadTracking, TransactionExt};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
@@ -254,7 +255,7 @@ impl<'a> CatalogChange<'a> {
         handle: &TableHandle,
         mut each: impl FnMut(&[u8], StoredRow<'_>) -> Result<()>,
     ) -> Result<()> {
-        let before = self.transaction.track_reads(true);
+        let before = self.transaction.track_reads(ReadTracking::On);
         let mut scan = || -> Result<()> {
             let mut cursor = handle.database().cursor(self.transaction)?;
             let mut more = cursor.first()?;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use quickbeam::ScanBatch;
+use quickbeam::query_layer::ScanBatch;
 
 use crate::catalog::describe::Described;
 use crate::catalog::{CatalogSnapshot, ObjectId, Table};

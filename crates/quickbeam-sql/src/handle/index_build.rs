@@ -5,6 +5,7 @@
 //! run makes is full leaves.
 
 use quickbeam::Transaction;
+use quickbeam::query_layer::DatabaseExt;
 
 use super::index_evaluator::EntryForm;
 use super::table_handle::{IndexHandle, TableHandle};

@@ -11,7 +11,8 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use quickbeam::{Database, Scan, ScanBatch, Snapshot};
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
+use quickbeam::{Database, Snapshot};
 
 use crate::schema::Table;
 use crate::schema::encoding::row_format::StoredRow;

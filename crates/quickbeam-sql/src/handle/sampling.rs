@@ -5,6 +5,7 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
+use quickbeam::query_layer::DatabaseExt;
 use quickbeam::{Database, Transaction};
 
 use super::table_handle::TableHandle;

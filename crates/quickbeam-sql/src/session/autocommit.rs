@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use quickbeam::query_layer::TransactionExt;
 use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 
 use super::executor::{Done, ResultRows};

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quickbeam::Transaction;
+use quickbeam::query_layer::TransactionExt;
 
 use super::access::{check_change, own_new};
 use super::definition::apply;

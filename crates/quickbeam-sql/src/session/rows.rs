@@ -3,6 +3,7 @@
 use std::cell::{Cell, Ref};
 use std::sync::Arc;
 
+use quickbeam::query_layer::TransactionExt;
 use quickbeam::{ReadTransaction, Snapshot, Transaction};
 
 use crate::bind::OutputColumn;

@@ -3,6 +3,7 @@
 
 use std::cell::{Ref, RefCell, RefMut};
 
+use quickbeam::query_layer::TransactionExt;
 use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
 use smol_str::SmolStr;
 

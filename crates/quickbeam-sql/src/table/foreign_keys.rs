@@ -7,7 +7,8 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quickbeam::{Database, Scan, ScanBatch, Transaction};
+use quickbeam::query_layer::{DatabaseExt, ReadTracking, Scan, ScanBatch, TransactionExt};
+use quickbeam::{Database, Transaction};
 
 use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks};
 use super::table_writer::{TableWriter, differ, values_of};
@@ -265,7 +266,7 @@ impl TableWriter<'_> {
 
     /// Reads so that what was read has to hold still at commit.
     fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
-        let before = self.transaction.track_reads(true);
+        let before = self.transaction.track_reads(ReadTracking::On);
         let result = read();
         self.transaction.track_reads(before);
         result

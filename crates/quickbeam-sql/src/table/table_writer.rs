@@ -6,7 +6,8 @@
 //! - STMT-1: a statement that fails leaves no changes, once [`TableWriter::rollback`] was called
 //!   (by test `what_fails_half_way_leaves_nothing`)
 //! - STMT-2: the reads that a constraint relies on (a referenced row exists, no row refers) must
-//!   still hold at commit, under every isolation level: [`Transaction::track_reads`] (by test
+//!   still hold at commit, under every isolation level, by
+//!   [`track_reads`](quickbeam::query_layer::TransactionExt::track_reads) (by test
 //!   `no_row_is_left_without_the_one_it_refers_to`)
 
 use std::sync::Arc;

@@ -20,6 +20,8 @@ pub(super) const PREFIX: &str = "temporary-";
 /// A file for data that does not fit into memory. It is removed when the handle is dropped.
 ///
 /// ```
+/// use quickbeam::query_layer::EnvironmentExt;
+///
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let environment = quickbeam::Environment::open(directory.path(), Default::default())?;
 /// let file = environment.create_temporary_file()?.expect("the environment has a directory");

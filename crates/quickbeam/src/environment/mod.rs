@@ -378,16 +378,14 @@ impl Environment {
         self.engine().statistics()
     }
 
-    /// Returns whether the environment can have temporary files: it has a directory, and is open
-    /// for writing.
+    /// See `query_layer::EnvironmentExt::has_temporary_files`.
     #[must_use]
-    pub fn has_temporary_files(&self) -> bool {
+    pub(crate) fn has_temporary_files(&self) -> bool {
         self.engine().has_temporary_files()
     }
 
-    /// Creates a temporary file in the environment's directory. Returns `None` if the environment
-    /// is in memory or open for reading only.
-    pub fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
+    /// See `query_layer::EnvironmentExt::create_temporary_file`.
+    pub(crate) fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
         self.engine().create_temporary_file()
     }
 

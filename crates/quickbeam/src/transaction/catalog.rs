@@ -142,22 +142,16 @@ impl Transaction {
         true
     }
 
-    /// A number that changes with every committed change of the names of databases, and with every
-    /// commit after [`touch_catalog`](Self::touch_catalog): what was learnt under the same number
-    /// holds. It is that of the transaction's snapshot; for a transaction of read committed, that
-    /// of a call made now. `None` when the transaction has made such a change itself, or when one
-    /// was being committed as its snapshot was taken.
+    /// See `query_layer::TransactionExt::catalog_version`.
     #[inline]
-    pub fn catalog_version(&self) -> Option<u64> {
+    pub(crate) fn catalog_version(&self) -> Option<u64> {
         self.begin_call();
         let state = self.state.borrow();
         state.catalog_version.filter(|_| !state.changed_catalog)
     }
 
-    /// Marks this transaction as one that changes database names, see
-    /// [`catalog_version`](Self::catalog_version), for a layer that keeps its own definitions next
-    /// to the names. The mark takes effect only if the transaction also changes a record.
-    pub fn touch_catalog(&self) {
+    /// See `query_layer::TransactionExt::touch_catalog`.
+    pub(crate) fn touch_catalog(&self) {
         self.state.borrow_mut().changed_catalog = true;
     }
 

@@ -46,6 +46,15 @@ pub use database::{
 use state::{PooledState, State};
 pub use update::Updated;
 
+/// Whether reads below serializable are validated at commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadTracking {
+    /// They are.
+    On,
+    /// They are not.
+    Off,
+}
+
 /// A point that a transaction can roll back to. Savepoints nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
@@ -336,20 +345,18 @@ impl Transaction {
         self.isolation == Isolation::ReadCommitted && !self.read_only
     }
 
-    /// Begins a statement. Under read committed, all calls until
-    /// [`end_statement`](Self::end_statement) read one snapshot, taken now. A statement within a
-    /// statement reads the snapshot of the outer one. Has no effect under other isolation levels.
+    /// See `query_layer::TransactionExt::begin_statement`.
     #[inline]
-    pub fn begin_statement(&self) {
+    pub(crate) fn begin_statement(&self) {
         if self.is_read_committed() {
             self.begin_call();
             self.state.borrow_mut().statement_depth += 1;
         }
     }
 
-    /// Ends a statement, and the effect of [`interrupt_on`](Self::interrupt_on).
+    /// See `query_layer::TransactionExt::end_statement`.
     #[inline]
-    pub fn end_statement(&self) {
+    pub(crate) fn end_statement(&self) {
         self.state.clear_interrupt();
         if self.is_read_committed() {
             let state = &mut *self.state.borrow_mut();
@@ -440,12 +447,11 @@ impl Transaction {
         !self.read_only && (self.isolation == Isolation::Serializable || self.tracking.get())
     }
 
-    /// Starts or stops validating reads at commit, below serializable. The commit fails if another
-    /// transaction has changed a record that was read while tracking was on. Returns the previous
-    /// setting. Meant for reads that a constraint depends on, such as the target of a foreign key.
-    pub fn track_reads(&self, track: bool) -> bool {
-        let before = self.tracking.replace(track);
-        if track && !before && self.isolation != Isolation::Serializable {
+    /// See `query_layer::TransactionExt::track_reads`.
+    pub(crate) fn track_reads(&self, tracking: ReadTracking) -> ReadTracking {
+        let is_on = tracking == ReadTracking::On;
+        let was_on = self.tracking.replace(is_on);
+        if is_on && !was_on && self.isolation != Isolation::Serializable {
             self.begin_call();
             let state = &mut *self.state.borrow_mut();
             if state.tracked_since.is_none() {
@@ -454,7 +460,7 @@ impl Transaction {
                 state.tracked_since = Some(state.snapshot);
             }
         }
-        before
+        if was_on { ReadTracking::On } else { ReadTracking::Off }
     }
 
     /// Sets how long later calls wait for records locked by others. Returns the previous timeout.
@@ -472,11 +478,9 @@ impl Transaction {
         self.lock_timeout.replace(timeout)
     }
 
-    /// Makes waits for locked records fail with [`Error::Interrupted`] soon after any thread sets
-    /// `flag`, until [`end_statement`](Self::end_statement). The failing call changed nothing, and
-    /// the transaction can continue.
+    /// See `query_layer::TransactionExt::interrupt_on`.
     #[inline]
-    pub fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
+    pub(crate) fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
         self.state.interrupt_on(flag);
     }
 

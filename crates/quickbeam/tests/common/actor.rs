@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use quickbeam::query_layer::DatabaseExt;
 use quickbeam::{
     AccessMethod, Database, Environment, Error, Isolation, Savepoint, Transaction,
     TransactionOptions,

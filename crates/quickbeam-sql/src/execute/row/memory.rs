@@ -11,7 +11,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
-use quickbeam::TemporaryFile;
+use quickbeam::query_layer::{EnvironmentExt, TemporaryFile};
 
 use super::Context;
 use crate::error::{Result, SqlError, SqlState};

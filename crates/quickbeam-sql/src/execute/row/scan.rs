@@ -6,7 +6,7 @@
 use std::ops::Bound;
 use std::sync::Arc;
 
-use quickbeam::{IntField, IntRange, Scan, ScanBatch};
+use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch};
 
 use super::Context;
 use crate::catalog::Table;

@@ -17,7 +17,7 @@ mod slot_rows;
 
 use std::sync::{Arc, Weak};
 
-use quickbeam::TemporaryFile;
+use quickbeam::query_layer::{EnvironmentExt, TemporaryFile};
 
 use super::row::Context;
 use crate::error::{Result, SqlError};

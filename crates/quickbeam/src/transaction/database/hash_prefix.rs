@@ -14,9 +14,8 @@ use crate::transaction::DatabaseUse;
 use crate::transaction::Transaction;
 
 impl Database {
-    /// Estimates the share of records with a bucket prefix in an [`AccessMethod::HashPrefix`]
-    /// database, from 0 to 1. Meant for query planning.
-    pub fn estimate_hash_prefix(
+    /// See `query_layer::DatabaseExt::estimate_hash_prefix`.
+    pub(crate) fn estimate_hash_prefix(
         &self,
         transaction: &impl ReadTransaction,
         prefix: &[u8],
@@ -32,10 +31,9 @@ impl Database {
         transaction.unless_expired(share)
     }
 
-    /// Returns the hash value that orders the key's record, or 0 in a B+tree. Records inserted in
-    /// the order of hash value and key fill one leaf after another.
+    /// See `query_layer::DatabaseExt::hash_of`.
     #[must_use]
-    pub fn hash_of(&self, key: &[u8]) -> u32 {
+    pub(crate) fn hash_of(&self, key: &[u8]) -> u32 {
         match self.access_method() {
             AccessMethod::BTree => 0,
             method => hash_of(hashed_part(method, key)),

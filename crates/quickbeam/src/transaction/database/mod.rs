@@ -9,6 +9,7 @@ mod read_ahead;
 mod scan;
 mod snapshot;
 
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -398,17 +399,31 @@ impl Database {
         self.write(transaction, key, WriteOp::Delete)
     }
 
-    /// Estimates the number of records from a few leaves. For planning, not for counting.
+    /// Returns the number of records that the transaction sees, exactly. Reads every leaf without
+    /// copying keys and values. A serializable transaction fails at commit if another transaction
+    /// has added or removed a record since.
     ///
     /// ```
     /// # let environment = quickbeam::Environment::memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
-    /// # let transaction = environment.begin()?;
-    /// # fruit.put(&transaction, b"apple", b"red")?;
-    /// assert!(fruit.estimate(&transaction)? < 100.0);
+    /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
+    /// let snapshot = environment.begin_read()?;
+    /// environment.transact(|transaction| fruit.put(transaction, b"plum", b"blue"))?;
+    /// assert_eq!(fruit.count(&snapshot)?, 1);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
+    pub fn count(&self, transaction: &impl ReadTransaction) -> Result<u64> {
+        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).without_keys().value_limit(0);
+        let mut batch = ScanBatch::default();
+        let mut count = 0;
+        while self.scan(transaction, &mut scan, &mut batch)? {
+            count += batch.len() as u64;
+        }
+        Ok(count)
+    }
+
+    /// See `query_layer::DatabaseExt::estimate`.
+    pub(crate) fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, DatabaseUse::Read)?;
         let fractions = [0.1, 0.5, 0.9];
@@ -419,19 +434,20 @@ impl Database {
         Ok(sum / fractions.len() as f64)
     }
 
-    /// Estimates the share of records with keys less than `key`, from 0 to 1, by reading one leaf.
-    /// Meant for query planning. Fails with [`Error::Misuse`] for a hash database.
-    pub fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
+    /// See `query_layer::DatabaseExt::estimate_before`.
+    pub(crate) fn estimate_before(
+        &self,
+        transaction: &impl ReadTransaction,
+        key: &[u8],
+    ) -> Result<f64> {
         let transaction = transaction.as_transaction();
         let tree = self.tree(transaction, DatabaseUse::Read)?;
         check_ordered(tree)?;
         transaction.unless_expired(tree.fraction_before(&transaction.engine().pool, key))
     }
 
-    /// Returns the key at the fraction `fraction` (0 to 1) between the first and the last key, in
-    /// the order of hash values for a hash database. The transaction need not see the key's record.
-    /// Returns `None` if there are no keys. The planner samples keys with it.
-    pub fn sample_key(
+    /// See `query_layer::DatabaseExt::sample_key`.
+    pub(crate) fn sample_key(
         &self,
         transaction: &impl ReadTransaction,
         fraction: f64,

@@ -9,9 +9,10 @@ use crate::common::{
     Random, assert_misuse, assert_sound, begin, contents, environment_in_world, open_files, place,
     put, refused, small_options, world_with,
 };
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 use quickbeam::{
-    AccessMethod, DataStore, Database, Environment, Error, Isolation, Result, Scan, ScanBatch,
-    Transaction, salvage_in,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, Result, Transaction,
+    salvage_in,
 };
 
 fn memory() -> (Environment, Database) {

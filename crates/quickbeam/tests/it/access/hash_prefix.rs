@@ -9,9 +9,9 @@ use crate::common::{
     Random, assert_misuse, assert_sound, begin, contents, environment_in_world, open_files, place,
     put, small_options, world_with,
 };
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 use quickbeam::{
-    AccessMethod, DataStore, Database, Environment, Error, Isolation, ReadTransaction, Scan,
-    ScanBatch, salvage_in,
+    AccessMethod, DataStore, Database, Environment, Error, Isolation, ReadTransaction, salvage_in,
 };
 
 /// Keys and values by group.

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use proptest::prelude::*;
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 use quickbeam::{
     AccessMethod, Cursor, DataStore, Database, Durability, Environment, Error, Options,
-    ReadTransaction, Scan, ScanBatch,
+    ReadTransaction,
 };
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;

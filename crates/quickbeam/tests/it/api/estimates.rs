@@ -1,7 +1,7 @@
-//! What is said about how much there is, and where: near enough for planning, whatever the access
-//! method.
+//! Estimates of how much there is, and where, near enough for planning; and exact counts.
 
-use quickbeam::{AccessMethod, Environment, Options};
+use quickbeam::query_layer::DatabaseExt;
+use quickbeam::{AccessMethod, Environment, Error, Isolation, Options, TransactionOptions};
 
 #[test]
 fn sampled_keys_are_near_the_requested_quantile() {
@@ -69,4 +69,43 @@ fn sampled_leaf_fill_is_close_to_the_verified_fill() {
         environment.transact(|t| scattered.put(t, &key, &[7; 100])).unwrap();
     }
     check();
+}
+
+#[test]
+fn count_is_exact_in_every_snapshot() {
+    for method in [AccessMethod::BTree, AccessMethod::Hash] {
+        let environment = Environment::memory(Options::default()).unwrap();
+        let database = environment.create_database_as("records", method).unwrap();
+        let empty = environment.begin_read().unwrap();
+        let long = vec![7; 20_000];
+        for n in 0..5_000_u32 {
+            let value = if n % 100 == 0 { &long[..] } else { b"short" };
+            environment.transact(|t| database.put(t, &n.to_be_bytes(), value)).unwrap();
+        }
+        let full = environment.begin_read().unwrap();
+        let transaction = environment.begin().unwrap();
+        for n in 0..1_000_u32 {
+            database.delete(&transaction, &(n * 5).to_be_bytes()).unwrap();
+        }
+        database.put(&transaction, b"another", b"").unwrap();
+        database.put(&transaction, &1_u32.to_be_bytes(), b"changed").unwrap();
+        assert_eq!(database.count(&transaction).unwrap(), 4_001);
+        assert_eq!(database.count(&full).unwrap(), 5_000);
+        transaction.commit().unwrap();
+        assert_eq!(database.count(&full).unwrap(), 5_000);
+        assert_eq!(database.count(&empty).unwrap(), 0);
+        assert_eq!(database.count(&environment.begin_read().unwrap()).unwrap(), 4_001);
+    }
+}
+
+#[test]
+fn count_must_still_hold_when_a_serializable_commit_succeeds() {
+    let environment = Environment::memory(Options::default()).unwrap();
+    let database = environment.create_database("records").unwrap();
+    let options = TransactionOptions::new().isolation(Isolation::Serializable);
+    let counting = environment.begin_with(options).unwrap();
+    assert_eq!(database.count(&counting).unwrap(), 0);
+    environment.transact(|t| database.put(t, b"new", b"")).unwrap();
+    database.put(&counting, b"total", b"0").unwrap();
+    assert!(matches!(counting.commit(), Err(Error::SerializationFailure)));
 }

@@ -5,10 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use proptest::prelude::*;
-use quickbeam::{
-    Database, Environment, IntField, IntRange, Isolation, Options, ReadTransaction, Scan,
-    ScanBatch, TransactionOptions,
-};
+use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch, TransactionExt};
+use quickbeam::{Database, Environment, Isolation, Options, ReadTransaction, TransactionOptions};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::common::faulty::FaultyVfs;
 use crate::common::{Files, Records, contents, open_files, place, small_options, world_with};
-use quickbeam::{AccessMethod, DATA_FILE, DataStore, Environment, Error, Options, Scan, ScanBatch};
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
+use quickbeam::{AccessMethod, DATA_FILE, DataStore, Environment, Error, Options};
 
 /// The version that this release writes.
 const VERSION: u32 = 2;

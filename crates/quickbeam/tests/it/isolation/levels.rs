@@ -6,6 +6,7 @@ use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use crate::common::{Random, begin, memory_environment, put};
+use quickbeam::query_layer::TransactionExt;
 use quickbeam::{Database, Environment, Error, Isolation, Result, Transaction, TransactionOptions};
 
 const LEVELS: [Isolation; 3] =

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::common::random::Random;
+use quickbeam::query_layer::{ReadTracking, TransactionExt};
 use quickbeam::{
     Database, Durability, Environment, Isolation, Options, ReadTransaction, Snapshot, Transaction,
     TransactionOptions,
@@ -143,7 +144,7 @@ fn tracked_read_committed_detects_each_commit_between() {
     let isolation = Some(Isolation::ReadCommitted);
     let options = TransactionOptions::new().isolation(isolation);
     let moving = environment.begin_with(options).unwrap();
-    moving.track_reads(true);
+    moving.track_reads(ReadTracking::On);
     for n in 1..500 {
         put(n);
         moving.begin_statement();

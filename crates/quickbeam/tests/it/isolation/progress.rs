@@ -8,9 +8,9 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use crate::common::{begin, put};
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 use quickbeam::{
-    Database, Durability, Environment, Isolation, Options, ReadTransaction, Scan, ScanBatch,
-    Transaction,
+    Database, Durability, Environment, Isolation, Options, ReadTransaction, Transaction,
 };
 
 /// Commits after which a writer gives up.

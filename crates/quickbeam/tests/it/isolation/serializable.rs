@@ -5,9 +5,8 @@ use std::ops::Bound;
 use std::sync::Barrier;
 
 use crate::common::{Random, begin, memory_environment, put};
-use quickbeam::{
-    Database, Environment, Error, Isolation, ReadTransaction, Result, Scan, ScanBatch, Transaction,
-};
+use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
+use quickbeam::{Database, Environment, Error, Isolation, ReadTransaction, Result, Transaction};
 
 /// Each of two threads takes itself off duty if it sees the other on duty: under serializable one
 /// stays.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use quickbeam::query_layer::{DatabaseExt, TransactionExt};
 use quickbeam::{
     AccessMethod, Database, Environment, Error, Isolation, Options, Result, Snapshot, Transaction,
     TransactionOptions, UndoPolicy,

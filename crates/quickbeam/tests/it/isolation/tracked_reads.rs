@@ -2,6 +2,7 @@
 //! version for those who keep definitions of their own.
 
 use crate::common::{begin, memory_environment, put};
+use quickbeam::query_layer::{ReadTracking, TransactionExt};
 use quickbeam::{Error, Isolation};
 
 const BELOW: [Isolation; 2] = [Isolation::Snapshot, Isolation::ReadCommitted];
@@ -11,22 +12,22 @@ fn only_tracked_reads_are_validated() {
     for isolation in BELOW {
         let (environment, database) = memory_environment();
         put(&environment, &database, b"parent", b"here");
-        for tracked in [true, false] {
+        for tracking in [ReadTracking::On, ReadTracking::Off] {
             put(&environment, &database, b"parent", b"here");
             let child = begin(&environment, isolation);
-            child.track_reads(tracked);
+            child.track_reads(tracking);
             assert!(database.exists(&child, b"parent").unwrap());
-            child.track_reads(false);
+            child.track_reads(ReadTracking::Off);
             let other = begin(&environment, isolation);
             database.delete(&other, b"parent").unwrap();
             other.commit().unwrap();
             database.put(&child, b"child", b"of parent").unwrap();
             let committed = child.commit();
-            match tracked {
-                true => {
+            match tracking {
+                ReadTracking::On => {
                     assert!(matches!(committed, Err(Error::SerializationFailure)), "{isolation:?}")
                 }
-                false => committed.unwrap(),
+                ReadTracking::Off => committed.unwrap(),
             }
         }
     }
@@ -37,9 +38,9 @@ fn read_committed_keeps_tracked_reads_across_statements() {
     let (environment, database) = memory_environment();
     put(&environment, &database, b"parent", b"here");
     let child = begin(&environment, Isolation::ReadCommitted);
-    child.track_reads(true);
+    child.track_reads(ReadTracking::On);
     assert!(database.exists(&child, b"parent").unwrap());
-    child.track_reads(false);
+    child.track_reads(ReadTracking::Off);
     for round in 0..20_u8 {
         put(&environment, &database, b"parent", &[round]);
         // Each call sees what is newest, and what has been superseded is cleared away meanwhile.
@@ -55,7 +56,7 @@ fn insert_into_a_tracked_scan_is_detected() {
         let (environment, database) = memory_environment();
         put(&environment, &database, b"row 1", b"");
         let scan = begin(&environment, isolation);
-        scan.track_reads(true);
+        scan.track_reads(ReadTracking::On);
         assert_eq!(crate::common::records(&database, &scan).unwrap().len(), 1);
         put(&environment, &database, b"row 2", b"");
         database.put(&scan, b"count", b"1").unwrap();

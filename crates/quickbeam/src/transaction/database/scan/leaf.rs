@@ -1,6 +1,6 @@
 //! The steps of a scan: one leaf at a time, forwards and backwards.
 //!
-//! Above: [`Database::scan`](super::Database::scan) and cursors that read ahead. Below: leaves,
+//! Above: `Database::scan` and cursors that read ahead. Below: leaves,
 //! versions and the filter. The invariants SCAN-1 to SCAN-4 are those of the scan.
 
 use std::cmp::Ordering;

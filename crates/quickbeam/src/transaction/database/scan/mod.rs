@@ -32,7 +32,10 @@ use crate::transaction::Transaction;
 
 pub use batch::ScanBatch;
 
-/// The rest of a key range, and how it is read. [`Database::scan`] reads it one leaf at a time.
+/// The rest of a key range, and how it is read. [`DatabaseExt::scan`] reads it one
+/// leaf at a time.
+///
+/// [`DatabaseExt::scan`]: crate::query_layer::DatabaseExt::scan
 ///
 /// A scan does not borrow the transaction and can be paused, restarted and reused.
 ///
@@ -43,7 +46,7 @@ pub use batch::ScanBatch;
 /// # for key in [b"a", b"b", b"c"] {
 /// #     fruit.put(&transaction, key, b"")?;
 /// # }
-/// use quickbeam::{ScanBatch, Scan};
+/// use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 /// use std::ops::Bound;
 ///
 /// let mut scan = Scan::new(Bound::Included(b"b"), Bound::Unbounded);
@@ -109,7 +112,7 @@ impl Scan {
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
-    /// # use quickbeam::{ScanBatch, Scan};
+    /// # use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
     /// # use std::ops::Bound;
     /// # let mut batch = ScanBatch::default();
     /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).backward();
@@ -146,7 +149,7 @@ impl Scan {
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
-    /// # use quickbeam::{ScanBatch, Scan};
+    /// # use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
     /// # use std::ops::Bound;
     /// # let mut batch = ScanBatch::default();
     /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).record_limit(2);
@@ -200,7 +203,7 @@ impl Scan {
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
-    /// # use quickbeam::{ScanBatch, Scan};
+    /// # use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
     /// # use std::ops::Bound;
     /// # let mut batch = ScanBatch::default();
     /// let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded);
@@ -294,12 +297,9 @@ fn memory_of(bound: &mut Bound<Vec<u8>>) -> Vec<u8> {
 }
 
 impl Database {
-    /// Replaces the batch by the next records of the scan's range. Returns false at the end.
-    ///
-    /// A batch is empty only in a scan with a filter, so that the caller of a selective scan gets
-    /// control in between. A hash database can only be scanned without bounds, or by bucket prefix.
+    /// See `query_layer::DatabaseExt::scan`.
     #[inline]
-    pub fn scan(
+    pub(crate) fn scan(
         &self,
         transaction: &impl ReadTransaction,
         scan: &mut Scan,

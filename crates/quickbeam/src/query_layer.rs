@@ -1,0 +1,223 @@
+//! What a query layer needs beyond what an application does: batches of records, estimates for
+//! plans, statements within transactions, and temporary files.
+//!
+//! Above: layers such as `quickbeam-sql`, which import the traits here. Below: transactions and
+//! environments. A program that stores and reads its own records needs nothing of this module.
+//!
+//! ```
+//! use std::ops::Bound::Unbounded;
+//!
+//! use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
+//!
+//! # let environment = quickbeam::Environment::memory(Default::default())?;
+//! # let fruit = environment.create_database("fruit")?;
+//! # let transaction = environment.begin()?;
+//! # fruit.put(&transaction, b"apple", b"red")?;
+//! let mut scan = Scan::new(Unbounded, Unbounded);
+//! let mut batch = ScanBatch::default();
+//! while fruit.scan(&transaction, &mut scan, &mut batch)? {
+//!     for record in 0..batch.len() {
+//!         println!("{:?} {:?}", batch.key(record), batch.value(record));
+//!     }
+//! }
+//! # Ok::<(), quickbeam::Error>(())
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+pub use crate::engine::TemporaryFile;
+use crate::environment::Environment;
+use crate::error::Result;
+use crate::transaction::{Database, ReadTransaction, Transaction};
+pub use crate::transaction::{IntField, IntRange, ReadTracking, Scan, ScanBatch};
+
+mod sealed {
+    pub trait Handle {}
+
+    impl Handle for crate::transaction::Database {}
+    impl Handle for crate::transaction::Transaction {}
+    impl Handle for crate::environment::Environment {}
+}
+
+/// Scans and estimates of a [`Database`].
+pub trait DatabaseExt: sealed::Handle {
+    /// Replaces the batch by the next records of the scan's range. Returns false at the end.
+    ///
+    /// A batch is empty only in a scan with a filter, so that the caller of a selective scan gets
+    /// control in between. A hash database can only be scanned without bounds, or by bucket prefix.
+    fn scan(
+        &self,
+        transaction: &impl ReadTransaction,
+        scan: &mut Scan,
+        batch: &mut ScanBatch,
+    ) -> Result<bool>;
+
+    /// Estimates the number of records from a few leaves, for planning.
+    /// [`Database::count`] counts them.
+    ///
+    /// ```
+    /// use quickbeam::query_layer::DatabaseExt;
+    ///
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// assert!(fruit.estimate(&transaction)? < 100.0);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64>;
+
+    /// Estimates the share of records with keys less than `key`, from 0 to 1, by reading one leaf.
+    /// Fails with [`Error::Misuse`](crate::Error::Misuse) for a hash database.
+    fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64>;
+
+    /// Estimates the share of records with a bucket prefix in an
+    /// [`AccessMethod::HashPrefix`](crate::AccessMethod::HashPrefix) database, from 0 to 1.
+    fn estimate_hash_prefix(
+        &self,
+        transaction: &impl ReadTransaction,
+        prefix: &[u8],
+    ) -> Result<f64>;
+
+    /// Returns the key at the fraction `fraction` (0 to 1) between the first and the last key, in
+    /// the order of hash values for a hash database. The transaction need not see the key's record.
+    /// Returns `None` if there are no keys.
+    fn sample_key(
+        &self,
+        transaction: &impl ReadTransaction,
+        fraction: f64,
+    ) -> Result<Option<Vec<u8>>>;
+
+    /// Returns the hash value that orders the key's record, or 0 in a B+tree. Records inserted in
+    /// the order of hash value and key fill one leaf after another.
+    #[must_use]
+    fn hash_of(&self, key: &[u8]) -> u32;
+}
+
+impl DatabaseExt for Database {
+    #[inline]
+    fn scan(
+        &self,
+        transaction: &impl ReadTransaction,
+        scan: &mut Scan,
+        batch: &mut ScanBatch,
+    ) -> Result<bool> {
+        Database::scan(self, transaction, scan, batch)
+    }
+
+    fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
+        Database::estimate(self, transaction)
+    }
+
+    fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
+        Database::estimate_before(self, transaction, key)
+    }
+
+    fn estimate_hash_prefix(
+        &self,
+        transaction: &impl ReadTransaction,
+        prefix: &[u8],
+    ) -> Result<f64> {
+        Database::estimate_hash_prefix(self, transaction, prefix)
+    }
+
+    fn sample_key(
+        &self,
+        transaction: &impl ReadTransaction,
+        fraction: f64,
+    ) -> Result<Option<Vec<u8>>> {
+        Database::sample_key(self, transaction, fraction)
+    }
+
+    fn hash_of(&self, key: &[u8]) -> u32 {
+        Database::hash_of(self, key)
+    }
+}
+
+/// Statements, catalogs and constraints in a [`Transaction`].
+pub trait TransactionExt: sealed::Handle {
+    /// Begins a statement. Under read committed, all calls until
+    /// [`end_statement`](Self::end_statement) read one snapshot, taken now. A statement within a
+    /// statement reads the snapshot of the outer one. Has no effect under other isolation levels.
+    fn begin_statement(&self);
+
+    /// Ends a statement, and the effect of [`interrupt_on`](Self::interrupt_on).
+    fn end_statement(&self);
+
+    /// Makes waits for locked records fail with
+    /// [`Error::Interrupted`](crate::Error::Interrupted) soon after any thread sets `flag`, until
+    /// [`end_statement`](Self::end_statement). The failing call changed nothing, and the
+    /// transaction can continue.
+    fn interrupt_on(&self, flag: &Arc<AtomicBool>);
+
+    /// Starts or stops validating reads at commit, below serializable. The commit fails if another
+    /// transaction has changed a record that was read while tracking was on. Returns the previous
+    /// setting. Meant for reads that a constraint depends on, such as the target of a foreign key.
+    fn track_reads(&self, tracking: ReadTracking) -> ReadTracking;
+
+    /// Returns a number that changes with every committed change of the names of databases, and
+    /// with every commit after [`touch_catalog`](Self::touch_catalog): what was read under the same
+    /// number still holds. It is that of the transaction's snapshot; for a transaction of read
+    /// committed, that of a call made now. Returns `None` if the transaction has made such a change
+    /// itself, or if one was being committed as its snapshot was taken.
+    fn catalog_version(&self) -> Option<u64>;
+
+    /// Marks this transaction as one that changes database names, see
+    /// [`catalog_version`](Self::catalog_version), for a layer that keeps its own definitions next
+    /// to the names. The mark takes effect only if the transaction also changes a record.
+    fn touch_catalog(&self);
+}
+
+impl TransactionExt for Transaction {
+    #[inline]
+    fn begin_statement(&self) {
+        Transaction::begin_statement(self);
+    }
+
+    #[inline]
+    fn end_statement(&self) {
+        Transaction::end_statement(self);
+    }
+
+    #[inline]
+    fn interrupt_on(&self, flag: &Arc<AtomicBool>) {
+        Transaction::interrupt_on(self, flag);
+    }
+
+    #[inline]
+    fn track_reads(&self, tracking: ReadTracking) -> ReadTracking {
+        Transaction::track_reads(self, tracking)
+    }
+
+    #[inline]
+    fn catalog_version(&self) -> Option<u64> {
+        Transaction::catalog_version(self)
+    }
+
+    fn touch_catalog(&self) {
+        Transaction::touch_catalog(self);
+    }
+}
+
+/// Temporary files of an [`Environment`].
+pub trait EnvironmentExt: sealed::Handle {
+    /// Returns whether the environment can have temporary files: it has a directory, and is open
+    /// for writing.
+    #[must_use]
+    fn has_temporary_files(&self) -> bool;
+
+    /// Creates a temporary file in the environment's directory. Returns `None` if the environment
+    /// is in memory or open for reading only.
+    fn create_temporary_file(&self) -> Result<Option<TemporaryFile>>;
+}
+
+impl EnvironmentExt for Environment {
+    fn has_temporary_files(&self) -> bool {
+        Environment::has_temporary_files(self)
+    }
+
+    fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
+        Environment::create_temporary_file(self)
+    }
+}
