@@ -396,6 +396,13 @@ impl<'a> Page<'a> {
         self.compare(offset, length, key) == Ordering::Equal
     }
 
+    /// Returns whether the page ends just below `key`: whether its upper fence is the key.
+    #[inline]
+    pub fn ends_with_key(self, key: &[u8]) -> bool {
+        let (offset, length) = self.upper_fence();
+        !self.is_open_end() && self.compare(offset, length, key) == Ordering::Equal
+    }
+
     /// Returns whether `key` begins with the page's prefix.
     #[inline]
     pub fn has_prefix_of(self, key: &[u8]) -> bool {

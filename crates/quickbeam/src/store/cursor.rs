@@ -5,12 +5,12 @@ use std::cmp::Ordering;
 
 use super::DataStore;
 use crate::access::Direction;
-use crate::access::btree::Tree;
+use crate::access::btree::{LeafSlot, SiblingHint, Tree};
 use crate::access::limits::check_ordered;
 use crate::access::overflow::{check_pointer, decode_pointer, prefetch_chains, read_chain_start};
 use crate::buffer::{Pool, ReadGuard};
 use crate::error::{Error, Result};
-use crate::page::{OVERFLOW, PageId, RecordBatch};
+use crate::page::{OVERFLOW, RecordBatch};
 
 /// Records read at once after a search. A cursor that moves further gets whole leaves.
 const FIRST_RECORDS: usize = 8;
@@ -41,8 +41,10 @@ pub struct StoreCursor<'s> {
     batch: RecordBatch,
     at: usize,
     direction: Direction,
-    /// The leaf of these records, the leaf's version and the slot of the last of them.
-    place: Option<(PageId, u64, usize)>,
+    /// The slot of the last of these records.
+    place: Option<LeafSlot>,
+    /// The likely position of their leaf.
+    sibling_hint: SiblingHint,
     /// The key that a search starts at, and the fence of a leaf without a record. The cursor keeps
     /// their memory, so that moving allocates nothing.
     bound: Vec<u8>,
@@ -59,6 +61,7 @@ impl<'s> StoreCursor<'s> {
             at: 0,
             direction: Direction::Forward,
             place: None,
+            sibling_hint: SiblingHint::default(),
             bound: Vec::new(),
             fence: Vec::new(),
         }
@@ -203,27 +206,36 @@ impl<'s> StoreCursor<'s> {
         let pool = &self.store.pool;
         let limit = if beyond { usize::MAX } else { FIRST_RECORDS };
         let mut place = self.place.filter(|_| beyond);
+        if place.is_none() {
+            self.sibling_hint = SiblingHint::default();
+        }
         loop {
-            let (guard, position) = match unchanged_leaf(pool, place.take()) {
-                Some((guard, slot)) => (guard, slot + 1),
-                None => {
-                    let guard = self.tree.leaf(pool, &self.bound)?;
-                    let position = match guard.page.search(&self.bound) {
-                        Ok(at) if beyond => at + 1,
-                        Ok(at) | Err(at) => at,
-                    };
-                    (guard, position)
-                }
-            };
+            let (guard, position) =
+                match place.take().and_then(|place| place.unchanged(pool, self.tree)) {
+                    Some((guard, slot)) => (guard, slot + 1),
+                    None => {
+                        let (guard, _) =
+                            self.tree.leaf_after(pool, &self.bound, &mut self.sibling_hint)?;
+                        let position = match guard.page.search(&self.bound) {
+                            Ok(at) if beyond => at + 1,
+                            Ok(at) | Err(at) => at,
+                        };
+                        (guard, position)
+                    }
+                };
             if position < guard.page.count() {
                 let positions = (position..guard.page.count()).take(limit);
+                if limit == usize::MAX {
+                    self.tree.prefetch_sibling(pool, &self.sibling_hint, Direction::Forward);
+                }
                 let last = take(pool, &guard, positions, &mut self.batch)?;
                 (self.at, self.direction) = (0, Direction::Forward);
                 if beyond {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Greater, &self.bound)?;
                 }
-                self.place = Some((guard.id, guard.version(), last));
+                self.place =
+                    Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: last });
                 self.is_placed = true;
                 return Ok(true);
             }
@@ -244,34 +256,42 @@ impl<'s> StoreCursor<'s> {
         let is_step = is_bounded && !at;
         let limit = if is_step { usize::MAX } else { FIRST_RECORDS };
         // Before a leaf's first record the search goes to another leaf in any case.
-        let mut place = self.place.filter(|(_, _, slot)| is_step && *slot > 0);
+        let mut place = self.place.filter(|place| is_step && place.slot > 0);
+        if self.place.is_none() || !is_step {
+            self.sibling_hint = SiblingHint::default();
+        }
         loop {
             let bound = is_bounded.then_some(&self.bound[..]);
-            let (guard, end) = match (unchanged_leaf(pool, place.take()), bound) {
-                (Some((guard, slot)), _) => (guard, slot),
-                (None, bound) => {
-                    let guard = match bound {
-                        Some(key) if at => self.tree.leaf(pool, key)?,
-                        _ => self.tree.leaf_before(pool, bound)?,
-                    };
-                    let end = match bound.filter(|key| guard.page.covers(key)) {
-                        None => guard.page.count(),
-                        Some(key) => match guard.page.search(key) {
-                            Ok(position) if at => position + 1,
-                            Ok(position) | Err(position) => position,
-                        },
-                    };
-                    (guard, end)
-                }
-            };
+            let (guard, end) =
+                match (place.take().and_then(|place| place.unchanged(pool, self.tree)), bound) {
+                    (Some((guard, slot)), _) => (guard, slot),
+                    (None, bound) => {
+                        let guard = match bound {
+                            Some(key) if at => self.tree.leaf(pool, key)?,
+                            _ => self.tree.leaf_before(pool, bound, &mut self.sibling_hint)?,
+                        };
+                        let end = match bound.filter(|key| guard.page.covers(key)) {
+                            None => guard.page.count(),
+                            Some(key) => match guard.page.search(key) {
+                                Ok(position) if at => position + 1,
+                                Ok(position) | Err(position) => position,
+                            },
+                        };
+                        (guard, end)
+                    }
+                };
             if end > 0 {
+                if limit == usize::MAX {
+                    self.tree.prefetch_sibling(pool, &self.sibling_hint, Direction::Backward);
+                }
                 let last = take(pool, &guard, (0..end).rev().take(limit), &mut self.batch)?;
                 (self.at, self.direction) = (0, Direction::Backward);
                 if is_bounded && !at {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Less, &self.bound)?;
                 }
-                self.place = Some((guard.id, guard.version(), last));
+                self.place =
+                    Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: last });
                 self.is_placed = true;
                 return Ok(true);
             }
@@ -292,16 +312,6 @@ impl<'s> StoreCursor<'s> {
         self.is_placed = is_placed;
         is_placed
     }
-}
-
-/// The leaf that a cursor was in and its slot there, if the leaf has not changed since.
-fn unchanged_leaf(
-    pool: &Pool,
-    place: Option<(PageId, u64, usize)>,
-) -> Option<(ReadGuard<'_>, usize)> {
-    let (leaf, version, slot) = place?;
-    let guard = pool.read(leaf).ok().filter(|guard| guard.version() == version)?;
-    Some((guard, slot))
 }
 
 /// Replaces the batch by the records at those positions; the last position taken. Long values end a

@@ -19,6 +19,7 @@ mod merge;
 mod pack;
 mod purge;
 mod sample;
+mod siblings;
 mod split;
 mod verify;
 
@@ -38,6 +39,7 @@ pub use merge::is_sparse;
 pub use pack::{Packed, Packing};
 pub use purge::purge_leaf;
 pub use sample::LeafSample;
+pub use siblings::{LeafSlot, SiblingHint};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use split::try_split;
 
@@ -60,14 +62,6 @@ pub struct Tree {
 pub enum Versioning {
     Versioned,
     Unversioned,
-}
-
-/// The likely position of the next leaf: a parent and the index of a child.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NextLeaf {
-    /// Zero means unknown.
-    parent: PageId,
-    at: usize,
 }
 
 fn wrong_leaf(leaf: PageId) -> Error {
@@ -143,69 +137,6 @@ impl Tree {
         self.descend(pool, 0, |node| node.page.child_for(key)).map(|(_, leaf)| leaf)
     }
 
-    /// Returns the leaf for `key`, and whether the leaf begins with that key. First examines the
-    /// likely next leaf.
-    pub fn leaf_after<'p>(
-        &self,
-        pool: &'p Pool,
-        key: &[u8],
-        next_leaf: &mut NextLeaf,
-    ) -> Result<(ReadGuard<'p>, bool)> {
-        if next_leaf.parent != 0
-            && let Some(parent) = pool.read_resident(next_leaf.parent)
-            && let Some(guard) = self.child_with(pool, parent.page, next_leaf.at, key)
-        {
-            next_leaf.at += 1;
-            return Ok((guard, true));
-        }
-        let child_of = |node: &ReadGuard<'_>| match key {
-            [] => node.page.child_at(0),
-            _ => node.page.child_for(key),
-        };
-        let (parent, leaf) = self.descend(pool, 0, child_of)?;
-        *next_leaf = parent.map_or(NextLeaf::default(), |parent| NextLeaf {
-            parent: parent.id,
-            at: match key {
-                [] => 1,
-                _ => parent.page.search(key).map_or_else(|at| at, |at| at + 1) + 1,
-            },
-        });
-        let starts = leaf.page.starts_with_key(key);
-        Ok((leaf, starts))
-    }
-
-    /// Loads the first cache lines of the leaf where a scan probably goes on, so that they arrive
-    /// while the scan copies its present leaf.
-    #[inline]
-    pub fn prefetch_next_leaf(&self, pool: &Pool, next_leaf: &NextLeaf) {
-        if next_leaf.parent != 0
-            && let Some(parent) = pool.read_resident(next_leaf.parent)
-            && next_leaf.at <= parent.page.count()
-            && let Some(leaf) = pool.read_resident(parent.page.child_at(next_leaf.at))
-        {
-            leaf.page.fetch_slots();
-        }
-    }
-
-    /// Returns child `at` of a page if it is a leaf of this tree that begins with `key` (BTREE-1).
-    /// Then it does not matter which page the parent is.
-    fn child_with<'p>(
-        &self,
-        pool: &'p Pool,
-        parent: Page<'_>,
-        at: usize,
-        key: &[u8],
-    ) -> Option<ReadGuard<'p>> {
-        if at > parent.count() {
-            return None;
-        }
-        let guard = pool.read_resident(parent.child_at(at))?;
-        let page = guard.page;
-        page.fetch_slots();
-        let is_it = page.is_leaf() && page.tree() == self.id && page.starts_with_key(key);
-        (is_it && guard.validate()).then_some(guard)
-    }
-
     /// Fails unless the fence that a scan reached is greater than `from`, where it started. So no
     /// scan loops, even if damaged pages contradict each other.
     #[inline]
@@ -242,11 +173,6 @@ impl Tree {
     ) -> Result<()> {
         let back = |(from, itself): (&[u8], bool)| fence < from || (itself && fence == from);
         if from.is_none_or(back) { Ok(()) } else { Err(wrong_leaf(leaf)) }
-    }
-
-    /// Returns the leaf that holds the keys just below `key`, or the last leaf if `key` is `None`.
-    pub fn leaf_before<'p>(&self, pool: &'p Pool, key: Option<&[u8]>) -> Result<ReadGuard<'p>> {
-        self.descend(pool, 0, |node| node.page.child_before(key)).map(|(_, leaf)| leaf)
     }
 
     /// Returns the leaf for `key` and the key's position in it, or the position for inserting it.

@@ -12,12 +12,12 @@ use std::ops::Bound;
 use super::Database;
 use super::read_ahead::ReadAhead;
 use crate::access::Direction;
-use crate::access::btree::Tree;
+use crate::access::btree::{LeafSlot, SiblingHint, Tree};
 use crate::access::limits::check_ordered;
-use crate::buffer::{Pool, ReadGuard, Tries};
+use crate::buffer::Tries;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
-use crate::page::{OVERFLOW, Page, PageId};
+use crate::page::{OVERFLOW, Page};
 use crate::transaction::DatabaseUse;
 use crate::transaction::read::Visibility;
 use crate::transaction::write::WriteOp;
@@ -54,8 +54,10 @@ pub struct Cursor<'t> {
     /// Key and value of the current record.
     key: Vec<u8>,
     value: Vec<u8>,
-    /// The current record's leaf, the leaf's version and the slot.
-    place: Option<(PageId, u64, usize)>,
+    /// Where the current record was found.
+    place: Option<LeafSlot>,
+    /// The likely position of that leaf.
+    sibling_hint: SiblingHint,
     search: Search,
     /// Where the current record is while the cursor steps through records read ahead.
     ahead: ReadAhead,
@@ -82,6 +84,7 @@ impl<'t> Cursor<'t> {
             key: Vec::new(),
             value: Vec::new(),
             place: None,
+            sibling_hint: SiblingHint::default(),
             search: Search::default(),
             ahead: ReadAhead::default(),
         }
@@ -351,8 +354,10 @@ impl<'t> Cursor<'t> {
         if let Some((key, value)) = self.ahead.current() {
             key.clone_into(&mut self.key);
             value.clone_into(&mut self.value);
+            self.place = None;
         }
-        self.ahead.read(self.transaction, self.tree, &self.key, direction)
+        let place = self.place.map(|slot| (slot, self.sibling_hint));
+        self.ahead.read(self.transaction, self.tree, (&self.key, place), direction)
     }
 
     /// Moves to the first visible record at or after the search bound.
@@ -369,12 +374,17 @@ impl<'t> Cursor<'t> {
         let search = &mut self.search;
         let is_step = start == From::Beyond;
         let mut place = self.place.filter(|_| is_step);
+        // Only the next leaf is looked for beside this one.
+        let mut hint = SiblingHint::default();
         let mut tries = Tries::default();
         loop {
-            let (guard, first) = match unchanged_leaf(pool, place.take()) {
-                Some((guard, slot)) => (guard, slot + 1),
+            let (guard, first) = match place.take().and_then(|place| place.unchanged(pool, tree)) {
+                Some((guard, slot)) => {
+                    hint = self.sibling_hint;
+                    (guard, slot + 1)
+                }
                 None => {
-                    let guard = tree.leaf(pool, &search.bound)?;
+                    let (guard, _) = tree.leaf_after(pool, &search.bound, &mut hint)?;
                     let first = match guard.page.search(&search.bound) {
                         Ok(at) if start == From::Beyond => at + 1,
                         Ok(at) | Err(at) => at,
@@ -411,7 +421,9 @@ impl<'t> Cursor<'t> {
                     if flags & OVERFLOW != 0 {
                         transaction.read_overflow_value(&mut search.value)?;
                     }
-                    self.place_at(guard.id, guard.version(), position);
+                    let slot =
+                        LeafSlot { leaf: guard.id, version: guard.version(), slot: position };
+                    self.place_at(slot, hint);
                     return Ok(true);
                 }
                 LeafSearch::Nothing if !has_fence => {
@@ -428,7 +440,9 @@ impl<'t> Cursor<'t> {
                 LeafSearch::Passed(position) => {
                     search.bound.clone_from(&search.key);
                     start = From::Beyond;
-                    place = Some((guard.id, guard.version(), position));
+                    place =
+                        Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: position });
+                    self.sibling_hint = hint;
                 }
                 LeafSearch::Hidden(..) | LeafSearch::Again => continue,
             }
@@ -451,19 +465,24 @@ impl<'t> Cursor<'t> {
         let search = &mut self.search;
         let is_step = is_bounded && start == From::Beyond;
         let mut place = self.place.filter(|_| is_step);
+        let mut hint = SiblingHint::default();
         let mut tries = Tries::default();
         loop {
             let bound = is_bounded.then_some(&search.bound[..]);
             // Before a leaf's first record the search goes to another leaf in any case.
-            let previous = place.take().filter(|(_, _, slot)| *slot > 0);
-            let (guard, end) = match (unchanged_leaf(pool, previous), bound) {
-                (Some((guard, slot)), _) => (guard, slot),
+            let previous = place.take().filter(|place| place.slot > 0);
+            let (guard, end) = match (previous.and_then(|place| place.unchanged(pool, tree)), bound)
+            {
+                (Some((guard, slot)), _) => {
+                    hint = self.sibling_hint;
+                    (guard, slot)
+                }
                 (None, Some(key)) if start == From::At => {
                     let guard = tree.leaf(pool, key)?;
                     (guard, end_before(guard.page, key, start))
                 }
                 (None, _) => {
-                    let guard = tree.leaf_before(pool, bound)?;
+                    let guard = tree.leaf_before(pool, bound, &mut hint)?;
                     let end = bound.map_or(usize::MAX, |key| end_before(guard.page, key, start));
                     (guard, end)
                 }
@@ -500,7 +519,9 @@ impl<'t> Cursor<'t> {
                     if flags & OVERFLOW != 0 {
                         transaction.read_overflow_value(&mut search.value)?;
                     }
-                    self.place_at(guard.id, guard.version(), position);
+                    let slot =
+                        LeafSlot { leaf: guard.id, version: guard.version(), slot: position };
+                    self.place_at(slot, hint);
                     return Ok(true);
                 }
                 LeafSearch::Nothing if search.fence.is_empty() => {
@@ -516,7 +537,9 @@ impl<'t> Cursor<'t> {
                 }
                 LeafSearch::Passed(position) => {
                     search.bound.clone_from(&search.key);
-                    place = Some((guard.id, guard.version(), position));
+                    place =
+                        Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: position });
+                    self.sibling_hint = hint;
                 }
                 LeafSearch::Hidden(..) | LeafSearch::Again => continue,
             }
@@ -526,10 +549,10 @@ impl<'t> Cursor<'t> {
     }
 
     /// Makes the record that the search found the current one.
-    fn place_at(&mut self, leaf: PageId, version: u64, position: usize) {
+    fn place_at(&mut self, slot: LeafSlot, hint: SiblingHint) {
         std::mem::swap(&mut self.key, &mut self.search.key);
         std::mem::swap(&mut self.value, &mut self.search.value);
-        self.place = Some((leaf, version, position));
+        (self.place, self.sibling_hint) = (Some(slot), hint);
         self.is_placed = true;
     }
 
@@ -540,16 +563,6 @@ impl<'t> Cursor<'t> {
         self.value.clear();
         self.place = None;
     }
-}
-
-/// The leaf that a cursor was in and its slot there, if the leaf has not changed since.
-fn unchanged_leaf(
-    pool: &Pool,
-    place: Option<(PageId, u64, usize)>,
-) -> Option<(ReadGuard<'_>, usize)> {
-    let (leaf, version, slot) = place?;
-    let guard = pool.read(leaf).ok().filter(|guard| guard.version() == version)?;
-    Some((guard, slot))
 }
 
 /// The first position of a leaf that a search backward from `key` does not look at.

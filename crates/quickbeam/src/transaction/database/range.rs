@@ -182,16 +182,37 @@ impl Range<'_> {
         Ok(Some(at))
     }
 
+    /// Moves one end on within its batch. Returns `None` if the batch is exhausted, or the other
+    /// end has delivered records.
+    #[inline]
+    fn take_from_batch(&mut self, direction: Direction) -> Option<usize> {
+        let end = match (direction, &mut self.front, &mut self.back) {
+            _ if self.finished => return None,
+            (Direction::Forward, Some(front), None) => front,
+            (Direction::Backward, None, Some(back)) => back,
+            _ => return None,
+        };
+        let at = end.delivered;
+        (at < end.batch.len()).then(|| {
+            end.delivered += 1;
+            at
+        })
+    }
+
     /// Moves one end on to its next record; `None` at the end, and ever after.
     #[inline]
     fn step(&mut self, direction: Direction) -> Result<Option<(&[u8], &[u8])>> {
-        if self.finished {
-            return Ok(None);
-        }
-        let taken = self.take(direction);
-        self.finished = !matches!(taken, Ok(Some(_)));
+        let taken = match self.take_from_batch(direction) {
+            Some(at) => Some(at),
+            None if self.finished => None,
+            None => {
+                let taken = self.take(direction);
+                self.finished = !matches!(taken, Ok(Some(_)));
+                taken?
+            }
+        };
         let end = if direction == Direction::Backward { &self.back } else { &self.front };
-        Ok(taken?.zip(end.as_ref()).map(|(at, end)| (end.batch.key(at), end.batch.value(at))))
+        Ok(taken.zip(end.as_ref()).map(|(at, end)| (end.batch.key(at), end.batch.value(at))))
     }
 
     fn step_owned(&mut self, direction: Direction) -> Option<Result<Record>> {

@@ -9,7 +9,7 @@ use std::ops::Bound;
 
 use super::scan::{Scan, ScanBatch};
 use crate::access::Direction;
-use crate::access::btree::Tree;
+use crate::access::btree::{LeafSlot, SiblingHint, Tree};
 use crate::error::Result;
 use crate::failpoints::{Canary, planted};
 use crate::transaction::Transaction;
@@ -51,13 +51,14 @@ impl ReadAhead {
         has_it
     }
 
-    /// Reads the records after `key`, the current one, or before it. Returns false, leaving the
-    /// records, if there are none.
+    /// Reads the records after `key`, the current one, or before it. `place` is that record's, if
+    /// it is not among the records read ahead. Returns false, leaving the records, if there are
+    /// none.
     pub fn read(
         &mut self,
         transaction: &Transaction,
         tree: Tree,
-        key: &[u8],
+        (key, place): (&[u8], Option<(LeafSlot, SiblingHint)>),
         direction: Direction,
     ) -> Result<bool> {
         invariant!(
@@ -71,7 +72,8 @@ impl ReadAhead {
         if self.at.is_some() && self.direction == direction {
             scan.set_record_limit(usize::MAX);
         } else {
-            scan.restart_beside(key, direction);
+            let (slot, hint) = place.unzip();
+            scan.restart_beside(key, direction, (slot, hint.unwrap_or_default()));
             scan.set_record_limit(FIRST_RECORDS);
         }
         self.direction = direction;

@@ -9,9 +9,9 @@ use std::ops::Bound;
 use super::batch::ScanBatch;
 use super::{Scan, memory_of};
 use crate::access::Direction;
-use crate::access::btree::{NextLeaf, Tree};
+use crate::access::btree::{LeafSlot, SiblingHint, Tree};
 use crate::access::overflow::{POINTER_BYTES, check_pointer, prefetch_chains, read_chain_start};
-use crate::buffer::Tries;
+use crate::buffer::{Pool, ReadGuard, Tries};
 use crate::error::Result;
 use crate::invariant::CHECKS_INVARIANTS;
 use crate::mvcc::{TransactionId, writer_of};
@@ -103,8 +103,12 @@ impl Transaction {
             let (guard, starts, found) = if scan.is_hash_prefix {
                 let (guard, found) = tree.locate(pool, low, state.leaf_hints.of(tree))?;
                 (guard, false, Some(found))
+            } else if let Some((guard, slot)) =
+                resume(pool, tree, &mut scan.resume, &mut scan.sibling_hint)
+            {
+                (guard, false, Some(Ok(slot)))
             } else {
-                let (guard, starts) = tree.leaf_after(pool, low, &mut scan.next_leaf)?;
+                let (guard, starts) = tree.leaf_after(pool, low, &mut scan.sibling_hint)?;
                 (guard, starts, None)
             };
             let Some(attempt) = tries.begin(guard) else { continue };
@@ -129,7 +133,7 @@ impl Transaction {
             };
             let positions = first..end.min(page.count());
             if end == usize::MAX && positions.len() < scan.record_limit {
-                tree.prefetch_next_leaf(pool, &scan.next_leaf);
+                tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Forward);
             }
             let is_bounded = end != usize::MAX || page.is_open_end();
             let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)
@@ -148,6 +152,11 @@ impl Transaction {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
+            scan.resume = step.stopped_at.map(|slot| LeafSlot {
+                leaf: guard.id,
+                version: guard.version(),
+                slot,
+            });
             if self.tracks_reads() {
                 let high = if is_stopped {
                     Bound::Included(&scan.boundary[..])
@@ -164,7 +173,6 @@ impl Transaction {
                     tree.check_progress(guard.id, &scan.boundary, Ordering::Greater, low)?;
                 }
                 move_to_boundary(&mut scan.low, &mut scan.boundary, Bound::Excluded);
-                scan.next_leaf = NextLeaf::default();
             } else if goes_on {
                 tree.check_forward(guard.id, low, &scan.boundary)?;
                 move_to_boundary(&mut scan.low, &mut scan.boundary, Bound::Included);
@@ -184,19 +192,30 @@ impl Transaction {
         );
         let pool = &self.engine().pool;
         let mut tries = Tries::default();
+        // Before a leaf's first record the scan goes to another leaf in any case.
+        scan.resume = scan.resume.filter(|last| last.slot > 0);
         loop {
-            let guard = match &scan.high {
-                Bound::Included(key) => tree.leaf(pool, key)?,
-                Bound::Excluded(key) => tree.leaf_before(pool, Some(key))?,
-                Bound::Unbounded => tree.leaf_before(pool, None)?,
+            let resumed = resume(pool, tree, &mut scan.resume, &mut scan.sibling_hint);
+            let (guard, slot) = match (resumed, &scan.high) {
+                (Some((guard, slot)), _) => (guard, Some(slot)),
+                (None, Bound::Included(key)) => (tree.leaf(pool, key)?, None),
+                (None, Bound::Excluded(key)) => {
+                    (tree.leaf_before(pool, Some(key), &mut scan.sibling_hint)?, None)
+                }
+                (None, Bound::Unbounded) => {
+                    (tree.leaf_before(pool, None, &mut scan.sibling_hint)?, None)
+                }
             };
             let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
-            let end = match &scan.high {
-                Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => page.count(),
-                Bound::Included(key) => page.search(key).map_or_else(|at| at, |at| at + 1),
-                Bound::Excluded(key) => page.search(key).unwrap_or_else(|at| at),
-                Bound::Unbounded => page.count(),
+            let end = match (slot, &scan.high) {
+                (Some(slot), _) => slot,
+                (_, Bound::Included(key) | Bound::Excluded(key)) if !page.covers(key) => {
+                    page.count()
+                }
+                (_, Bound::Included(key)) => page.search(key).map_or_else(|at| at, |at| at + 1),
+                (_, Bound::Excluded(key)) => page.search(key).unwrap_or_else(|at| at),
+                (_, Bound::Unbounded) => page.count(),
             };
             scan.boundary.clear();
             page.append_lower_fence(&mut scan.boundary);
@@ -212,6 +231,9 @@ impl Transaction {
                 Bound::Unbounded => (0, fence.is_empty()),
             };
             let positions = (first..end.min(page.count())).rev();
+            if first == 0 && positions.len() < scan.record_limit {
+                tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Backward);
+            }
             let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)
             else {
                 continue;
@@ -224,6 +246,11 @@ impl Transaction {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
+            scan.resume = step.stopped_at.map(|slot| LeafSlot {
+                leaf: guard.id,
+                version: guard.version(),
+                slot,
+            });
             if self.tracks_reads() {
                 let low: &[u8] = match &scan.low {
                     Bound::Included(key) | Bound::Excluded(key)
@@ -424,6 +451,22 @@ impl Transaction {
         }
         Ok(())
     }
+}
+
+/// Returns the leaf in which the scan goes on and the slot of the last record delivered, if the
+/// leaf has not changed since. Otherwise the scan must search from the root.
+#[inline]
+fn resume<'p>(
+    pool: &'p Pool,
+    tree: Tree,
+    last: &mut Option<LeafSlot>,
+    hint: &mut SiblingHint,
+) -> Option<(ReadGuard<'p>, usize)> {
+    let found = last.take()?.unchanged(pool, tree);
+    if found.is_none() {
+        *hint = SiblingHint::default();
+    }
+    found
 }
 
 fn as_slice(bound: &Bound<Vec<u8>>) -> Bound<&[u8]> {

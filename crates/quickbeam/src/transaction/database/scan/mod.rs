@@ -23,7 +23,7 @@ use std::ops::Bound;
 use super::leaf_filter::{IntField, IntRange};
 use super::{Database, ReadTransaction};
 use crate::access::Direction;
-use crate::access::btree::NextLeaf;
+use crate::access::btree::{LeafSlot, SiblingHint};
 use crate::access::hash::hash_prefix_bounds;
 use crate::access::limits::check_ordered;
 use crate::error::{Error, Result};
@@ -74,8 +74,10 @@ pub struct Scan {
     tag: u16,
     ranges: Vec<IntRange>,
     fields: Option<Vec<IntField>>,
-    /// The likely position of the next leaf.
-    next_leaf: NextLeaf,
+    /// The likely position of the last leaf read.
+    sibling_hint: SiblingHint,
+    /// The last record delivered, if the scan goes on in its leaf.
+    resume: Option<LeafSlot>,
     /// The key at which a batch ends; a spare buffer between two batches.
     boundary: Vec<u8>,
     is_finished: bool,
@@ -97,7 +99,8 @@ impl Scan {
             tag: 0,
             ranges: Vec::new(),
             fields: None,
-            next_leaf: NextLeaf::default(),
+            sibling_hint: SiblingHint::default(),
+            resume: None,
             boundary: Vec::new(),
             is_finished: false,
         }
@@ -163,14 +166,21 @@ impl Scan {
         self
     }
 
-    /// Restarts just after `key`, or just before it. Buffers are kept.
-    pub(in crate::transaction) fn restart_beside(&mut self, key: &[u8], direction: Direction) {
+    /// Restarts just after `key`, or just before it; `resume` and `hint` say where that was, if it
+    /// is known. Buffers are kept.
+    pub(in crate::transaction) fn restart_beside(
+        &mut self,
+        key: &[u8],
+        direction: Direction,
+        (resume, hint): (Option<LeafSlot>, SiblingHint),
+    ) {
         let beside = Bound::Excluded(key);
         match direction {
             Direction::Forward => self.restart(beside, Bound::Unbounded),
             Direction::Backward => self.restart(Bound::Unbounded, beside),
         }
         self.direction = direction;
+        (self.resume, self.sibling_hint) = (resume, hint);
     }
 
     /// As [`record_limit`](Self::record_limit), from the next batch on.
@@ -217,7 +227,8 @@ impl Scan {
         assign(&mut self.low, low, &mut self.boundary);
         assign(&mut self.high, high, &mut self.boundary);
         self.is_hashed = false;
-        self.next_leaf = NextLeaf::default();
+        self.sibling_hint = SiblingHint::default();
+        self.resume = None;
         self.is_hash_prefix = false;
         self.is_finished = false;
     }
