@@ -110,6 +110,26 @@ impl Interval {
         Ok(result)
     }
 
+    /// Returns the interval divided by a number that is not 0. As PostgreSQL, which divides each
+    /// field, not multiplying by a rounded reciprocal.
+    #[must_use]
+    pub fn divide(self, divisor: f64) -> Interval {
+        let mut result = Interval::default();
+        let (months, days) = (f64::from(self.months) / divisor, f64::from(self.days) / divisor);
+        (result.months, result.days) = (months as i32, days as i32);
+        let round = |number: f64| (number * 1e6).round_ties_even() / 1e6;
+        let month_days = round((months - f64::from(result.months)) * f64::from(MONTH_DAYS));
+        let rest = days - f64::from(result.days) + month_days - month_days.trunc();
+        let mut seconds = round(rest * 86_400.0);
+        if seconds.abs() >= 86_400.0 {
+            result.days = result.days.saturating_add((seconds / 86_400.0) as i32);
+            seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
+        }
+        result.days = result.days.saturating_add(month_days as i32);
+        result.micros = (self.micros as f64 / divisor + seconds * 1e6).round_ties_even() as i64;
+        result
+    }
+
     /// Moves whole days of the time part to the days.
     pub fn justify_hours(self) -> Result<Interval> {
         let days = i32::try_from(self.micros / DAY).ok().and_then(|it| self.days.checked_add(it));

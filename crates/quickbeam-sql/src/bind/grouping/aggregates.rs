@@ -382,6 +382,7 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
         (AggregateKind::Sum, DataType::BigInt | DataType::Numeric(_)) => DataType::Numeric(None),
         (AggregateKind::Sum, DataType::Real) => DataType::Real,
         (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => DataType::Double,
+        (AggregateKind::Sum | AggregateKind::Average, DataType::Interval) => DataType::Interval,
         (AggregateKind::Average, DataType::Real) => DataType::Double,
         (AggregateKind::Average, given) if given.is_numeric() => DataType::Numeric(None),
         (AggregateKind::Minimum | AggregateKind::Maximum, DataType::Numeric(_)) => {

@@ -10,7 +10,7 @@ use self::statistical_aggregate::{Moments, Regression};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{stack_arrays, write_key, write_value};
-use crate::types::{DataType, ElementType, Numeric, Value, ValueRef, convert};
+use crate::types::{DataType, ElementType, Interval, Numeric, Value, ValueRef, convert};
 
 /// The state of an aggregate for one group.
 #[derive(Clone, Debug)]
@@ -22,6 +22,7 @@ pub enum AggregateState {
     Doubles(f64, i64),
     /// Sum of REALs, rounded to REAL at every step.
     Reals(f32, i64),
+    Intervals(Interval, i64),
     Extreme(Value),
     Truth(Option<bool>),
     Bits(Option<i64>),
@@ -53,6 +54,9 @@ impl AggregateState {
             (AggregateKind::Sum, DataType::Real) => AggregateState::Reals(0.0, 0),
             (AggregateKind::Sum | AggregateKind::Average, DataType::Double) => {
                 AggregateState::Doubles(0.0, 0)
+            }
+            (AggregateKind::Sum | AggregateKind::Average, DataType::Interval) => {
+                AggregateState::Intervals(Interval::default(), 0)
             }
             (AggregateKind::Sum | AggregateKind::Average, _) => AggregateState::Integers(0, 0),
             (AggregateKind::Minimum | AggregateKind::Maximum, _) => {
@@ -123,6 +127,10 @@ impl AggregateState {
                 if finite && sum.is_infinite() {
                     return Err(overflow());
                 }
+            }
+            AggregateState::Intervals(sum, count) => {
+                let ValueRef::Interval(interval) = value else { return Err(not_a_number()) };
+                (*sum, *count) = (sum.checked_add(interval)?, *count + 1);
             }
             AggregateState::Extreme(best) if best.is_null() => *best = value.to_value(),
             AggregateState::Extreme(best) => {
@@ -213,7 +221,10 @@ impl AggregateState {
             AggregateState::Integers(_, 0)
             | AggregateState::Numerics(_, 0)
             | AggregateState::Doubles(_, 0)
-            | AggregateState::Reals(_, 0) => Value::Null,
+            | AggregateState::Reals(_, 0)
+            | AggregateState::Intervals(_, 0) => Value::Null,
+            AggregateState::Intervals(sum, _) if is_sum => Value::Interval(*sum),
+            AggregateState::Intervals(sum, count) => Value::Interval(sum.divide(*count as f64)),
             AggregateState::Reals(sum, _) => Value::Real(*sum),
             AggregateState::Integers(sum, _)
                 if is_sum && aggregate.data_type == DataType::BigInt =>

@@ -179,21 +179,7 @@ fn divide(arguments: &[ValueRef<'_>]) -> Result<Value> {
     if divisor == 0.0 {
         return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
     }
-    // As PostgreSQL, which divides each field, not multiplying by a rounded reciprocal.
-    let (interval, mut result) = (span(arguments, 0)?, Interval::default());
-    let (months, days) = (f64::from(interval.months) / divisor, f64::from(interval.days) / divisor);
-    (result.months, result.days) = (months as i32, days as i32);
-    let round = |number: f64| (number * 1e6).round_ties_even() / 1e6;
-    let month_days = round((months - f64::from(result.months)) * 30.0);
-    let rest = days - f64::from(result.days) + month_days - month_days.trunc();
-    let mut seconds = round(rest * 86_400.0);
-    if seconds.abs() >= 86_400.0 {
-        result.days += (seconds / 86_400.0) as i32;
-        seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
-    }
-    result.days += month_days as i32;
-    result.micros = (interval.micros as f64 / divisor + seconds * 1e6).round_ties_even() as i64;
-    Ok(Value::Interval(result))
+    Ok(Value::Interval(span(arguments, 0)?.divide(divisor)))
 }
 
 fn between(arguments: &[ValueRef<'_>]) -> Result<Value> {
