@@ -11,7 +11,7 @@ use crate::kv::finish;
 use crate::machine::Machine;
 use crate::progress;
 use crate::report::{Outputs, Report, Run};
-use crate::{kv, tpcb, tpch, tptbm, wisconsin};
+use crate::{clicks, kv, tpcb, tpch, tptbm, wisconsin};
 
 /// Options of `bench` with no subcommand.
 #[derive(Clone, Debug, Args)]
@@ -87,6 +87,10 @@ pub fn run(args: &AllArgs) -> Result<()> {
             BenchCommand::Tpch(args) => {
                 workloads.push(args.describe());
                 tpch::measure(&args, &mut report)?;
+            }
+            BenchCommand::Clicks(args) => {
+                workloads.push(args.describe());
+                clicks::measure(&args, &mut report)?;
             }
             BenchCommand::Logwrite(_) | BenchCommand::Child { .. } => {}
         }

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 use crate::all::AllArgs;
 use crate::args::{KvArgs, LogwriteArgs};
+use crate::clicks::ClicksArgs;
 use crate::tpcb::TpcbArgs;
 use crate::tpch::TpchArgs;
 use crate::tptbm::TptbmArgs;
@@ -36,6 +37,8 @@ pub enum BenchCommand {
     Tptbm(Box<TptbmArgs>),
     /// The 22 queries of TPC-H on generated data, on SQL engines
     Tpch(Box<TpchArgs>),
+    /// 43 scans and aggregations of one wide table of page views, on SQL engines
+    Clicks(Box<ClicksArgs>),
     /// One run in a process of its own, started by `kv` itself
     #[command(hide = true)]
     Child {

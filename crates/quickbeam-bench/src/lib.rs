@@ -7,11 +7,12 @@
 //! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The
 //! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is
 //! what a key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL
-//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`] and [`tpch`] measure, [`all`]
-//! runs them; [`report`] renders.
+//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`] and [`clicks`]
+//! measure, [`all`] runs them; [`report`] renders.
 
 pub mod all;
 pub mod args;
+pub mod clicks;
 pub mod command;
 pub mod engine;
 pub mod engines;
@@ -42,6 +43,7 @@ pub fn run(arguments: BenchArguments) -> anyhow::Result<()> {
         BenchCommand::Wisconsin(args) => wisconsin::run(&args),
         BenchCommand::Tptbm(args) => tptbm::run(&args),
         BenchCommand::Tpch(args) => tpch::run(&args),
+        BenchCommand::Clicks(args) => clicks::run(&args),
         BenchCommand::Child { task } => kv::run_child(&task),
     }
 }

@@ -12,7 +12,7 @@ use quickbeam_bench::report::{Report, Run};
 use quickbeam_bench::sql::{SqlConnection, SqlEngine, SqlSetup, engines};
 use quickbeam_bench::tpcb::data::{Bank, TABLES, Tally};
 use quickbeam_bench::tptbm::subscribers::{self, Key, Operation, SubscriberContent};
-use quickbeam_bench::{tpcb, tpch, tptbm, wisconsin};
+use quickbeam_bench::{clicks, tpcb, tpch, tptbm, wisconsin};
 
 #[derive(Parser)]
 struct Program {
@@ -49,6 +49,7 @@ fn measured(folder: &Folder, arguments: &str) -> Report {
         BenchCommand::Wisconsin(args) => wisconsin::measure(&args, &mut report),
         BenchCommand::Tptbm(args) => tptbm::measure(&args, &mut report),
         BenchCommand::Tpch(args) => tpch::measure(&args, &mut report),
+        BenchCommand::Clicks(args) => clicks::measure(&args, &mut report),
         _ => unreachable!("only SQL benchmarks are tested here"),
     }
     .unwrap();
@@ -117,6 +118,17 @@ fn tpch_has_the_same_answers_on_every_engine() {
     for engine in ["quickbeam", "sqlite"] {
         let count = report.of("tpch").filter(|result| result.engine == engine).count();
         assert_eq!(count, 22, "{engine}");
+    }
+}
+
+#[test]
+fn clicks_have_the_same_answers_on_every_engine() {
+    let folder = Folder::new("clicks");
+    let report = measured(&folder, "clicks --rows 10000 --reps 1 --engines quickbeam,sqlite");
+    assert!(report.failures.is_empty(), "{:#?}", report.failures);
+    for engine in ["quickbeam", "sqlite"] {
+        let count = report.of("clicks").filter(|result| result.engine == engine).count();
+        assert_eq!(count, 43, "{engine}");
     }
 }
 

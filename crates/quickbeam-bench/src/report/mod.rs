@@ -90,7 +90,7 @@ fn now() -> u64 {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Measurement {
     /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger`, `logwrite`, `tpcb`,
-    /// `wisconsin`, `tptbm` or `tpch`.
+    /// `wisconsin`, `tptbm`, `tpch` or `clicks`.
     pub benchmark: String,
     /// Engine, or `device`.
     pub engine: String,
@@ -250,7 +250,7 @@ impl Report {
         let usual = engines::all().into_iter().map(|engine| engine.name());
         let sql = sql_engines::all().into_iter().map(|engine| engine.name());
         let usual: Vec<&str> = match benchmark {
-            "tpcb" | "wisconsin" | "tptbm" | "tpch" => sql.collect(),
+            "tpcb" | "wisconsin" | "tptbm" | "tpch" | "clicks" => sql.collect(),
             _ => usual.collect(),
         };
         list.sort_by_key(|name| usual.iter().position(|engine| engine == name));

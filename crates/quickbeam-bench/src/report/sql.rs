@@ -28,7 +28,7 @@ pub struct GridRow {
 }
 
 /// Benchmarks whose results are in these tables.
-pub const BENCHMARKS: [&str; 4] = ["tpcb", "wisconsin", "tptbm", "tpch"];
+pub const BENCHMARKS: [&str; 5] = ["tpcb", "wisconsin", "tptbm", "tpch", "clicks"];
 
 /// Every table of a report's SQL benchmarks.
 pub fn grids(report: &Report) -> Vec<Grid> {
@@ -43,7 +43,10 @@ pub fn grids(report: &Report) -> Vec<Grid> {
         grids.push(tptbm(report, mode));
     }
     for mode in modes(report, "tpch") {
-        grids.push(tpch(report, mode));
+        grids.push(queries(report, "tpch", "TPC-H", 22, mode));
+    }
+    for mode in modes(report, "clicks") {
+        grids.push(queries(report, "clicks", "Page views", 43, mode));
     }
     grids
 }
@@ -250,14 +253,15 @@ fn tptbm(report: &Report, mode: Mode) -> Grid {
     Grid { title, corner: "experiment", columns, rows }
 }
 
-/// TPC-H, for one class: a row for each query, and the geometric means over the queries that both
-/// engines answered.
-fn tpch(report: &Report, mode: Mode) -> Grid {
-    let engines = report.engines("tpch");
-    let find = |engine: &str, query: u8| report.find("tpch", engine, mode, 1, &query.to_string());
+/// A list of `count` queries, for one class: a row for each query, and the geometric means over the
+/// queries that both engines answered.
+fn queries(report: &Report, benchmark: &str, name: &str, count: u8, mode: Mode) -> Grid {
+    let engines = report.engines(benchmark);
+    let find =
+        |engine: &str, query: u8| report.find(benchmark, engine, mode, 1, &query.to_string());
     let mut ratios: Vec<Vec<f64>> = vec![Vec::new(); engines.len()];
     let mut rows = Vec::new();
-    for query in 1..=22_u8 {
+    for query in 1..=count {
         let ours = find("quickbeam", query);
         let mut cells = Vec::new();
         for (engine, ratios) in engines.iter().zip(&mut ratios) {
@@ -285,7 +289,7 @@ fn tpch(report: &Report, mode: Mode) -> Grid {
     rows.push(GridRow { head: "geometric mean".to_owned(), cells, published: false });
     let columns = engines.iter().map(|engine| (*engine).to_owned()).collect();
     let title = format!(
-        "TPC-H, {}, one thread: median milliseconds of each query, and as a multiple of Quickbeam's",
+        "{name}, {}, one thread: median milliseconds of each query, and as a multiple of Quickbeam's",
         named(mode)
     );
     Grid { title, corner: "query", columns, rows }
@@ -310,8 +314,12 @@ pub(crate) mod tests {
                 mode: "sync".to_owned(),
                 threads,
                 step: step.to_owned(),
-                unit: if matches!(benchmark, "wisconsin" | "tpch") { "ms" } else { "tps" }
-                    .to_owned(),
+                unit: if matches!(benchmark, "wisconsin" | "tpch" | "clicks") {
+                    "ms"
+                } else {
+                    "tps"
+                }
+                .to_owned(),
                 ceiling_share: (benchmark == "tpcb" && threads == 1).then_some(0.93),
                 ..Measurement::default()
             };
@@ -327,6 +335,7 @@ pub(crate) mod tests {
             }
             add("tptbm", engine, 1, "insert 10000 rows", 40_000.0 * factor);
             add("tpch", engine, 1, "22", 100.0 / factor);
+            add("clicks", engine, 1, "43", 100.0 / factor);
         }
         report
     }

@@ -6,8 +6,10 @@
 //! what the engines have no common words for: how a transaction is begun, how many rows are loaded
 //! before the timer starts, and the few places in which [`Dialect`] fills a text.
 
+pub mod answers;
 pub mod engines;
 pub mod plan;
+pub mod query_list;
 pub mod retry;
 pub mod trace;
 

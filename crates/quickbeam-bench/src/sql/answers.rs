@@ -8,7 +8,7 @@ use crate::sql::SqlRow;
 const TOLERANCE: f64 = 1e-7;
 
 /// The rows of an answer as text. NULL has none.
-pub type TpchAnswer = Vec<Vec<Option<String>>>;
+pub type Answer = Vec<Vec<Option<String>>>;
 
 /// Reads a row, of `columns` columns, of which each is a text.
 pub fn read(row: &dyn SqlRow, columns: usize) -> Vec<Option<String>> {
@@ -41,9 +41,9 @@ fn key(row: &[Option<String>]) -> Vec<String> {
 }
 
 /// Whether two answers are equal; the error says where they are not.
-pub fn compare(first: &TpchAnswer, second: &TpchAnswer) -> Result<()> {
+pub fn compare(first: &Answer, second: &Answer) -> Result<()> {
     ensure!(first.len() == second.len(), "{} rows, and {}", first.len(), second.len());
-    let sorted = |answer: &TpchAnswer| {
+    let sorted = |answer: &Answer| {
         let mut rows = answer.clone();
         rows.sort_by_cached_key(|row| key(row));
         rows
@@ -60,7 +60,7 @@ pub fn compare(first: &TpchAnswer, second: &TpchAnswer) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn answer(rows: &[&[&str]]) -> TpchAnswer {
+    fn answer(rows: &[&[&str]]) -> Answer {
         let row = |row: &&[&str]| row.iter().map(|text| Some((*text).to_owned())).collect();
         rows.iter().map(row).collect()
     }
@@ -72,7 +72,7 @@ mod tests {
         assert!(compare(&one, &answer(&[&["b", "2"], &["a", "1.6"]])).is_err());
         assert!(compare(&one, &answer(&[&["b", "2"]])).is_err());
         assert!(compare(&one, &answer(&[&["a", "1.5"], &["c", "2"]])).is_err());
-        let null: TpchAnswer = vec![vec![None]];
+        let null: Answer = vec![vec![None]];
         assert!(compare(&null, &null).is_ok());
         assert!(compare(&null, &answer(&[&["0"]])).is_err());
     }

@@ -1,0 +1,228 @@
+//! Benchmarks that are a list of queries: the engines answer each query in turns, and their answers
+//! are compared.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::answers::{self, Answer};
+use super::plan::{Configuration, SqlOptions};
+use super::retry::settled;
+use super::{Dialect, Prepared, SqlConnection, SqlInstance, SqlRow};
+use crate::kv::Scratch;
+use crate::progress::Progress;
+use crate::report::{Measurement, Report};
+
+/// A list of queries over one database.
+pub struct QueryList<'a> {
+    /// The name of the benchmark.
+    pub benchmark: &'static str,
+    /// What all SQL benchmarks have.
+    pub options: &'a SqlOptions,
+    /// How often each query is measured.
+    pub repetitions: u32,
+    /// Rows of the largest table.
+    pub records: u64,
+    /// Whether a query may have no rows.
+    pub may_be_empty: bool,
+    /// The text of a query in the words of an engine.
+    pub text: &'a dyn Fn(u8, &Dialect) -> Result<String>,
+    /// Fills a new database of the engine with that name.
+    pub fill: &'a dyn Fn(&mut dyn SqlConnection, &str) -> Result<()>,
+    /// The progress display.
+    pub progress: &'a Progress,
+}
+
+/// An engine that is open.
+struct Subject<'i> {
+    configuration: Configuration,
+    instance: &'i dyn SqlInstance,
+    connection: Box<dyn SqlConnection + 'i>,
+}
+
+impl QueryList<'_> {
+    /// Runs queries on every engine, and adds the results to the report.
+    pub fn run(
+        &self,
+        configurations: &[Configuration],
+        queries: &[u8],
+        report: &mut Report,
+    ) -> Result<()> {
+        let mut open = Vec::new();
+        for configuration in configurations {
+            let what = format!("{}: build", self.benchmark);
+            self.progress.message(&configuration.label(&what, 0));
+            match self.build(configuration) {
+                Ok((scratch, instance)) => open.push((*configuration, instance, scratch)),
+                Err(error) => report.failures.push(configuration.failure("build", &error)),
+            }
+        }
+        let mut subjects = Vec::new();
+        for (configuration, instance, _) in &open {
+            let instance = &**instance;
+            let mut connection = instance.connect()?;
+            if let Some(setting) = instance.dialect().one_thread {
+                connection.run(setting)?;
+            }
+            subjects.push(Subject { configuration: *configuration, instance, connection });
+        }
+        for query in queries {
+            self.query(*query, &mut subjects, report)?;
+        }
+        drop(subjects);
+        for (configuration, instance, scratch) in open {
+            instance.close().with_context(|| configuration.engine.name())?;
+            drop(scratch);
+        }
+        Ok(())
+    }
+
+    /// A database with the tables and their indexes.
+    fn build(&self, configuration: &Configuration) -> Result<(Scratch, Box<dyn SqlInstance>)> {
+        let name = configuration.engine.name();
+        let scratch = Scratch::new(&self.options.places, configuration.mode, name)?;
+        let setup = configuration.setup(self.options, scratch.path(), 1);
+        let instance = configuration.engine.open(&setup)?;
+        let mut connection = instance.connect()?;
+        (self.fill)(&mut *connection, name)?;
+        drop(connection);
+        instance.settle()?;
+        Ok((scratch, instance))
+    }
+
+    /// One query: the engines take turns, as often as there are repetitions. An engine
+    /// whose first answer differs from most others fails.
+    fn query(&self, query: u8, subjects: &mut [Subject<'_>], report: &mut Report) -> Result<()> {
+        let what = format!("query {query}");
+        let mut taken: Vec<Result<Vec<Duration>>> = Vec::new();
+        let mut answers: Vec<Option<Answer>> = Vec::new();
+        let mut prepared = Vec::new();
+        for subject in &mut *subjects {
+            self.progress.message(&subject.configuration.label(&what, 0));
+            match self.prepare(query, subject) {
+                Ok((statement, answer)) => {
+                    prepared.push(Some(statement));
+                    answers.push(Some(answer));
+                    taken.push(Ok(Vec::new()));
+                }
+                Err(error) => {
+                    prepared.push(None);
+                    answers.push(None);
+                    taken.push(Err(error));
+                }
+            }
+        }
+        compare_all(&answers, &mut taken);
+        for _ in 0..self.repetitions {
+            for (((subject, taken), statement), answer) in
+                subjects.iter_mut().zip(&mut taken).zip(&prepared).zip(&answers)
+            {
+                let (Ok(done), Some(statement), Some(answer)) = (&mut *taken, statement, answer)
+                else {
+                    continue;
+                };
+                self.progress.message(&subject.configuration.label(&what, done.len() as u32));
+                match subject.measure(*statement, answer.len()) {
+                    Ok(time) => done.push(time),
+                    Err(error) => *taken = Err(error),
+                }
+            }
+        }
+        for (subject, taken) in subjects.iter().zip(taken) {
+            let result = |times: &[Duration]| self.result(query, subject, times);
+            let shown = (self.progress, &mut *report);
+            subject.configuration.conclude(&what, taken, result, shown)?;
+        }
+        Ok(())
+    }
+
+    fn result(&self, query: u8, subject: &Subject<'_>, times: &[Duration]) -> Result<Measurement> {
+        let name = query.to_string();
+        let mut result = subject.configuration.timed(self.benchmark, &name, times)?;
+        result.records = self.records;
+        result.settings = subject.instance.settings();
+        if let Some(setting) = subject.instance.dialect().one_thread {
+            result.settings = format!("{}; {setting}", result.settings);
+        }
+        Ok(result)
+    }
+
+    /// Prepares a query and runs it once for its answer.
+    fn prepare(&self, query: u8, subject: &mut Subject<'_>) -> Result<(Prepared, Answer)> {
+        let dialect = subject.instance.dialect();
+        let text = (self.text)(query, &dialect)?;
+        let connection = &mut subject.connection;
+        let statement = connection.prepare(&text).with_context(|| text.clone())?;
+        let shown = match dialect.as_texts {
+            Some((before, after)) => connection.prepare(&format!("{before}{text}{after}"))?,
+            None => statement,
+        };
+        let (mut answer, width) = (Vec::new(), columns(&text));
+        let visit = &mut |row: &dyn SqlRow| answer.push(answers::read(row, width));
+        settled(connection.query(shown, &[], visit))?;
+        ensure!(
+            !answer.is_empty() || self.may_be_empty,
+            "the answer is empty, which the data do not allow"
+        );
+        Ok((statement, answer))
+    }
+}
+
+/// Marks the engines whose answer differs from that of most others; of two, both.
+fn compare_all(answers: &[Option<Answer>], taken: &mut [Result<Vec<Duration>>]) {
+    for (number, answer) in answers.iter().enumerate() {
+        let Some(answer) = answer else { continue };
+        let others = answers.iter().enumerate().filter(|(other, _)| *other != number);
+        let (mut equal, mut differences) = (0, Vec::new());
+        for other in others.filter_map(|(_, other)| other.as_ref()) {
+            match answers::compare(answer, other) {
+                Ok(()) => equal += 1,
+                Err(error) => differences.push(error),
+            }
+        }
+        let count = differences.len();
+        if count > equal
+            && let Some(error) = differences.pop()
+            && let Some(taken) = taken.get_mut(number)
+        {
+            *taken = Err(error.context("the answer is not that of the other engines"));
+        }
+    }
+}
+
+impl Subject<'_> {
+    fn measure(&mut self, statement: Prepared, expected: usize) -> Result<Duration> {
+        let mut rows = 0;
+        let begin = Instant::now();
+        settled(self.connection.query(statement, &[], &mut |_| rows += 1))?;
+        let time = begin.elapsed();
+        ensure!(rows == expected, "{rows} rows instead of {expected}");
+        Ok(time)
+    }
+}
+
+/// The number of outputs of a query: the commas of the select list of its last query outside of
+/// parentheses, and one.
+pub fn columns(query: &str) -> usize {
+    let (mut depth, mut commas, mut count) = (0, 0, 0);
+    let mut word = String::new();
+    for letter in query.chars().chain([' ']) {
+        if letter.is_alphanumeric() || letter == '_' {
+            word.push(letter);
+            continue;
+        }
+        match (&word[..], depth) {
+            ("select", 0) => commas = 1,
+            ("from", 0) => count = commas,
+            _ => {}
+        }
+        word.clear();
+        match letter {
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth -= 1,
+            ',' if depth == 0 => commas += 1,
+            _ => {}
+        }
+    }
+    count
+}
