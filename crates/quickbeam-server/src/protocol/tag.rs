@@ -30,9 +30,7 @@ impl Tag {
                 ("SET CONSTRAINTS".to_owned(), false)
             }
             "CREATE" | "DROP" | "ALTER" => (with_object(&first, words), false),
-            "GRANT" | "REVOKE" if !words.any(|word| word == "ON") => {
-                (format!("{first} ROLE"), false)
-            }
+            "GRANT" | "REVOKE" if !names_object(text) => (format!("{first} ROLE"), false),
             "REASSIGN" => ("REASSIGN OWNED".to_owned(), false),
             "TRUNCATE" => ("TRUNCATE TABLE".to_owned(), false),
             _ => (first, false),
@@ -140,6 +138,12 @@ fn of_with(text: &str, returns_rows: bool) -> String {
     if returns_rows { "SELECT" } else { "WITH" }.to_owned()
 }
 
+/// Whether ON stands in a GRANT or REVOKE: privileges are granted on something, roles are not.
+fn names_object(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    words.any(|word| word.eq_ignore_ascii_case("ON"))
+}
+
 /// The leading words of a statement in upper case, without comments and opening parentheses.
 fn keywords(text: &str) -> impl Iterator<Item = String> {
     let mut rest = text;
@@ -189,7 +193,8 @@ mod tests {
             ("declare c cursor for select 1", "DECLARE CURSOR"),
             ("lock t", "LOCK TABLE"),
             ("create user a", "CREATE ROLE"),
-            ("grant a to b", "GRANT ROLE"),
+            ("grant a, c to b", "GRANT ROLE"),
+            ("grant select, update on t to b", "GRANT"),
             ("revoke select (a) on t from b", "REVOKE"),
             ("set work_mem = '1MB'", "SET"),
         ];
