@@ -3,6 +3,7 @@
 
 pub(crate) mod cascades;
 pub(crate) mod create_as;
+pub(crate) mod explain_format;
 pub(crate) mod prepare;
 pub(crate) mod session_command;
 pub(crate) mod statistics;
@@ -21,6 +22,7 @@ use crate::execute::{
     ChangingWithExec, InsertExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
 };
 use crate::expression::{Builtin, FunctionRegistry, Slot};
+use crate::parse::ExplainFormat;
 use crate::plan::{ExecutionMode, Plan, TurnedOff};
 use crate::types::{DataType, Value};
 
@@ -56,8 +58,8 @@ pub(crate) enum Program {
     CopyFrom(Box<CopyFrom>),
     /// COPY … TO: the query, and where its rows go.
     CopyTo(Box<Prepared>, CopyForm),
-    /// EXPLAIN: the plan; the statement itself, if it is to run.
-    Explain(Box<Plan>, Option<Box<Prepared>>),
+    /// EXPLAIN: the plan; the statement itself, if it is to run; the format.
+    Explain(Box<Plan>, Option<Box<Prepared>>, ExplainFormat),
 }
 
 impl Program {

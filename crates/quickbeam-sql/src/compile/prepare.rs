@@ -15,6 +15,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, UpdateExec};
 use crate::expression::Slot;
 use crate::parse::Command;
+use crate::parse::ExplainFormat;
 use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
@@ -56,10 +57,16 @@ impl CompileContext<'_> {
         if control_of(parsed)?.is_some() {
             return Ok(self.prepared(Program::Nothing));
         }
-        if let Ast::Explain { describe_alias: DescribeAlias::Explain, analyze, statement, .. } =
-            parsed
+        if let Ast::Explain {
+            describe_alias: DescribeAlias::Explain,
+            analyze,
+            statement,
+            options,
+            ..
+        } = parsed
         {
-            return self.explain(statement, text, *analyze);
+            let format = ExplainFormat::of(options.as_deref());
+            return self.explain(statement, text, *analyze, format);
         }
         if let Some(plan) = self.plan(parsed, text)? {
             return self.program(plan, counted);
@@ -247,14 +254,22 @@ impl CompileContext<'_> {
         Ok(Prepared { planned_for, ..self.prepared(Program::CopyTo(Box::new(query), form)) })
     }
 
-    fn explain(&self, statement: &Ast, text: &str, analyze: bool) -> Result<Prepared> {
+    fn explain(
+        &self,
+        statement: &Ast,
+        text: &str,
+        analyze: bool,
+        format: ExplainFormat,
+    ) -> Result<Prepared> {
         let Some(plan) = self.plan(statement, text)? else {
             return Err(SqlError::unsupported("EXPLAIN of a statement that has no plan"));
         };
         let inner = if analyze { Some(Box::new(self.program(plan.clone(), true)?)) } else { None };
         let parameters = plan.parameters.clone();
-        let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type: DataType::Text }];
-        let work = Program::Explain(Box::new(plan), inner);
+        let is_json = format == ExplainFormat::Json;
+        let data_type = if is_json { DataType::Json } else { DataType::Text };
+        let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type }];
+        let work = Program::Explain(Box::new(plan), inner, format);
         Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
     }
 }

@@ -33,8 +33,10 @@ pub use access::{
     RoleOptions, without_passwords,
 };
 pub use command::{Command, Direction, Discard, Name, command};
+pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
+pub use query_clauses::{is_rows_from, row_call, symmetric_bound};
 pub use sequences::ALTER as ALTER_SEQUENCE;
 pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};
 pub use text::Text;
@@ -115,6 +117,10 @@ fn syntax_error(text: &str, error: ParserError) -> SqlError {
     // The parser tries several readings of a CASE, and forgets that one was nested too deep.
     if case_depth(text) >= CASE_NESTING {
         return too_deep();
+    }
+    // The parser does not know the clause.
+    if text.to_ascii_uppercase().contains("EXCLUDE USING") {
+        return SqlError::unsupported("an EXCLUDE constraint");
     }
     let (message, position) = match place_in(&message) {
         Some((what, location)) => (what.to_owned(), offset_of(text, location)),

@@ -1,8 +1,11 @@
 //! Clauses of queries that the parser does not know.
 //!
 //! `TABLE name` as a query becomes `SELECT * FROM name`. FOR NO KEY UPDATE and FOR KEY SHARE become
-//! FOR UPDATE and FOR SHARE: a row has one lock, whatever of it is to change.
+//! FOR UPDATE and FOR SHARE: a row has one lock, whatever of it is to change. `ONLY table` becomes
+//! the table, as no table has children. `ROWS FROM (…)` and the first bound of BETWEEN SYMMETRIC
+//! become calls of functions with the names of markers.
 
+use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
@@ -19,7 +22,7 @@ const BEFORE: [Keyword; 7] = [
 
 /// Returns the tokens of a text, with `TABLE name` as a SELECT where a query may stand.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_plain_locks(tokens);
+    let tokens = with_markers(with_plain_locks(tokens));
     let is_table = |token: &TokenWithSpan| {
         matches!(&token.token, Token::Word(word)
             if word.quote_style.is_none() && word.keyword == Keyword::TABLE)
@@ -94,6 +97,130 @@ fn with_plain_locks(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         !gone.contains(&(at - 1))
     });
     tokens
+}
+
+/// The function that ROWS FROM becomes.
+const ROWS_FROM: &str = "\0rows from";
+
+/// The function that the first bound of BETWEEN SYMMETRIC becomes the argument of.
+const SYMMETRIC: &str = "\0symmetric";
+
+fn is_marker(name: &ObjectName, marker: &str) -> bool {
+    let first = name.0.first().and_then(|part| part.as_ident());
+    first.is_some_and(|ident| ident.value == marker)
+}
+
+/// Returns the arguments of a call that have no names.
+fn arguments_of(function: &Function) -> Option<Vec<&Expr>> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let argument = |argument| match argument {
+        &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Some(expr),
+        _ => None,
+    };
+    list.args.iter().map(argument).collect()
+}
+
+/// Returns whether the name of a function in FROM stands for ROWS FROM, whose arguments are calls.
+pub fn is_rows_from(name: &ObjectName) -> bool {
+    is_marker(name, ROWS_FROM)
+}
+
+/// Returns the name and the arguments of a call in ROWS FROM.
+pub fn row_call(argument: &FunctionArg) -> Option<(&ObjectName, Vec<&Expr>)> {
+    match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Function(function))) => {
+            Some((&function.name, arguments_of(function)?))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the first bound of BETWEEN SYMMETRIC.
+pub fn symmetric_bound(low: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = low else { return None };
+    if !is_marker(&function.name, SYMMETRIC) {
+        return None;
+    }
+    arguments_of(function)?.first().copied()
+}
+
+/// Returns the tokens of a text with ONLY, ROWS FROM and BETWEEN SYMMETRIC in the parser's form.
+fn with_markers(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    use Keyword::{ASYMMETRIC, BETWEEN, FROM, JOIN, ONLY, ROWS, UPDATE, USING};
+    let keyword = |token: &TokenWithSpan| match &token.token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let is_such = |token: &TokenWithSpan| {
+        matches!(keyword(token), ONLY | ROWS | ASYMMETRIC | Keyword::SYMMETRIC)
+    };
+    if !tokens.iter().any(is_such) {
+        return tokens;
+    }
+    let shown: Vec<usize> =
+        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
+    let token = |place: usize| shown.get(place).and_then(|&at| tokens.get(at));
+    let word_at = |place: usize| token(place).map_or(Keyword::NoKeyword, keyword);
+    let marker = |value: &str| {
+        let value = value.to_owned();
+        Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword })
+    };
+    // For each token that is replaced, what it is replaced by.
+    let mut changes: Vec<(usize, Vec<Token>)> = Vec::new();
+    for place in 1..shown.len() {
+        let next = token(place + 1).map(|token| &token.token);
+        match (word_at(place - 1), word_at(place)) {
+            (FROM | JOIN | UPDATE | USING, ONLY) if matches!(next, Some(Token::Word(_))) => {
+                changes.push((shown[place], Vec::new()));
+            }
+            (_, ROWS)
+                if word_at(place + 1) == FROM
+                    && token(place + 2).is_some_and(|token| token.token == Token::LParen) =>
+            {
+                changes.push((shown[place], vec![marker(ROWS_FROM)]));
+                changes.push((shown[place + 1], Vec::new()));
+            }
+            (BETWEEN, ASYMMETRIC) => changes.push((shown[place], Vec::new())),
+            (BETWEEN, Keyword::SYMMETRIC) => {
+                let Some(end) = end_of_bound(&tokens, &shown[place + 1..]) else { continue };
+                changes.push((shown[place], vec![marker(SYMMETRIC), Token::LParen]));
+                changes.push((end, vec![Token::RParen, tokens[end].token.clone()]));
+            }
+            _ => {}
+        }
+    }
+    changes.sort_by_key(|(at, _)| *at);
+    let mut out = Vec::with_capacity(tokens.len() + 2 * changes.len());
+    let mut changes = changes.into_iter().peekable();
+    for (at, token) in tokens.into_iter().enumerate() {
+        match changes.next_if(|(place, _)| *place == at) {
+            Some((_, made)) => {
+                out.extend(made.into_iter().map(|made| TokenWithSpan::new(made, token.span)));
+            }
+            None => out.push(token),
+        }
+    }
+    out
+}
+
+/// Returns the place of the AND that ends the first bound of a BETWEEN.
+fn end_of_bound(tokens: &[TokenWithSpan], shown: &[usize]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for &at in shown {
+        match &tokens.get(at)?.token {
+            Token::LParen | Token::LBracket => depth += 1,
+            Token::RParen | Token::RBracket => depth = depth.checked_sub(1)?,
+            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+                Keyword::CASE => depth += 1,
+                Keyword::END => depth = depth.checked_sub(1)?,
+                Keyword::AND if depth == 0 => return Some(at),
+                _ => {}
+            },
+            Token::SemiColon | Token::EOF => return None,
+            _ => {}
+        }
+    }
+    None
 }
 
 fn word(value: &str, keyword: Keyword) -> Token {

@@ -11,17 +11,29 @@ use super::rows::{QueryTransaction, Rows};
 use crate::bind::{CatalogChange, ObjectKind, OutputColumn};
 use crate::catalog::{CatalogSnapshot, Relation};
 use crate::compile::cascades::Cascades;
+use crate::compile::explain_format::formatted;
 use crate::compile::prepare::lines;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::Slot;
+use crate::parse::ExplainFormat;
+use crate::plan::Plan;
 use crate::schema::errors::read_only;
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::session::transaction::Open;
 use crate::table::{self, DeferredChecks, TableHandle};
 use crate::types::Value;
+
+/// The rows of EXPLAIN.
+fn explained(plan: &Plan, counts: Option<&[u64]>, format: ExplainFormat) -> Returned {
+    let found = formatted(crate::plan::explain(plan, counts), format);
+    match format {
+        ExplainFormat::Json => found.iter().map(|text| vec![Value::json(text)]).collect(),
+        _ => lines(found),
+    }
+}
 
 /// What happens to the rows that a statement returns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,10 +238,10 @@ impl Session {
             }),
             Program::CopyFrom(copy) => self.copy_from(copy, slots, &look, alone),
             Program::CopyTo(query, form) => self.copy_to(query, form, &look),
-            Program::Explain(plan, None) => {
-                Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, None)) })
+            Program::Explain(plan, None, format) => {
+                Ok(Done { count: 0, returned: explained(plan, None, *format) })
             }
-            Program::Explain(plan, Some(inner)) => {
+            Program::Explain(plan, Some(inner), format) => {
                 self.run_prepared(inner, transaction, parameters, alone)?;
                 let mut counts = Vec::new();
                 match &inner.work {
@@ -240,7 +252,7 @@ impl Session {
                     Program::ChangingWith(with) => with.counts(&mut counts),
                     _ => {}
                 }
-                Ok(Done { count: 0, returned: lines(crate::plan::explain(plan, Some(&counts))) })
+                Ok(Done { count: 0, returned: explained(plan, Some(&counts), *format) })
             }
             Program::Query(_)
             | Program::Insert(_)

@@ -5,6 +5,7 @@ use sqlparser::ast::{
 };
 
 use super::insert::is_default;
+use crate::bind::expression::row_values::row_of;
 use crate::bind::rights::Right;
 use crate::bind::{
     Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, object_name,
@@ -161,7 +162,18 @@ impl Binder<'_> {
                     {
                         names.iter().zip(values).collect()
                     }
-                    _ => return Err(SqlError::unsupported("this form of SET")),
+                    (AssignmentTarget::Tuple(names), value) => match row_of(value) {
+                        Some(values) if values.len() == names.len() => {
+                            names.iter().zip(values).collect()
+                        }
+                        Some(_) => {
+                            let message = "number of columns does not match number of values";
+                            let position = names.first().map_or(0, |name| self.position(name));
+                            let error = SqlError::new(SqlState::SyntaxError, message);
+                            return Err(error.at(position as usize));
+                        }
+                        None => return Err(SqlError::unsupported("this form of SET")),
+                    },
                 };
             for (name, value) in pairs {
                 let target = self.target(table, name, &assignments)?;

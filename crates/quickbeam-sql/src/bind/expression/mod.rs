@@ -24,6 +24,7 @@ use crate::bind::from::catalogs::{is_byte_order, plain_operator};
 use crate::bind::query::row_calls::RowFunctions;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Pattern, TextPosition, Truth};
+use crate::parse::symmetric_bound;
 use crate::types::{DataType, Value};
 
 impl Typed {
@@ -349,11 +350,19 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed> {
         let value = self.expression(inner, scope)?;
-        let (low, high) = (self.expression(low, scope)?, self.expression(high, scope)?);
+        let symmetric = symmetric_bound(low);
+        let low = self.expression(symmetric.unwrap_or(low), scope)?;
+        let high = self.expression(high, scope)?;
+        let turned = symmetric.map(|_| (value.clone(), high.clone(), low.clone()));
         let position = value.position;
         let above = self.compare(Comparison::GreaterOrEqual, value.clone(), low, position)?;
         let below = self.compare(Comparison::LessOrEqual, value, high, position)?;
-        let both = Expr::And(vec![above.expr, below.expr]);
+        let mut both = Expr::And(vec![above.expr, below.expr]);
+        if let Some((value, low, high)) = turned {
+            let above = self.compare(Comparison::GreaterOrEqual, value.clone(), low, position)?;
+            let below = self.compare(Comparison::LessOrEqual, value, high, position)?;
+            both = Expr::Or(vec![both, Expr::And(vec![above.expr, below.expr])]);
+        }
         let expr = if negated { Expr::Not(Box::new(both)) } else { both };
         Ok(Typed::condition(expr, position))
     }

@@ -16,7 +16,7 @@ use crate::expression::{Comparison, Expr};
 use crate::types::{DataType, Value};
 
 /// Returns the values of a row constructor.
-fn row_of(ast: &Ast) -> Option<Vec<&Ast>> {
+pub(in crate::bind) fn row_of(ast: &Ast) -> Option<Vec<&Ast>> {
     match ast {
         Ast::Nested(inner) => row_of(inner),
         Ast::Tuple(list) => Some(list.iter().collect()),

@@ -12,6 +12,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{EXPANSION, Expr, RowFunction};
+use crate::parse::{is_rows_from, row_call};
 use crate::types::{CastContext, DataType, cast_context};
 
 impl Binder<'_> {
@@ -24,6 +25,9 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
+        if is_rows_from(name) {
+            return self.rows_from(args, ordinality, alias, scope);
+        }
         let position = self.position(name);
         let folded = function_name(name).map_err(|error| error.at(position as usize))?;
         let mut arguments = Vec::with_capacity(args.len());
@@ -36,6 +40,26 @@ impl Binder<'_> {
         self.rows_of(folded, position, &arguments, ordinality, alias, scope)
     }
 
+    /// Binds ROWS FROM: calls whose rows stand side by side.
+    fn rows_from(
+        &mut self,
+        args: &[FunctionArg],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let mut calls = Vec::with_capacity(args.len());
+        for argument in args {
+            let Some((name, arguments)) = row_call(argument) else {
+                return Err(SqlError::unsupported("this form of ROWS FROM"));
+            };
+            let position = self.position(name);
+            let folded = function_name(name).map_err(|error| error.at(position as usize))?;
+            calls.push((folded, position, arguments));
+        }
+        self.rows_of_calls(&calls, ordinality, alias, scope)
+    }
+
     /// Binds a function that returns rows.
     pub(in crate::bind) fn rows_of(
         &mut self,
@@ -46,20 +70,37 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
+        self.rows_of_calls(&[(folded, position, args.to_vec())], ordinality, alias, scope)
+    }
+
+    /// Binds calls of functions that return rows.
+    fn rows_of_calls(
+        &mut self,
+        calls: &[(SmolStr, u32, Vec<&Ast>)],
+        ordinality: bool,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
         let around = Scope { outer: lateral_scope(scope), ..Scope::default() };
-        let (arguments, level) = self.level(|binder| {
-            let mut arguments = Vec::with_capacity(args.len());
-            for argument in args {
-                arguments.push(binder.expression(argument, &around)?.without_vector());
+        let folded = calls.first().map(|(name, ..)| name.clone()).unwrap_or_default();
+        let (mut bound, mut columns) = (Vec::with_capacity(calls.len()), Vec::new());
+        for (name, position, args) in calls {
+            let (arguments, level) = self.level(|binder| {
+                let mut arguments = Vec::with_capacity(args.len());
+                for argument in args {
+                    arguments.push(binder.expression(argument, &around)?.without_vector());
+                }
+                Ok(arguments)
+            })?;
+            if !level.subqueries.is_empty() {
+                return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
             }
-            Ok(arguments)
-        })?;
-        if !level.subqueries.is_empty() {
-            return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
+            let (call, own) = self.row_call(name, arguments, *position)?;
+            bound.push(call);
+            columns.extend(own);
         }
-        let (call, mut columns) = self.row_call(&folded, arguments, position)?;
         let slot = self.add_slot(folded.clone(), Source::Computed);
-        let function = TableFunction { calls: vec![call], ordinality, slot };
+        let function = TableFunction { calls: bound, ordinality, slot };
         // The alias of a function names its only column too, unless the column has its own name.
         if let ([only], Some(alias)) = (&mut columns[..], alias)
             && only.name == folded

@@ -250,7 +250,7 @@ fn mistakes_are_named_with_their_place() {
         ("SELECT (1) = (2) = true", "42601", Some(17)),
         ("SELECT 1 WHERE 'å' = E'\\xff'", "22021", Some(22)),
         ("SELECT E'\\000'", "22021", Some(7)),
-        ("EXPLAIN (ANALYZE, FORMAT JSON) SELECT 1", "0A000", Some(18)),
+        ("EXPLAIN (ANALYZE, FORMAT nothing) SELECT 1", "22023", Some(18)),
         ("CREATE VIEW w (a, b) AS SELECT 1", "42601", Some(18)),
         ("WITH w (a, b) AS (SELECT 1) SELECT 1", "42P10", Some(5)),
         ("CREATE TABLE w (id INTEGER, words TSVECTOR)", "0A000", Some(34)),

@@ -154,3 +154,29 @@ fn a_day_compared_with_a_moment_bounds_an_index() {
         assert_eq!(lines(&c, &text), [count], "{condition}");
     }
 }
+
+#[test]
+fn explain_writes_plans_in_every_format() {
+    let connection = SqlDatabase::memory(Options::new()).unwrap().connect();
+    connection.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)").unwrap();
+    connection.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')", &[]).unwrap();
+    let explained = |options: &str| {
+        let text = format!("EXPLAIN ({options}) SELECT b FROM t WHERE b > 'x' ORDER BY b LIMIT 5");
+        let rows = connection.query(&text, &[]).and_then(|rows| rows.collect()).unwrap();
+        assert_eq!(rows.len(), 1, "{options}: one text");
+        rows[0][0].to_string()
+    };
+    let json = explained("ANALYZE, FORMAT JSON, BUFFERS, TIMING off, COSTS off, SUMMARY");
+    let read: serde_json::Value = serde_json::from_str(&json).unwrap();
+    let mut step = &read[0]["Plan"];
+    while step["Plans"].is_array() {
+        step = &step["Plans"][0];
+    }
+    assert_eq!(step["Node Type"], "Seq Scan", "{json}");
+    assert_eq!(step["Relation Name"], "t", "{json}");
+    assert_eq!(step["Actual Rows"], 1, "{json}");
+    assert!(step["Filter"].is_string(), "{json}");
+    assert!(explained("FORMAT YAML").starts_with("- Plan: \n    Node Type: "));
+    let xml = explained("FORMAT xml, VERBOSE");
+    assert!(xml.starts_with("<explain xmlns=") && xml.ends_with("</explain>"), "{xml}");
+}
