@@ -23,9 +23,10 @@ impl Binder<'_> {
         self.check_factor(&merge.table)?;
         if !merge.into || merge.output.is_some() {
             let message = "syntax error: this form of MERGE does not exist";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
+            let error = SqlError::new(SqlState::SyntaxError, message);
+            return Err(error.at(self.position(name) as usize));
         }
-        check_clauses(&merge.clauses)?;
+        check_clauses(&merge.clauses, self.position(name) as usize)?;
         let table =
             self.table(name, right_of(&merge.clauses)).map_err(|error| match error.position() {
                 Some(position) if error.code() == SqlState::WrongObjectType.code() => {
@@ -123,7 +124,8 @@ impl Binder<'_> {
         check_values(values)?;
         let [row] = &values.rows[..] else {
             let message = "syntax error: MERGE inserts one row for a row of the source";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
+            let error = SqlError::new(SqlState::SyntaxError, message);
+            return Err(error.at(self.position(values) as usize));
         };
         let (columns, overriding) = overriding_of(&insert.columns);
         let targets = self.targets(table, columns)?;
@@ -143,10 +145,11 @@ impl Binder<'_> {
 }
 
 /// Refuses clauses that MERGE of PostgreSQL 15 does not have, and those that nothing reaches.
-fn check_clauses(clauses: &[ast::MergeClause]) -> Result<()> {
+/// Clauses have no position of their own: their syntax errors stand at `target`.
+fn check_clauses(clauses: &[ast::MergeClause], target: usize) -> Result<()> {
     if clauses.is_empty() {
         let message = "syntax error: MERGE without a WHEN clause";
-        return Err(SqlError::new(SqlState::SyntaxError, message));
+        return Err(SqlError::new(SqlState::SyntaxError, message).at(target));
     }
     let mut is_decided = [false; 2];
     for clause in clauses {
@@ -155,7 +158,7 @@ fn check_clauses(clauses: &[ast::MergeClause]) -> Result<()> {
             MergeClauseKind::NotMatched => false,
             _ => {
                 let message = "syntax error: WHEN NOT MATCHED BY is not supported";
-                return Err(SqlError::new(SqlState::SyntaxError, message));
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(target));
             }
         };
         let decided = &mut is_decided[usize::from(is_matched)];
