@@ -255,7 +255,12 @@ pub fn open_environment_read_only(
 
 /// Opens an environment for the commands that write.
 pub fn open_environment(directory: &Path, opening: &Opening) -> anyhow::Result<Environment> {
-    Environment::open(directory, opening.options()?).map_err(|error| not_opened(directory, error))
+    open_environment_with(directory, opening.options()?)
+}
+
+/// As [`open_environment`], with options that have more than the common settings.
+pub fn open_environment_with(directory: &Path, options: Options) -> anyhow::Result<Environment> {
+    Environment::open(directory, options).map_err(|error| not_opened(directory, error))
 }
 
 fn not_opened(directory: &Path, error: Error) -> anyhow::Error {

@@ -18,9 +18,13 @@ struct Served(Child);
 
 impl Served {
     fn start(directory: &str) -> Served {
-        let mut server = command(&["serve", directory, "--create", "--listen", "127.0.0.1:0"])
-            .spawn()
-            .expect("the program starts");
+        Served::start_with(directory, &[])
+    }
+
+    fn start_with(directory: &str, more: &[&str]) -> Served {
+        let arguments = ["serve", directory, "--create", "--listen", "127.0.0.1:0"];
+        let mut server =
+            command(&[&arguments[..], more].concat()).spawn().expect("the program starts");
         let mut line = String::new();
         let output = server.stdout.as_mut().expect("it has an output");
         BufReader::new(output).read_line(&mut line).expect("it says where it listens");
@@ -73,6 +77,33 @@ fn commands_reach_a_served_environment() {
     let files = std::fs::read_dir(&directory).expect("it is a directory");
     let left = files.filter_map(Result::ok).any(|file| file.file_name() == quickbeam::SOCKET_FILE);
     assert!(!left, "the socket is removed");
+}
+
+/// The compaction that the command line asks for gives back the space of deleted rows.
+#[test]
+fn served_environment_is_compacted_in_the_background() {
+    let folder = folder();
+    let directory = path(&folder.path().join("data"));
+    let served = Served::start_with(&directory, &["--compaction-rate", "1000000000"]);
+    let sql = |text: &str| done(&run(&["sql", &directory, "-c", text]));
+    let file_bytes = || {
+        done(&run(&["checkpoint", &directory]));
+        let statistics = done(&run(&["stat", &directory, "--json"]));
+        let statistics: serde_json::Value = serde_json::from_str(&statistics).expect("it is JSON");
+        statistics["data_file_bytes"].as_u64().expect("it is a number")
+    };
+    sql("CREATE TABLE t (id INT PRIMARY KEY, x TEXT); \
+         INSERT INTO t SELECT i, repeat('x', 1000) FROM generate_series(1, 8000) AS g(i)");
+    let before = file_bytes();
+    sql("DELETE FROM t WHERE id % 4 <> 0");
+    let mut rounds = 0;
+    while file_bytes() * 100 > before * 85 {
+        rounds += 1;
+        assert!(rounds < 1000, "nothing was compacted");
+        sql("UPDATE t SET x = x WHERE id = 4");
+    }
+    assert!(sql("SELECT count(*) FROM t").contains("2000"));
+    served.stop();
 }
 
 #[test]

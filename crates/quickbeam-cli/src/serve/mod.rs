@@ -47,7 +47,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         None => arguments.settings.clone(),
     };
     let mut options = settings.options()?;
-    let (database, name) = open(arguments)?;
+    let (database, name) = open(arguments, &settings)?;
     if let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) {
         options = with_directory(options, directory);
     }
@@ -128,8 +128,8 @@ fn notify(state: &str) {
     }
 }
 
-fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
-    let options = arguments.opening.options()?;
+fn open(arguments: &Arguments, settings: &Settings) -> anyhow::Result<(SqlDatabase, String)> {
+    let options = arguments.opening.options()?.compaction_rate(settings.compaction_rate());
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
         let database = SqlDatabase::memory(options.create(true))?;
         return Ok((database, "the environment in memory".to_owned()));
@@ -139,7 +139,7 @@ fn open(arguments: &Arguments) -> anyhow::Result<(SqlDatabase, String)> {
         quickbeam::Environment::open(directory, options.create(true))
             .with_context(|| format!("cannot open {shown}"))?
     } else {
-        place::open_environment(directory, &arguments.opening)?
+        place::open_environment_with(directory, options)?
     };
     let database = SqlDatabase::over(&environment)
         .with_context(|| format!("cannot open the tables of {shown}"))?;

@@ -70,6 +70,10 @@ pub struct Settings {
     #[arg(long, env = "QUICKBEAM_LOG_CONNECTIONS")]
     #[serde(default)]
     log_connections: bool,
+    /// Compact the environment in the background, examining and writing up to this many bytes a
+    /// second [default: no background compaction]
+    #[arg(long, value_name = "BYTES", env = "QUICKBEAM_COMPACTION_RATE")]
+    compaction_rate: Option<u64>,
     /// The cache of the environment, in a file of settings only: a number or a text such as "64M".
     #[arg(skip)]
     cache_size: Option<toml::Value>,
@@ -122,7 +126,13 @@ impl Settings {
             monitor: self.monitor.or(file.monitor),
             log_slow_statements: self.log_slow_statements.or(file.log_slow_statements),
             log_connections: self.log_connections || file.log_connections,
+            compaction_rate: self.compaction_rate.or(file.compaction_rate),
         })
+    }
+
+    /// Returns the bytes a second of background compaction.
+    pub fn compaction_rate(&self) -> Option<u64> {
+        self.compaction_rate
     }
 
     /// Returns the options of the server, with the access as of now.
