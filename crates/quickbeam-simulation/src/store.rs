@@ -94,6 +94,19 @@ fn open(vfs: &SimVfs, plan: &Plan, round: &Round) -> Result<DataStore> {
     }
 }
 
+/// A call of the store that failed.
+struct FailedCall {
+    error: Error,
+    /// The store refuses the calls after this one: it was a sync, and the device was not full.
+    stops_store: bool,
+}
+
+impl From<Error> for FailedCall {
+    fn from(error: Error) -> FailedCall {
+        FailedCall { error, stops_store: false }
+    }
+}
+
 /// Returns whether the store continues after a failed call. Fails if no fault explains the error.
 fn goes_on(vfs: &SimVfs, error: &Error) -> std::result::Result<bool, String> {
     let core = vfs.core();
@@ -135,8 +148,8 @@ fn work(
     }
     let mut fit = true;
     for _ in 0..plan.clients * plan.transactions * 2 {
-        if let Err(error) = operate(plan, random, &mut store, known) {
-            fit = goes_on(vfs, &error)?;
+        if let Err(FailedCall { error, stops_store }) = operate(plan, random, &mut store, known) {
+            fit = goes_on(vfs, &error)? && !stops_store;
             if !fit {
                 break;
             }
@@ -197,7 +210,7 @@ fn operate(
     random: &mut Random,
     store: &mut DataStore,
     known: &mut StoreModel,
-) -> Result<()> {
+) -> std::result::Result<(), FailedCall> {
     let name = random.pick(&["first", "second"]);
     let database: StoreDatabase = match store.open_database(name) {
         Err(Error::NoSuchDatabase { .. }) => {
@@ -230,7 +243,10 @@ fn operate(
         92..97 => {
             // If interrupted, the sync may or may not be durable.
             known.synced.push(known.now.clone());
-            store.sync()?;
+            store.sync().map_err(|error| FailedCall {
+                stops_store: !matches!(error, Error::DiskFull { .. }),
+                error,
+            })?;
             known.synced = vec![known.now.clone()];
         }
         _ => {
