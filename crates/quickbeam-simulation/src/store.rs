@@ -149,11 +149,14 @@ fn work(
     let mut fit = true;
     for _ in 0..plan.clients * plan.transactions * 2 {
         if let Err(FailedCall { error, stops_store }) = operate(plan, random, &mut store, known) {
-            fit = goes_on(vfs, &error)? && !stops_store;
+            let goes_on = goes_on(vfs, &error)?;
+            if goes_on {
+                vfs.core().probe("calls of a store that failed");
+            }
+            fit = goes_on && !stops_store;
             if !fit {
                 break;
             }
-            vfs.core().probe("calls of a store that failed");
         }
     }
     {

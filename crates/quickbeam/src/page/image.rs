@@ -9,6 +9,9 @@ use super::words::Page;
 use super::{HASH_BYTES, HEADER_BYTES, PageId, PageKind};
 use crate::error::Damage;
 
+/// Bytes of the largest page.
+const LARGEST_PAGE: usize = 64 << 10;
+
 /// Encodes the page with its checksum into `out`, which has the page's length. Returns the
 /// checksum.
 pub fn write_image(page: Page<'_>, out: &mut [u8]) -> u32 {
@@ -87,6 +90,7 @@ fn validate(page: Page<'_>) -> Result<(), String> {
         return Err("slots and records overlap".into());
     }
     let mut live = 0;
+    let mut taken = [0u64; LARGEST_PAGE / 8 / 64];
     for position in 0..page.count() {
         let at = page.slot(position).offset();
         let bytes = page.record_bytes(position);
@@ -96,6 +100,14 @@ fn validate(page: Page<'_>) -> Result<(), String> {
             || page.value_overruns(position)
         {
             return Err(format!("record {position} does not lie within the page"));
+        }
+        // A copy of a leaf's records writes over parts of each: none may have bytes of another.
+        for unit in at / 8..(at + bytes).div_ceil(8) {
+            let (word, bit) = (unit / 64, 1 << (unit % 64));
+            if taken[word] & bit != 0 {
+                return Err(format!("record {position} overlaps another one"));
+            }
+            taken[word] |= bit;
         }
         live += bytes;
     }
