@@ -234,8 +234,7 @@ impl<'s> StoreCursor<'s> {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Greater, &self.bound)?;
                 }
-                self.place =
-                    Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: last });
+                self.place = Some(LeafSlot::of(&guard, last));
                 self.is_placed = true;
                 return Ok(true);
             }
@@ -290,8 +289,7 @@ impl<'s> StoreCursor<'s> {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Less, &self.bound)?;
                 }
-                self.place =
-                    Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: last });
+                self.place = Some(LeafSlot::of(&guard, last));
                 self.is_placed = true;
                 return Ok(true);
             }

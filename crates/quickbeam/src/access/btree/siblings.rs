@@ -36,12 +36,18 @@ impl SiblingHint {
 /// A slot of a leaf, and the leaf's version when it was read.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafSlot {
-    pub leaf: PageId,
-    pub version: u64,
+    leaf: PageId,
+    version: u64,
     pub slot: usize,
 }
 
 impl LeafSlot {
+    /// Returns a slot of the leaf as it is now.
+    #[inline]
+    pub fn of(leaf: &ReadGuard<'_>, slot: usize) -> LeafSlot {
+        LeafSlot { leaf: leaf.id, version: leaf.version(), slot }
+    }
+
     /// Returns the leaf and the slot if the leaf has not changed since.
     #[inline]
     pub fn unchanged<'p>(&self, pool: &'p Pool, tree: Tree) -> Option<(ReadGuard<'p>, usize)> {

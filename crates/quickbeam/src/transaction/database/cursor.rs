@@ -421,8 +421,7 @@ impl<'t> Cursor<'t> {
                     if flags & OVERFLOW != 0 {
                         transaction.read_overflow_value(&mut search.value)?;
                     }
-                    let slot =
-                        LeafSlot { leaf: guard.id, version: guard.version(), slot: position };
+                    let slot = LeafSlot::of(&guard, position);
                     self.place_at(slot, hint);
                     return Ok(true);
                 }
@@ -440,8 +439,7 @@ impl<'t> Cursor<'t> {
                 LeafSearch::Passed(position) => {
                     search.bound.clone_from(&search.key);
                     start = From::Beyond;
-                    place =
-                        Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: position });
+                    place = Some(LeafSlot::of(&guard, position));
                     self.sibling_hint = hint;
                 }
                 LeafSearch::Hidden(..) | LeafSearch::Again => continue,
@@ -519,8 +517,7 @@ impl<'t> Cursor<'t> {
                     if flags & OVERFLOW != 0 {
                         transaction.read_overflow_value(&mut search.value)?;
                     }
-                    let slot =
-                        LeafSlot { leaf: guard.id, version: guard.version(), slot: position };
+                    let slot = LeafSlot::of(&guard, position);
                     self.place_at(slot, hint);
                     return Ok(true);
                 }
@@ -537,8 +534,7 @@ impl<'t> Cursor<'t> {
                 }
                 LeafSearch::Passed(position) => {
                     search.bound.clone_from(&search.key);
-                    place =
-                        Some(LeafSlot { leaf: guard.id, version: guard.version(), slot: position });
+                    place = Some(LeafSlot::of(&guard, position));
                     self.sibling_hint = hint;
                 }
                 LeafSearch::Hidden(..) | LeafSearch::Again => continue,

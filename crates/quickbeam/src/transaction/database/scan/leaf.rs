@@ -152,11 +152,7 @@ impl Transaction {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
-            scan.resume = step.stopped_at.map(|slot| LeafSlot {
-                leaf: guard.id,
-                version: guard.version(),
-                slot,
-            });
+            scan.resume = step.stopped_at.map(|slot| LeafSlot::of(&guard, slot));
             if self.tracks_reads() {
                 let high = if is_stopped {
                     Bound::Included(&scan.boundary[..])
@@ -246,11 +242,7 @@ impl Transaction {
                 continue;
             }
             let is_stopped = step.stopped_at.is_some();
-            scan.resume = step.stopped_at.map(|slot| LeafSlot {
-                leaf: guard.id,
-                version: guard.version(),
-                slot,
-            });
+            scan.resume = step.stopped_at.map(|slot| LeafSlot::of(&guard, slot));
             if self.tracks_reads() {
                 let low: &[u8] = match &scan.low {
                     Bound::Included(key) | Bound::Excluded(key)
