@@ -53,6 +53,21 @@ pub fn is_valid(page: Page<'_>) -> bool {
     validate(page).is_ok()
 }
 
+/// Marks the words from `start` to `end` as taken. Returns whether none of them was.
+fn claim(taken: &mut [u64], start: usize, end: usize) -> bool {
+    let mut free = true;
+    let mut at = start;
+    while at < end {
+        let length = (64 - at % 64).min(end - at);
+        let mask = (u64::MAX >> (64 - length)) << (at % 64);
+        let Some(marks) = taken.get_mut(at / 64) else { return false };
+        free &= *marks & mask == 0;
+        *marks |= mask;
+        at += length;
+    }
+    free
+}
+
 /// Checks that every offset of the page stays within it (IMAGE-1).
 fn validate(page: Page<'_>) -> Result<(), String> {
     match page.kind() {
@@ -102,12 +117,8 @@ fn validate(page: Page<'_>) -> Result<(), String> {
             return Err(format!("record {position} does not lie within the page"));
         }
         // A copy of a leaf's records writes over parts of each: none may have bytes of another.
-        for unit in at / 8..(at + bytes).div_ceil(8) {
-            let (word, bit) = (unit / 64, 1 << (unit % 64));
-            if taken[word] & bit != 0 {
-                return Err(format!("record {position} overlaps another one"));
-            }
-            taken[word] |= bit;
+        if !claim(&mut taken, at / 8, (at + bytes).div_ceil(8)) {
+            return Err(format!("record {position} overlaps another one"));
         }
         live += bytes;
     }
