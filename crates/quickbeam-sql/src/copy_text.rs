@@ -4,8 +4,7 @@
 //! Above: COPY. Below: a reader of bytes. `\N` is NULL, and a line `\.` ends the records.
 //!
 //! - COPYTEXT-1: a record is in memory once; so is a piece of the input, of fixed size.
-//! - COPYTEXT-2: what a reader delivers does not depend on how the input is cut into pieces (by
-//!   test `records_are_read_as_postgresql_reads_them`)
+//! - COPYTEXT-2: what a reader delivers does not depend on how the input is cut into pieces.
 
 use std::io::Read;
 
@@ -146,6 +145,8 @@ impl<R: Read> TextReader<R> {
         let mut is_escaped = false;
         loop {
             if self.at >= self.filled {
+                let (at, filled) = (self.at, self.filled);
+                invariant!(COPYTEXT_2, at == filled, "{at} of {filled} bytes");
                 (self.at, self.filled) = (0, fill(&mut self.input, &mut self.piece)?);
                 invariant!(COPYTEXT_1, self.piece.len() == PIECE, "{} bytes", self.piece.len());
                 if self.filled == 0 {

@@ -6,8 +6,7 @@
 //! over empty lines, cannot tell these apart.
 //!
 //! - CSV-1: a record is in memory once; so is a piece of the input, of fixed size.
-//! - CSV-2: what a reader delivers does not depend on how the input is cut into pieces (by test
-//!   `records_are_read_as_postgresql_reads_them`)
+//! - CSV-2: what a reader delivers does not depend on how the input is cut into pieces.
 
 use std::io::{ErrorKind, Read};
 use std::ops::Range;
@@ -260,6 +259,7 @@ impl<R: Read> CsvReader<R> {
 
     /// Reads the next piece; false at the end.
     fn fill(&mut self) -> Result<bool> {
+        invariant!(CSV_2, self.at == self.filled, "{} of {} bytes", self.at, self.filled);
         (self.at, self.filled) = (0, fill(&mut self.input, &mut self.piece)?);
         invariant!(CSV_1, self.piece.len() == PIECE, "{} bytes", self.piece.len());
         Ok(self.filled > 0)

@@ -167,6 +167,11 @@ pub trait TransactionExt: sealed::Handle {
     /// [`catalog_version`](Self::catalog_version), for a layer that keeps its own definitions next
     /// to the names. The mark takes effect only if the transaction also changes a record.
     fn touch_catalog(&self);
+
+    /// Returns the number of changes that a rollback would undo. After a
+    /// [`rollback_to`](Transaction::rollback_to) it is what it was at the savepoint.
+    #[must_use]
+    fn change_count(&self) -> usize;
 }
 
 impl TransactionExt for Transaction {
@@ -197,6 +202,10 @@ impl TransactionExt for Transaction {
 
     fn touch_catalog(&self) {
         Transaction::touch_catalog(self);
+    }
+
+    fn change_count(&self) -> usize {
+        Transaction::change_count(self)
     }
 }
 

@@ -3,11 +3,11 @@
 //!
 //! - PORTAL-1: rows that a portal has not delivered yet are not changed by later statements: under
 //!   read committed they are read in a snapshot of their own, unless the transaction has changed
-//!   something before (by test `rows_left_in_a_portal_stay_as_they_were`)
+//!   something before.
 
 use std::sync::Arc;
 
-use quickbeam::{Isolation, ReadTransaction};
+use quickbeam::{Isolation, ReadTransaction, invariant};
 use smol_str::SmolStr;
 
 use super::connection::Connection;
@@ -200,7 +200,14 @@ impl Session {
                 return self.stream(lease, QueryTransaction::Own(reader), parameters);
             }
         }
-        self.query(lease, parameters)
+        let rows = self.query(lease, parameters)?;
+        invariant!(
+            PORTAL_1,
+            rows.is_stable() || !self.is_read_committed() || self.has_changed.get(),
+            "{:?}",
+            rows.columns()
+        );
+        Ok(rows)
     }
 
     /// Returns whether a transaction is open and reads what is committed before each statement.

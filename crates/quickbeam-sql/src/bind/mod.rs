@@ -2,12 +2,10 @@
 //!
 //! Above: statements. Below: the parser's tree, the catalog, expressions.
 //!
-//! - BIND-1: every bound expression has a type, and casts where PostgreSQL inserts them (by test
-//!   `overloads_are_chosen_as_postgresql_chooses_them`)
-//! - BIND-2: an error has the position of the name, operator or literal that caused it (by test
-//!   `every_kind_of_statement_says_where_its_error_is`)
+//! - BIND-1: every bound expression has a type, and casts where PostgreSQL inserts them.
+//! - BIND-2: an error has the position of the name, operator or literal that caused it.
 //! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH). A
-//!   chain of AND or OR counts once (by test `nesting_up_to_the_limit_fits_the_stack`)
+//!   chain of AND or OR counts once.
 
 mod ddl;
 mod dml;

@@ -1,11 +1,11 @@
 //! The rights of the role for which a statement is bound.
 //!
 //! - RIGHTS-1: a role learns nothing of a relation on which it has no right but that the name is
-//!   taken: the check comes before any column is looked up (by test
-//!   `rights_are_checked_for_each_statement`)
+//!   taken: the check comes before any column is looked up.
 //! - RIGHTS-2: the relations of a view are read with the rights of the view's owner, and the view
-//!   itself with those of who reads it (by test `a_view_reads_with_the_rights_of_its_owner`)
+//!   itself with those of who reads it.
 
+use quickbeam::invariant;
 use smol_str::SmolStr;
 
 use super::{Binder, Names, Scope, SlotShape, Source};
@@ -43,7 +43,19 @@ impl<'a> Binder<'a> {
     /// Returns the role whose rights count, with the catalog; `None` for superusers.
     fn acting(&self) -> Option<(ObjectId, &'a CatalogSnapshot)> {
         let names: &'a dyn Names = self.names;
-        Some((self.role?, names.snapshot()?))
+        let acting = (self.role?, names.snapshot()?);
+        let (role, snapshot) = acting;
+        invariant!(ACCESS_1, !snapshot.is_superuser(role), "the rights of a superuser are checked");
+        Some(acting)
+    }
+
+    /// Whether the role may learn of the columns of a relation (RIGHTS-1).
+    pub(in crate::bind) fn knows_columns(&self, relation: ObjectId) -> bool {
+        let has = |(role, snapshot): (ObjectId, &CatalogSnapshot)| {
+            let select = Privileges::SELECT;
+            snapshot.has_any(role, relation, AclKind::Table, select)
+        };
+        self.acting().is_none_or(has)
     }
 
     /// Checks the right of a statement on a table.

@@ -6,16 +6,13 @@
 //!
 //! - CATALOG-1: every change of the catalog first writes the record of its version, with a number
 //!   never used before. So changes of the catalog exclude each other, and what is in memory under a
-//!   version is what every transaction that reads this version sees (by test
-//!   `two_catalogs_of_an_environment_do_not_get_in_each_others_way`)
+//!   version is what every transaction that reads this version sees.
 //! - CATALOG-2: a transaction sees the catalog of its snapshot, and its own changes. While the
-//!   engine's catalog version is the one for which the version is known, that costs one comparison
-//!   (by test `definitions_roll_back_with_their_transaction`)
+//!   engine's catalog version is the one for which the version is known, that costs one comparison.
 //! - CATALOG-3: what changes how a table's records are written, or which indexes and foreign keys
 //!   go with them, gives the table's tree another name (`Table::generation`). A transaction that
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
-//!   must still hold when it commits. So neither misses what the other did (by test
-//!   `rows_written_by_an_old_definition_do_not_get_in`)
+//!   must still hold when it commits. So neither misses what the other did.
 
 pub mod describe;
 pub(crate) mod records;
@@ -31,7 +28,9 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::{Mutex, RwLock};
 use quickbeam::query_layer::TransactionExt;
-use quickbeam::{AccessMethod, Database, Environment, ReadTransaction, Transaction};
+use quickbeam::{
+    AccessMethod, Database, Environment, Isolation, ReadTransaction, Transaction, invariant,
+};
 use smol_str::SmolStr;
 
 pub use crate::error::TREE_PREFIX;
@@ -192,6 +191,8 @@ impl Catalog {
         let version = value.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         // Under read committed the two may have been read from different snapshots.
         if let Some(engine) = engine.filter(|known| transaction.catalog_version() == Some(*known)) {
+            let known = self.known.get(engine).unwrap_or(version);
+            invariant!(CATALOG_2, known == version, "{version} is known as {known}");
             self.known.set(engine, version);
         }
         Ok(version)
@@ -207,6 +208,12 @@ impl Catalog {
                 snapshot.version == version && (is_private || !snapshot.is_private)
             };
             if let Some(found) = self.snapshots.read().iter().find(usable) {
+                invariant!(
+                    CATALOG_2,
+                    transaction.isolation() != Isolation::Snapshot
+                        || self.read_version(transaction, None)? == version,
+                    "version {version}"
+                );
                 return Ok(found.clone());
             }
             let compiler = self.index_compiler.get().copied();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
 
-use quickbeam::{Database, Transaction};
+use quickbeam::{Database, Transaction, invariant};
 use smol_str::SmolStr;
 
 use super::records::Record;
@@ -63,11 +63,11 @@ impl CatalogSnapshot {
                     tables.insert(table.id, table);
                 }
                 Record::View(view) => {
-                    snapshot.names.insert(view.lookup_name(), view.id);
+                    snapshot.add_name(view.lookup_name(), view.id);
                     snapshot.views.insert(view.id, Arc::new(view));
                 }
                 Record::Sequence(sequence) => {
-                    snapshot.names.insert(sequence.lookup_name(), sequence.id);
+                    snapshot.add_name(sequence.lookup_name(), sequence.id);
                     snapshot.sequences.insert(sequence.id, Arc::new(sequence));
                 }
                 Record::Schema(schema) => {
@@ -94,6 +94,15 @@ impl CatalogSnapshot {
         Ok(snapshot)
     }
 
+    fn add_name(&mut self, name: SmolStr, id: ObjectId) {
+        invariant!(
+            SCHEMA_2,
+            !self.names.contains_key(&name),
+            "{name:?} is the name of two objects"
+        );
+        self.names.insert(name, id);
+    }
+
     fn add_tables(&mut self, mut tables: BTreeMap<ObjectId, Table>) {
         let references: Vec<(ObjectId, Reference)> = tables
             .values()
@@ -108,9 +117,9 @@ impl CatalogSnapshot {
             }
         }
         for (id, table) in tables {
-            self.names.insert(table.lookup_name(), id);
+            self.add_name(table.lookup_name(), id);
             for index in &table.indexes {
-                self.names.insert(lookup_name(&table.schema, &index.name), index.id);
+                self.add_name(lookup_name(&table.schema, &index.name), index.id);
                 self.indexes.insert(index.id, id);
             }
             self.handles.insert(id, OnceLock::new());

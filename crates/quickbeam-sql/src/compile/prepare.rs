@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quickbeam::{CHECKS_INVARIANTS, invariant};
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
 use super::create_as::into_target;
@@ -31,10 +32,14 @@ impl CompileContext<'_> {
                 crate::parse::statement(text)?.map(Box::new)
             }
         };
-        match parsed {
+        let prepared = match parsed {
             Some(parsed) => self.statement(&parsed, text, false),
             None => Ok(self.prepared(Program::Nothing)),
-        }
+        };
+        let is_in_text =
+            |error: &SqlError| error.position().is_none_or(|at| text.is_char_boundary(at));
+        invariant!(BIND_2, prepared.as_ref().err().is_none_or(is_in_text), "a place beyond {text}");
+        prepared
     }
 
     fn prepared(&self, work: Program) -> Prepared {
@@ -186,6 +191,9 @@ impl CompileContext<'_> {
         let mut plan = Plan { action, slots, parameters, mode_reason };
         plan::prune_prefixes(&mut plan);
         plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch);
+        if CHECKS_INVARIANTS {
+            plan.check_invariants();
+        }
         Ok(Some(plan))
     }
 

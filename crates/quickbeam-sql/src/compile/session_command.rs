@@ -37,7 +37,7 @@ pub(crate) enum Control {
 }
 
 /// Settings; `None`: as they were.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Settings {
     pub isolation: Option<Isolation>,
     pub durability: Option<Durability>,

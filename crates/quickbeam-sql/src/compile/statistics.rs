@@ -1,11 +1,10 @@
 //! How much there is: what the planner asks, and whether a plan still fits.
 //!
-//! - STATISTICS-1: statistics make a plan better or worse; they never change the answer (by test
-//!   `plans_have_the_same_answers`)
+//! - STATISTICS-1: statistics make a plan better or worse; they never change the answer.
 //! - STATISTICS-2: a statement whose plan depends on row counts is planned again when a table has
-//!   several times the rows that it was planned for, or only a fraction of them (by test
-//!   `statement_is_planned_again_when_its_tables_grow_or_shrink`)
+//!   several times the rows that it was planned for, or only a fraction of them.
 
+use quickbeam::{CHECKS_INVARIANTS, invariant};
 use std::sync::Arc;
 
 use quickbeam::query_layer::DatabaseExt;
@@ -29,7 +28,9 @@ const EXECUTIONS: u32 = 64;
 impl Statistics for CompileContext<'_> {
     fn rows(&self, table: &Table) -> f64 {
         // What cannot be found out now makes a worse plan, not a wrong one.
-        estimated_rows(&self.handles(), table).unwrap_or(MIN_TABLE_ROWS)
+        let rows = estimated_rows(&self.handles(), table).unwrap_or(MIN_TABLE_ROWS);
+        invariant!(STATISTICS_1, rows.is_finite() && rows >= 0.0, "{rows} rows of {}", table.name);
+        rows
     }
 
     fn part(&self, table: &Table, index: Option<usize>, range: &KeyRangeExpr) -> Option<f64> {
@@ -41,7 +42,9 @@ impl Statistics for CompileContext<'_> {
         }
         let at = |key: &[u8]| tree.estimate_before(self.transaction, key).ok();
         let end = bounds.high.as_deref().map_or(Some(1.0), at)?;
-        Some((end - at(&bounds.low)?).clamp(0.0, 1.0))
+        let part = (end - at(&bounds.low)?).clamp(0.0, 1.0);
+        invariant!(STATISTICS_1, !part.is_nan(), "a part of {}", table.name);
+        Some(part)
     }
 
     fn part_of_each(&self, table: &Table, index: Option<usize>, columns: usize) -> Option<f64> {
@@ -111,6 +114,8 @@ fn estimated_rows(handles: &TableHandles<'_>, table: &Table) -> Option<f64> {
 pub(crate) struct PlanBasis {
     tables: Vec<(Arc<Table>, f64)>,
     executions: u32,
+    /// Executions since the tables were looked at, where invariants are checked.
+    unchecked: u32,
 }
 
 impl PlanBasis {
@@ -118,7 +123,13 @@ impl PlanBasis {
     #[inline]
     pub fn is_due(&mut self) -> bool {
         self.executions = self.executions.wrapping_add(1);
-        self.executions.is_power_of_two() || self.executions.is_multiple_of(EXECUTIONS)
+        let is_due =
+            self.executions.is_power_of_two() || self.executions.is_multiple_of(EXECUTIONS);
+        if CHECKS_INVARIANTS {
+            self.unchecked = if is_due { 0 } else { self.unchecked + 1 };
+        }
+        invariant!(STATISTICS_2, self.unchecked < EXECUTIONS, "{} executions", self.unchecked);
+        is_due
     }
 }
 
@@ -134,7 +145,7 @@ impl CompileContext<'_> {
                 tables.push((access.table.clone(), self.rows(&access.table)));
             }
         });
-        is_open.then_some(PlanBasis { tables, executions: 0 })
+        is_open.then_some(PlanBasis { tables, executions: 0, unchecked: 0 })
     }
 
     /// Whether there is so much more, or less, that another plan may be better (STATISTICS-2).

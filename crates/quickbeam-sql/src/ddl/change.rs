@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quickbeam::Transaction;
 use quickbeam::query_layer::{ReadTracking, TransactionExt};
+use quickbeam::{CHECKS_INVARIANTS, Transaction, invariant};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
@@ -46,6 +46,11 @@ impl<'a> CatalogChange<'a> {
     /// (CATALOG-1).
     pub fn begin(catalog: &'a Catalog, transaction: &'a Transaction) -> Result<CatalogChange<'a>> {
         let version = Catalog::new_version();
+        invariant!(
+            CATALOG_1,
+            catalog.version(transaction)? < version,
+            "version {version} was given out before"
+        );
         transaction.touch_catalog();
         catalog.objects.put(transaction, VERSION, &version.to_le_bytes())?;
         let before = CatalogSnapshot::load(
@@ -86,8 +91,37 @@ impl<'a> CatalogChange<'a> {
     }
 
     pub fn put_table(&self, table: &Table) -> Result<()> {
+        if CHECKS_INVARIANTS {
+            self.check_definition(table);
+        }
         self.changed.borrow_mut().insert(table.id, table.clone());
         self.put(table.id, &Record::Table(TableRecord::of(table)))
+    }
+
+    /// Checks what a definition must satisfy before it is written.
+    fn check_definition(&self, table: &Table) {
+        let mut ids: Vec<u16> = table.columns.iter().map(|column| column.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        let are_unique = ids.len() == table.columns.len();
+        let are_old = ids.last().is_none_or(|last| *last < table.next_column);
+        invariant!(SCHEMA_1, are_unique && are_old, "columns {ids:?} of {}", table.name);
+        let layouts = std::iter::once(&table.layouts.current).chain(&table.layouts.older);
+        let mut numbers: Vec<u16> = layouts.map(|layout| layout.number).collect();
+        numbers.sort_unstable();
+        let is_twice = numbers.windows(2).any(|pair| pair[0] == pair[1]);
+        invariant!(ROW_1, !is_twice, "layouts {numbers:?} of {}", table.name);
+        let Some(old) = self.before.table(table.id) else { return };
+        let is_written_alike = old.layouts.current.number == table.layouts.current.number
+            && old.indexes.len() == table.indexes.len()
+            && old.foreign_keys.len() == table.foreign_keys.len();
+        invariant!(
+            CATALOG_3,
+            is_written_alike || table.generation != old.generation,
+            "generation {} of {}",
+            old.generation,
+            table.name
+        );
     }
 
     /// The table of that number as it is now.

@@ -2,17 +2,15 @@
 //!
 //! - SEQ-1: no value is given out twice, also by transactions that roll back; values may be
 //!   skipped. For that, values are reserved, some at a time, in separate transactions. Only a
-//!   sequence that no other transaction can see yet counts in the transaction that created it (by
-//!   test `values_of_a_sequence_are_given_out_once`)
+//!   sequence that no other transaction can see yet counts in the transaction that created it.
 //! - SEQ-2: the record of a sequence's next value is never removed while the environment is open:
 //!   values may have been reserved since the snapshot of the transaction that drops it. Opening the
-//!   catalog removes the records that remain (by test
-//!   `sequences_count_whatever_becomes_of_transactions`)
+//!   catalog removes the records that remain.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quickbeam::{ReadTransaction, Transaction, TransactionOptions};
+use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 use smol_str::SmolStr;
 
 use super::change::CatalogChange;
@@ -70,6 +68,7 @@ impl Catalog {
 
     /// Removes the records that dropped sequences left (SEQ-2).
     pub(crate) fn sweep_sequences(&self) -> Result<()> {
+        invariant!(SEQ_2, self.reserved.lock().is_empty(), "values are reserved already");
         let transaction = self.environment.begin()?;
         let snapshot = self.snapshot(&transaction)?;
         let kept: BTreeSet<[u8; 8]> =
@@ -237,6 +236,8 @@ impl Catalog {
                     _ => break,
                 }
             }
+            let is_committed_apart = !std::ptr::eq(own, transaction);
+            invariant!(SEQ_1, left == 0 || is_committed_apart, "{left} values are reserved");
             put_next(self, own, sequence, sequence.after(last))?;
             Ok((first, left))
         })?;

@@ -2,6 +2,8 @@
 
 use std::cmp::Ordering;
 
+use quickbeam::invariant;
+
 use super::arithmetic::{calculate, negate};
 use super::datum::{Datum, compare};
 use super::{Expr, Frame, Truth, functions};
@@ -59,7 +61,10 @@ impl Expr {
                         calculate(*operator, *kind, left.as_ref(), right.as_ref())
                     }
                 };
-                Datum::Ref(result.map_err(|error| error.at(position.0 as usize))?)
+                let result = result.map_err(|error| error.at(position.0 as usize))?;
+                let is_of_kind = result.data_type().is_none_or(|own| own == kind.data_type());
+                invariant!(EXPR_1, is_of_kind, "{result:?} is no {}", kind.data_type());
+                Datum::Ref(result)
             }
             Expr::Negate(inner, position) => {
                 let value = inner.evaluate(frame)?;

@@ -1,5 +1,7 @@
 //! Function calls: the special forms, and the functions of the [catalog](super::builtin).
 
+use quickbeam::invariant;
+
 use super::builtin::{Builtin, Implementation, Special};
 use super::datum::{Datum, compare};
 use super::{Expr, Frame};
@@ -194,7 +196,11 @@ fn run<'a>(
     let value = match builtin.implementation {
         Implementation::Strict(run) | Implementation::NullTolerant(run) => run(values)?,
         Implementation::Stable(run) | Implementation::Volatile(run) => run(frame, values)?,
-        Implementation::Registered(function) => function.call(values)?,
+        Implementation::Registered(function) => {
+            let value = function.call(values)?;
+            invariant!(FUNCTION_1, value.is_of(builtin.result), "{value:?} of {}", function.name());
+            value
+        }
         Implementation::Special(_) => return Err(mismatch()),
     };
     Ok(Datum::Own(value))

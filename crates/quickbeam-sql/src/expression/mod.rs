@@ -4,14 +4,12 @@
 //! uses types and rows.
 //!
 //! - EXPR-1: the operands of every node have the types that the node expects, because the binder
-//!   inserted the casts. An operand of another type is an internal error, never a wrong answer (by
-//!   test `generated_schemas_mean_what_they_mean_in_sqlite`)
+//!   inserted the casts. An operand of another type is an internal error, never a wrong answer.
 //! - EXPR-2: conditions have three truth values. NULL is neither true nor false, and every operator
-//!   defines its result for NULL (by test `truth_has_three_values`)
+//!   defines its result for NULL (by type)
 //! - EXPR-3: evaluation has no side effects and does not allocate for values of fixed length or for
 //!   texts read from rows (by type)
-//! - EXPR-4: the binder limits the depth of expressions ([`MAX_DEPTH`]), so evaluation may recurse
-//!   (by test `nesting_up_to_the_limit_fits_the_stack`)
+//! - EXPR-4: the binder limits the depth of expressions ([`MAX_DEPTH`]), so evaluation may recurse.
 
 mod arithmetic;
 mod array_ops;
@@ -302,6 +300,13 @@ impl Expr {
             visit(*column);
         }
         self.each_child(&mut |child| child.each_column(visit));
+    }
+
+    /// Returns how deep the expression is nested.
+    pub fn depth(&self) -> usize {
+        let mut deepest = 0;
+        self.each_child(&mut |child| deepest = deepest.max(child.depth()));
+        deepest + 1
     }
 
     /// Returns the slots that the expression reads.

@@ -10,8 +10,7 @@
 //! | other index, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
 //! - TABLE-1: a row has one entry in each index of its table, or none in a partial index whose
-//!   predicate is not true of it. Every entry belongs to a row (by test
-//!   `tables_do_what_the_map_does`)
+//!   predicate is not true of it. Every entry belongs to a row.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

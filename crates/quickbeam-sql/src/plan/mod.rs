@@ -6,12 +6,12 @@
 //! node to node.
 //!
 //! - PLAN-1: a node's filter holds for every row that it returns. No condition of the statement is
-//!   lost, and none is checked before the rows that it reads are current (by test
-//!   `plans_have_the_same_answers`)
+//!   lost, and none is checked before the rows that it reads are current.
 //! - PLAN-2: the current row of a slot stays until the node that owns the slot is asked for its
-//!   next row (by test `both_ways_give_the_same`)
+//!   next row.
 
 mod access_path;
+mod checks;
 mod column_pruning;
 mod computed_indexes;
 mod cost;

@@ -1,5 +1,6 @@
 //! Rust types that columns are read as.
 
+use quickbeam::invariant;
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -65,8 +66,11 @@ impl<'r> ColumnValue<'r> for i128 {
 
 /// Returns a number as an integer, or `None` if it has a fraction.
 fn whole(value: Numeric) -> Option<i128> {
-    let value = value.stripped();
-    (value.scale() == 0).then(|| value.mantissa())
+    let stripped = value.stripped();
+    let whole = (stripped.scale() == 0).then(|| stripped.mantissa());
+    let is_equal = |whole: i128| Numeric::new(whole, 0).is_ok_and(|whole| whole == value);
+    invariant!(RUST_TYPES_2, whole.is_none_or(is_equal), "{value} is read as {whole:?}");
+    whole
 }
 
 impl<'r> ColumnValue<'r> for f64 {

@@ -4,10 +4,8 @@
 //! crate's name: `chrono`, `jiff`, `time` and `uuid`.
 //!
 //! - RUST-TYPES-1: a parameter that does not fit its type in SQL is an error of the statement; the
-//!   conversion itself neither fails nor changes the value. Times are cut to microseconds (by test
-//!   `parameters_out_of_range_are_errors_of_the_statement`)
-//! - RUST-TYPES-2: a column is read as a type only if the type holds every part of the value (by
-//!   test `columns_that_a_type_cannot_hold_are_not_read`)
+//!   conversion itself neither fails nor changes the value. Times are cut to microseconds (by type)
+//! - RUST-TYPES-2: a column is read as a type only if the type holds every part of the value.
 
 #[cfg(feature = "chrono")]
 mod chrono;

@@ -2,10 +2,11 @@
 //!
 //! - SCHEMA-NAME-1: a relation has a lookup name, unique in the catalog. In the schema `public` it
 //!   is the relation's own name, in another one the schema's name, the character 0 and its own
-//!   name. No name contains that character (by test `a_lookup_name_has_its_schema`)
+//!   name. No name contains that character.
 //! - SCHEMA-NAME-2: texts of views, defaults and checks name a relation of `public` without a
-//!   schema, and others with one. They are bound without regard to `search_path` (by test
-//!   `every_file_under_every_setting`)
+//!   schema, and others with one. They are bound without regard to `search_path`.
+
+use quickbeam::invariant;
 
 use smol_str::{SmolStr, format_smolstr};
 
@@ -27,6 +28,7 @@ pub(crate) fn is_public(schema: &SmolStr) -> bool {
 /// Returns a relation's lookup name (SCHEMA-NAME-1).
 #[must_use]
 pub fn lookup_name(schema: &str, name: &str) -> SmolStr {
+    invariant!(SCHEMA_NAME_1, !schema.contains('\0'), "schema {schema:?}");
     if schema == PUBLIC { SmolStr::new(name) } else { format_smolstr!("{schema}\0{name}") }
 }
 

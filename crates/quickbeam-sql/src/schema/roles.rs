@@ -1,7 +1,7 @@
 //! Roles, and the rights that they have on objects.
 //!
 //! - ROLE-1: the bootstrap role has the number 0 and no record. It is a superuser and owns every
-//!   object without a record of its rights (by test `objects_belong_to_who_makes_them`)
+//!   object without a record of its rights.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,10 +2,9 @@
 //! ones.
 //!
 //! - SCHEMA-1: columns are named by their position in [`Table::columns`] everywhere in memory, and
-//!   by [`Column::id`], which never changes and is never used again, everywhere on disk (by test
-//!   `columns_come_and_go_without_rows_being_written`)
+//!   by [`Column::id`], which never changes and is never used again, everywhere on disk.
 //! - SCHEMA-2: tables, views, sequences and indexes share one space of names. Names are as the
-//!   parser folded them (by test `every_file_under_every_setting`)
+//!   parser folded them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

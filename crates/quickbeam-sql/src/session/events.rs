@@ -1,11 +1,9 @@
 //! LISTEN and NOTIFY, and notices: what a session hears beside the results of its statements.
 //!
 //! - EVENTS-1: LISTEN, UNLISTEN and NOTIFY take effect when their transaction has committed, in
-//!   order. A rollback forgets them, also one to a savepoint (by test
-//!   `notifications_reach_those_who_listen`)
+//!   order. A rollback forgets them, also one to a savepoint.
 //! - EVENTS-2: a commit that notifies fails while a session that listens keeps more than
-//!   [`MAILBOX_BYTES`] of notifications (by test
-//!   `notifications_beyond_the_mailbox_fail_the_commit`)
+//!   [`MAILBOX_BYTES`] of notifications.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -13,6 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use quickbeam::invariant;
 use smol_str::SmolStr;
 
 use super::Session;
@@ -77,6 +76,12 @@ impl Mailbox {
         let mut waiting = self.0.lock();
         waiting.bytes += notification.bytes();
         waiting.queue.push_back(notification.clone());
+        invariant!(
+            EVENTS_2,
+            waiting.bytes == waiting.queue.iter().map(Notification::bytes).sum::<usize>(),
+            "{} bytes are counted",
+            waiting.bytes
+        );
         if let Some(wake) = &waiting.wake {
             wake();
         }

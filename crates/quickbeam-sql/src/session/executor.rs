@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use quickbeam::Transaction;
 use quickbeam::query_layer::TransactionExt;
+use quickbeam::{CHECKS_INVARIANTS, Isolation, Transaction, invariant};
 
 use super::access::{check_change, own_new};
 use super::definition::apply;
@@ -168,6 +168,13 @@ impl Session {
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));
         };
+        invariant!(
+            SESSION_2,
+            transaction.isolation() == Isolation::ReadCommitted
+                || self.database.catalog.version(transaction)? == snapshot.version(),
+            "a plan of version {}",
+            snapshot.version()
+        );
         if !work.has_plan() {
             return self.run_utility(work, slots, snapshot, transaction, parameters, alone);
         }
@@ -282,6 +289,7 @@ impl Session {
             (context.catalog, context.transaction, context.snapshot);
         let look = &self.look(transaction, snapshot);
         let cascades = Cascades { look };
+        let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         // Outside a transaction everything goes with the statement's own one.
         let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);
         let mut statement =
@@ -303,6 +311,9 @@ impl Session {
             }
             Err(error) => {
                 statement.rollback()?;
+                // Without a savepoint, the lock of one row may remain.
+                let most = before.map(|before| before + usize::from(!may_be_undone));
+                invariant!(SESSION_1, alone || Some(transaction.change_count()) <= most, "{error}");
                 Err(error)
             }
         }

@@ -6,10 +6,9 @@
 //! catalog version differs from the one that it was compiled for.
 //!
 //! - SESSION-1: a statement that fails leaves nothing of itself. Outside a transaction its own
-//!   transaction is aborted; inside one it is undone, and the transaction can go on (by test
-//!   `what_fails_half_way_leaves_nothing`)
+//!   transaction is aborted; inside one it is undone, and the transaction can go on.
 //! - SESSION-2: a plan is used only under the catalog version it was made for, in the transaction
-//!   that uses it (by test `statement_answers_as_a_fresh_one_after_a_conflict`)
+//!   that uses it.
 
 pub(crate) mod access;
 pub(crate) mod advisory;

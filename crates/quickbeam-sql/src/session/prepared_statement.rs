@@ -4,13 +4,14 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use lru::LruCache;
+use quickbeam::invariant;
 use smol_str::SmolStr;
 use sqlparser::ast::Statement as Ast;
 
 use super::Session;
 use super::named::NamedStatements;
 use crate::bind::OutputColumn;
-use crate::catalog::CatalogSnapshot;
+use crate::catalog::{BOOTSTRAP, CatalogSnapshot, ObjectId};
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
@@ -25,6 +26,8 @@ pub struct PreparedStatement {
     pub(crate) version: u64,
     /// The session's [`plan_key`](Session::plan_key) then.
     pub(crate) plan_key: u64,
+    /// The role that it was prepared for.
+    pub(crate) role: ObjectId,
     /// The session command that it is; the outer `None` before the text is parsed.
     pub(crate) control: Option<Option<Control>>,
     /// The syntax tree, from parsing the text until compiling it.
@@ -46,6 +49,7 @@ impl PreparedStatement {
             prepared: None,
             version: 0,
             plan_key: 0,
+            role: BOOTSTRAP,
             control: None,
             parsed: None,
             types: Arc::new([]),
@@ -216,6 +220,8 @@ impl Session {
     ) -> Result<&'s mut Prepared> {
         let version = self.database.catalog.version(transaction)?;
         let is_kept = statement.version == version && statement.plan_key == self.plan_key.get();
+        let is_own = !is_kept || statement.role == self.role.get();
+        invariant!(ACCESS_2, is_own, "role {:?} has a plan of {:?}", self.role, statement.role);
         if !is_kept || !self.is_current(statement.prepared.as_mut(), transaction) {
             self.recompile(statement, transaction)?;
         }
@@ -280,6 +286,7 @@ impl Session {
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
         statement.plan_key = self.plan_key.get();
+        statement.role = self.role.get();
         statement.check_columns().inspect_err(|_| statement.prepared = None)
     }
 }

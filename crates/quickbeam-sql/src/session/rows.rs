@@ -4,7 +4,7 @@ use std::cell::{Cell, Ref};
 use std::sync::Arc;
 
 use quickbeam::query_layer::TransactionExt;
-use quickbeam::{ReadTransaction, Snapshot, Transaction};
+use quickbeam::{ReadTransaction, Snapshot, Transaction, invariant};
 
 use crate::bind::OutputColumn;
 use crate::compile::{Prepared, Program};
@@ -13,7 +13,7 @@ use crate::execute::{Context, MemoryBudget, Returned};
 use crate::rust_types::row::{OwnedRow, Row};
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
-use crate::types::Value;
+use crate::types::{DataType, ElementType, Value};
 
 /// The transaction that a query reads in.
 pub(crate) enum QueryTransaction<'c> {
@@ -326,6 +326,15 @@ impl Rows<'_> {
     }
 }
 
+/// Returns whether rows store a value as values of that type. Names of objects may be texts.
+fn is_stored_as(value: &Value, data_type: DataType) -> bool {
+    if matches!((value, data_type), (Value::Text(_), DataType::System(_))) {
+        return true;
+    }
+    let stored = |data_type| ElementType::new(data_type).map(ElementType::stored);
+    value.data_type().is_none_or(|own| stored(own) == stored(data_type))
+}
+
 impl Running<'_> {
     fn columns(&self) -> &[OutputColumn] {
         self.lease.prepared().map_or(&[], |prepared| &prepared.columns)
@@ -337,6 +346,7 @@ impl Running<'_> {
             work: Program::Query(query),
             slots,
             values: parameters,
+            columns,
             ..
         }) = self.lease.prepared_mut()
         else {
@@ -357,11 +367,15 @@ impl Running<'_> {
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {
             values.clear();
-            for output in &query.outputs {
+            for (output, column) in query.outputs.iter().zip(&**columns) {
                 // Columns are read where they stand, when they are asked for.
                 if output.as_column().is_none() {
                     match context.value(output) {
-                        Ok(value) => values.push(value),
+                        Ok(value) => {
+                            let is_typed = is_stored_as(&value, column.data_type);
+                            invariant!(BIND_1, is_typed, "{value:?} is no {}", column.data_type);
+                            values.push(value);
+                        }
                         Err(error) => {
                             more = Err(error);
                             break;

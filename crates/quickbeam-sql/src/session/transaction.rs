@@ -4,7 +4,9 @@
 use std::cell::{Ref, RefCell, RefMut};
 
 use quickbeam::query_layer::TransactionExt;
-use quickbeam::{Durability, Savepoint, Transaction, TransactionOptions};
+use quickbeam::{
+    CHECKS_INVARIANTS, Durability, Isolation, Savepoint, Transaction, TransactionOptions, invariant,
+};
 use smol_str::SmolStr;
 
 use crate::catalog::PUBLIC;
@@ -112,6 +114,7 @@ impl Session {
             let message = "there is already a transaction in progress";
             return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
         }
+        invariant!(EVENTS_1, self.events.pending() == 0, "{} events", self.events.pending());
         self.reset_clock();
         self.has_changed.set(false);
         *self.open_mut()? = Some(Open {
@@ -153,7 +156,10 @@ impl Session {
     /// advisory locks.
     fn ended(&self, outcome: Option<Box<Outcome>>, is_committed: bool) {
         if let Some(outcome) = outcome {
-            self.restore(if is_committed { outcome.committed } else { outcome.rolled_back });
+            let settings = if is_committed { outcome.committed } else { outcome.rolled_back };
+            let expected = CHECKS_INVARIANTS.then(|| settings.clone());
+            self.restore(settings);
+            invariant!(SETTING_1, expected == Some(self.saved()), "{expected:?}");
         }
         if !self.cursors.borrow().is_empty() {
             self.end_cursors(is_committed);
@@ -166,6 +172,14 @@ impl Session {
         let Open { transaction, outcome, deferred, .. } = self.take_open()?;
         let commit = |transaction: Transaction| {
             self.check_deferred(&transaction, &deferred, None)?;
+            invariant!(
+                DEFER_1,
+                transaction.isolation() == Isolation::ReadCommitted
+                    || !self
+                        .check_deferred(&transaction, &deferred, None)
+                        .is_err_and(|error| { error.state() == SqlState::ForeignKeyViolation }),
+                "a reference has no row"
+            );
             self.check_events()?;
             Ok(transaction.commit()?)
         };

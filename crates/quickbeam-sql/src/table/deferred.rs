@@ -2,10 +2,9 @@
 //!
 //! - DEFER-1: a reference that a statement leaves without its row is kept until the transaction
 //!   ends, and checked before the commit, or when SET CONSTRAINTS makes its constraint immediate. A
-//!   check looks at the rows as they are then, so a rollback to a savepoint need not forget any (by
-//!   test `every_file_under_every_setting`)
+//!   check looks at the rows as they are then, so a rollback to a savepoint need not forget any.
 //! - DEFER-2: the reads of a check must still hold at commit, under every isolation level, as those
-//!   of an immediate one, STMT-2 (by test `deferred_foreign_keys_hold_in_every_interleaving`)
+//!   of an immediate one, STMT-2.
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;

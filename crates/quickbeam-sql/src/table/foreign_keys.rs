@@ -8,7 +8,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, ReadTracking, Scan, ScanBatch, TransactionExt};
-use quickbeam::{Database, Transaction};
+use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 
 use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks};
 use super::table_writer::{TableWriter, differ, values_of};
@@ -268,7 +268,11 @@ impl TableWriter<'_> {
     fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.transaction.track_reads(ReadTracking::On);
         let result = read();
-        self.transaction.track_reads(before);
+        let was_tracked = self.transaction.track_reads(before) == ReadTracking::On;
+        if CHECKS_INVARIANTS {
+            self.tracked.set(self.tracked.get() + usize::from(was_tracked));
+        }
+        invariant!(STMT_2, was_tracked, "a constraint relies on a read that is not validated");
         result
     }
 
@@ -550,8 +554,12 @@ impl TableWriter<'_> {
             pending.push(Pending { reference, came_first: check.came_first });
             Ok(())
         })?;
+        let (count, before) = (pending.len(), self.tracked.get());
         self.pending.append(&mut pending);
-        self.check_pending()
+        self.check_pending()?;
+        let tracked = self.tracked.get() - before;
+        invariant!(DEFER_2, tracked >= count, "{tracked} validated reads for {count} checks");
+        Ok(())
     }
 
     /// Checks the pending references at the statement's end: fails if a referenced key still does

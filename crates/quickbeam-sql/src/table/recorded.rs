@@ -4,11 +4,13 @@
 //! Above: the executor. Below: [`TableWriter`], which makes the changes.
 //!
 //! - RECORD-1: a writer that records changes nothing, so all parts of a statement read the same
-//!   rows (by test `every_file_under_every_setting`)
+//!   rows.
 //! - RECORD-2: a statement changes a stored row once. A part that finds a row that another part
-//!   changes leaves it (by test `every_file_under_every_setting`)
+//!   changes leaves it.
 
 use std::sync::Arc;
+
+use quickbeam::invariant;
 
 use super::change_record::{RecordedChange, UniqueKey};
 use super::table_writer::{KeyConflict, TableWriter, check_not_null};
@@ -26,6 +28,10 @@ impl TableWriter<'_> {
     /// Makes the recorded changes, part by part in this order.
     pub fn make_recorded(&mut self, order: &[usize]) -> Result<()> {
         let Some(record) = self.record.take() else { return Ok(()) };
+        let is_insert = |change: &RecordedChange| matches!(change, RecordedChange::Insert(..));
+        let changed = record.changes.iter().filter(|(_, change)| !is_insert(change)).count();
+        let rows = record.rows.len();
+        invariant!(RECORD_2, changed == rows, "{changed} changes of {rows} rows");
         // A row may refer to one that a later part inserts.
         self.parents_may_follow = true;
         for part in order {

@@ -3,16 +3,16 @@
 //! Above: the executor, which evaluates DEFAULT and CHECK of the rows it makes and says what
 //! becomes of a row. Below: the trees.
 //!
-//! - STMT-1: a statement that fails leaves no changes, once [`TableWriter::rollback`] was called
-//!   (by test `what_fails_half_way_leaves_nothing`)
+//! - STMT-1: a statement that fails leaves no changes, once [`TableWriter::rollback`] was called.
 //! - STMT-2: the reads that a constraint relies on (a referenced row exists, no row refers) must
 //!   still hold at commit, under every isolation level, by
-//!   [`track_reads`](quickbeam::query_layer::TransactionExt::track_reads) (by test
-//!   `no_row_is_left_without_the_one_it_refers_to`)
+//!   [`track_reads`](quickbeam::query_layer::TransactionExt::track_reads).
 
+use std::cell::Cell;
 use std::sync::Arc;
 
-use quickbeam::{Savepoint, Transaction, Updated};
+use quickbeam::query_layer::TransactionExt;
+use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, Updated, invariant};
 
 use super::change_record::ChangeRecord;
 use super::deferred::DeferredChecks;
@@ -58,6 +58,8 @@ pub struct TableWriter<'a> {
     pub(super) snapshot: &'a Arc<CatalogSnapshot>,
     pub(super) expressions: &'a dyn Expressions,
     savepoint: Option<Savepoint>,
+    /// The changes of the transaction before the statement, where invariants are checked.
+    changes_before: Option<usize>,
     pub(super) deferred: Option<&'a DeferredChecks>,
     key: Vec<u8>,
     entry: Vec<u8>,
@@ -69,6 +71,10 @@ pub struct TableWriter<'a> {
     pub(super) record: Option<Box<ChangeRecord>>,
     /// Whether a row may come before the row of another table that it refers to.
     pub(super) parents_may_follow: bool,
+    /// Counts changed rows, where invariants are checked.
+    made: usize,
+    /// Counts reads that are validated at commit, where invariants are checked.
+    pub(super) tracked: Cell<usize>,
 }
 
 /// Whether a NULL stands where none may.
@@ -177,6 +183,7 @@ impl<'a> TableWriter<'a> {
             snapshot,
             expressions,
             savepoint,
+            changes_before: CHECKS_INVARIANTS.then(|| transaction.change_count()),
             deferred: None,
             key: Vec::new(),
             entry: Vec::new(),
@@ -186,6 +193,8 @@ impl<'a> TableWriter<'a> {
             pending: Vec::new(),
             record: None,
             parents_may_follow: false,
+            made: 0,
+            tracked: Cell::new(0),
         })
     }
 
@@ -207,7 +216,13 @@ impl<'a> TableWriter<'a> {
         self.pending.clear();
         self.record = None;
         match self.savepoint {
-            Some(savepoint) => Ok(self.transaction.rollback_to(savepoint)?),
+            Some(savepoint) => {
+                self.transaction.rollback_to(savepoint)?;
+                let count = self.transaction.change_count();
+                let before = self.changes_before;
+                invariant!(STMT_1, before == Some(count), "{count} changes, {before:?} before");
+                Ok(())
+            }
             None => Ok(()),
         }
     }
@@ -308,6 +323,20 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
+    /// Counts a change of a row, which a writer that records does not make.
+    #[inline]
+    fn note_change(&mut self) {
+        invariant!(RECORD_1, self.record.is_none(), "a row is changed while changes are recorded");
+        if CHECKS_INVARIANTS {
+            self.made += 1;
+        }
+    }
+
+    /// Returns the number of rows changed so far, where invariants are checked.
+    pub fn changes_made(&self) -> usize {
+        self.made
+    }
+
     /// Puts the row and its entries in place, or nothing when there is a conflict.
     fn place(
         &mut self,
@@ -315,6 +344,7 @@ impl<'a> TableWriter<'a> {
         row: StoredRow<'_>,
         key: &[u8],
     ) -> Result<Option<KeyConflict>> {
+        self.note_change();
         let rows = handle.database();
         let stored = handle.stored(row.bytes())?;
         if !rows.put_if_absent(self.transaction, key, &stored)? {
@@ -367,7 +397,8 @@ impl<'a> TableWriter<'a> {
     fn remove_entry(&mut self, index: &IndexHandle, row: StoredRow<'_>, key: &[u8]) -> Result<()> {
         self.entry.clear();
         if index.encode_entry(row, key, &mut self.entry)? != EntryForm::Absent {
-            index.entries.delete(self.transaction, &self.entry)?;
+            let was_there = index.entries.delete(self.transaction, &self.entry)?;
+            invariant!(TABLE_1, was_there, "no entry of a row in index {}", index.index.name);
         }
         Ok(())
     }
@@ -400,6 +431,7 @@ impl<'a> TableWriter<'a> {
         new: &[u8],
         changed: &[usize],
     ) -> Result<()> {
+        self.note_change();
         if !handle.touches_more(changed) {
             return handle.update_alone(self.transaction, key, new, changed);
         }
@@ -480,6 +512,7 @@ impl<'a> TableWriter<'a> {
         key: &[u8],
         old: &[u8],
     ) -> Result<bool> {
+        self.note_change();
         if !handle.database().delete(self.transaction, key)? {
             return Ok(false);
         }

@@ -4,6 +4,7 @@
 //! The calendar is the proleptic Gregorian one. Conversions between a day number and a date follow
 //! Howard Hinnant's "chrono-compatible low-level date algorithms".
 
+use quickbeam::invariant;
 use std::fmt::Write;
 
 use super::datetime_words::{Zone, read_words};
@@ -297,15 +298,32 @@ fn or_words<T>(iso: Parsed<T>, words: impl FnOnce() -> Parsed<T>) -> Parsed<T> {
 }
 
 fn words_date(text: &str) -> Parsed<i32> {
+    invariant!(WORDS_1, iso_date(text).is_err(), "{text:?}");
     let days = read_words(text)?.days.ok_or(Fault::Syntax)?;
     if is_date(days) { Ok(days as i32) } else { Err(Fault::Range) }
 }
 
 fn words_moment(text: &str) -> Parsed<(i64, Option<Zone>)> {
+    invariant!(WORDS_1, parse_moment(text).is_err(), "{text:?}");
     let found = read_words(text)?;
     let days = found.days.ok_or(Fault::Syntax)?;
     let moment = days.checked_mul(DAY).ok_or(Fault::Range)? + found.time.unwrap_or_default();
     if is_timestamp(moment) { Ok((moment, found.zone)) } else { Err(Fault::Range) }
+}
+
+/// Reads a date of ISO 8601. A time of day is checked and discarded.
+fn iso_date(text: &str) -> Parsed<i32> {
+    let mut reader = DateTimeReader::new(text);
+    let date = reader.date()?;
+    if reader.accept('T') || reader.rest.starts_with(' ') {
+        reader.skip_blanks();
+        if reader.rest.starts_with(|c: char| c.is_ascii_digit()) {
+            reader.time()?;
+            reader.zone()?;
+        }
+    }
+    let before_christ = reader.end()?;
+    Ok(checked_days(date, before_christ, LAST_YEAR)? as i32)
 }
 
 /// Reads a DATE; returns days since 1970-01-01.
@@ -316,21 +334,7 @@ pub fn parse_date(text: &str) -> Result<i32> {
         Some(_) => return Ok(0),
         None => {}
     }
-    let parse = || {
-        let mut reader = DateTimeReader::new(text);
-        let date = reader.date()?;
-        // A time of day is checked and discarded.
-        if reader.accept('T') || reader.rest.starts_with(' ') {
-            reader.skip_blanks();
-            if reader.rest.starts_with(|c: char| c.is_ascii_digit()) {
-                reader.time()?;
-                reader.zone()?;
-            }
-        }
-        let before_christ = reader.end()?;
-        Ok(checked_days(date, before_christ, LAST_YEAR)? as i32)
-    };
-    explain(or_words(parse(), || words_date(text)), "date", text)
+    explain(or_words(iso_date(text), || words_date(text)), "date", text)
 }
 
 /// Reads a TIME; returns microseconds since midnight.

@@ -2,13 +2,13 @@
 //! year, years of two digits, Julian days, words and named time zones.
 //!
 //! - WORDS-1: the ISO reader of `datetime` goes first, and this reader takes what that one does not
-//!   read. So ISO texts do not become slower (by test `texts_are_read_as_postgresql_reads_them`)
+//!   read. So ISO texts do not become slower.
 //! - WORDS-2: numbers without a name of a month are month, day, year (`DateStyle` MDY), unless the
-//!   first has three digits or more: then it is the year (by test
-//!   `dates_of_every_form_are_the_same_day`)
+//!   first has three digits or more: then it is the year.
 
 use jiff::Timestamp as Instant;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
+use quickbeam::invariant;
 
 use super::datetime::{DateTimeReader, Fault, Parsed, SECOND, days_in_month, days_of};
 
@@ -158,6 +158,7 @@ impl DateFields {
 
     /// Takes a number that stands alone or between separators.
     fn number(&mut self, digits: usize, value: i64) -> Parsed<()> {
+        let is_first = self.is_empty();
         if digits == 3 && self.year.is_some() && self.month.is_none() && self.day.is_none() {
             self.of_year = Some(value);
             return Ok(());
@@ -179,6 +180,10 @@ impl DateFields {
             (Some(_), Some(_), None) => self.day = Some(value),
             (None, Some(_), Some(_)) => self.set_year(digits, value),
             (Some(_), Some(_), Some(_)) => return Err(Fault::Syntax),
+        }
+        if is_first {
+            let is_year = self.year.is_some();
+            invariant!(WORDS_2, is_year == (digits >= 3), "{digits} digits first");
         }
         Ok(())
     }

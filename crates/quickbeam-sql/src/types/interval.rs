@@ -2,8 +2,7 @@
 //! PostgreSQL.
 //!
 //! - INTERVAL-1: intervals compare by their length with months of 30 days and days of 24 hours;
-//!   equal intervals have equal hashes and equal key encodings (by test
-//!   `keys_sort_as_their_values`)
+//!   equal intervals have equal hashes and equal key encodings.
 
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -3,14 +3,15 @@
 //! - VALUE-1: there are two equalities. SQL's, where NULL equals nothing, is [`ValueRef::compare`].
 //!   Keys, groups and sorting use `Eq`, `Ord` and `Hash`: NULL equals NULL and sorts last, NaN
 //!   equals NaN and is the greatest number, -0 equals 0, and decimals that differ only in scale are
-//!   equal (by test `what_is_equal_hashes_alike`)
-//! - VALUE-2: all numeric types compare with each other; every other type compares only with itself
-//!   (by test `numbers_meet_as_in_postgresql`)
+//!   equal.
+//! - VALUE-2: all numeric types compare with each other; every other type compares only with
+//!   itself.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use quickbeam::invariant;
 use smol_str::SmolStr;
 
 use super::json::{compare_jsonb, jsonb_key};
@@ -345,6 +346,17 @@ impl<'a> ValueRef<'a> {
     #[inline]
     #[must_use]
     pub fn compare(self, other: ValueRef<'_>) -> Option<Ordering> {
+        let order = self.compare_same(other);
+        invariant!(
+            VALUE_2,
+            order.is_some() == (self.rank() == other.rank() && !self.is_null() && !other.is_null()),
+            "{self:?} and {other:?}"
+        );
+        order
+    }
+
+    #[inline]
+    fn compare_same(self, other: ValueRef<'_>) -> Option<Ordering> {
         use ValueRef as V;
         Some(match (self, other) {
             (V::Integer(a), V::Integer(b)) => a.cmp(&b),
@@ -374,6 +386,17 @@ impl<'a> ValueRef<'a> {
     /// type (VALUE-1).
     #[must_use]
     pub fn order(self, other: ValueRef<'_>) -> Ordering {
+        let order = self.total_order(other);
+        invariant!(
+            VALUE_1,
+            order == other.total_order(self).reverse(),
+            "{self:?} and {other:?} are {order:?}"
+        );
+        order
+    }
+
+    #[inline]
+    fn total_order(self, other: ValueRef<'_>) -> Ordering {
         match (self.is_null(), other.is_null()) {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Greater,

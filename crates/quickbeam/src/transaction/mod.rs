@@ -197,6 +197,12 @@ impl Transaction {
         })
     }
 
+    /// See `query_layer::TransactionExt::change_count`.
+    pub(crate) fn change_count(&self) -> usize {
+        let state = self.state.borrow();
+        state.writer.as_deref().map_or(0, TransactionRecord::entries)
+    }
+
     /// Undoes every change made since the savepoint. The savepoint stays valid; savepoints made
     /// after it do not.
     ///

@@ -1,19 +1,15 @@
 //! Every numbered invariant of a head comment is checked: by `invariant!` in the code or by a type.
 //!
 //! A bullet such as `//! - LOG-1: …` states an invariant. If no `invariant!(LOG_1, …)` exists, its
-//! bullet ends with "(by type)". In crates of [`WITH_TEST_NOTES`] it may also end with "(by test
-//! `name`)".
+//! bullet ends with "(by type)".
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::source::Source;
 use crate::{expect_none, tree};
 
 /// The crates whose invariants are checked.
 const CRATES: [&str; 2] = ["crates/quickbeam/", "crates/quickbeam-sql/"];
-
-/// Of these, the crates where a test may check an invariant instead of an assertion.
-const WITH_TEST_NOTES: [&str; 1] = ["crates/quickbeam-sql/"];
 
 /// An invariant as a head comment states it.
 struct Stated {
@@ -75,29 +71,16 @@ fn asserted(sources: &[&Source]) -> BTreeMap<String, String> {
     all
 }
 
-/// Returns the test that a bullet names as its check.
-fn named_test(text: &str) -> Option<&str> {
-    let (_, rest) = text.split_once("(by test `")?;
-    rest.split_once("`)").map(|(name, _)| name)
-}
-
-/// Returns the invariants that nothing checks. `tests` are the tests that a bullet may name, if it
-/// may name one.
-fn unchecked(sources: &[&Source], tests: Option<&BTreeSet<&str>>) -> Vec<String> {
+/// Returns the invariants that nothing checks.
+fn unchecked(sources: &[&Source]) -> Vec<String> {
     let (stated, mut problems) = stated(sources);
     let asserted = asserted(sources);
     for (number, Stated { place, text }) in &stated {
-        match (named_test(text), tests) {
-            (Some(test), None) => problems.push(format!(
-                "{place}: {number} names the test {test} instead of an assertion or a type"
-            )),
-            (Some(test), Some(tests)) if !tests.contains(test) => {
-                problems.push(format!("{place}: {number} names the test {test}, which is none"));
-            }
-            (None, _) if !asserted.contains_key(number) && !text.ends_with("(by type)") => {
-                problems.push(format!("{place}: no `invariant!` and no note checks {number}"));
-            }
-            _ => {}
+        if text.contains("(by test `") {
+            problems
+                .push(format!("{place}: {number} names a test instead of an assertion or a type"));
+        } else if !asserted.contains_key(number) && !text.ends_with("(by type)") {
+            problems.push(format!("{place}: no `invariant!` and no note checks {number}"));
         }
     }
     for (number, place) in &asserted {
@@ -110,13 +93,10 @@ fn unchecked(sources: &[&Source], tests: Option<&BTreeSet<&str>>) -> Vec<String>
 
 #[test]
 fn numbered_invariants_are_checked() {
-    let tests = tree::all().iter().flat_map(|source| &source.tests);
-    let names: BTreeSet<&str> = tests.map(|(name, _)| name.as_str()).collect();
     for folder in CRATES {
         let sources = tree::product(tree::all(), folder);
         assert!(!stated(&sources).0.is_empty(), "{folder} states no invariant");
-        let tests = WITH_TEST_NOTES.contains(&folder).then_some(&names);
-        expect_none(&unchecked(&sources, tests));
+        expect_none(&unchecked(&sources));
     }
 }
 
@@ -124,8 +104,7 @@ fn numbered_invariants_are_checked() {
 fn invariant_without_a_check_is_caught() {
     let text = "//! Head.\n//!\n//! - LOG-1: asserted.\n//! - LOG-2: forgotten.\n\
                 //! - LOG-3: cannot be broken (by\n//!   type)\n\
-                //! - LOG-4: tested (by test `there`)\n\
-                //! - LOG-5: tested (by test\n//!   `gone`)\n\
+                //! - LOG-4: tested (by test\n//!   `there`)\n\
                 //! - LOG-6: asserted in tests only.\n\n\
                 fn f() { invariant!(LOG_1, true, \"\"); invariant!(OTHER_1, true, \"\"); }\n\
                 #[cfg(test)]\nmod tests { fn g() { invariant!(LOG_6, true, \"\"); } }\n";
@@ -134,19 +113,14 @@ fn invariant_without_a_check_is_caught() {
         Source::parse("crates/a/src/b.rs", "//! - LOG-1: again.\n").expect("Rust"),
     ];
     let sources: Vec<&Source> = sources.iter().collect();
-    let tests = BTreeSet::from(["there"]);
-    let problems = unchecked(&sources, None);
-    let named =
-        "crates/a/src/lib.rs:7: LOG-4 names the test there instead of an assertion or a type";
-    assert!(problems.contains(&named.to_owned()), "{problems:?}");
     assert_eq!(
-        unchecked(&sources, Some(&tests)),
+        unchecked(&sources),
         [
             "crates/a/src/b.rs:1: LOG-1 is stated at crates/a/src/lib.rs:3, too",
             "crates/a/src/lib.rs:4: no `invariant!` and no note checks LOG-2",
-            "crates/a/src/lib.rs:8: LOG-5 names the test gone, which is none",
-            "crates/a/src/lib.rs:10: no `invariant!` and no note checks LOG-6",
-            "crates/a/src/lib.rs:12: no head comment states OTHER-1",
+            "crates/a/src/lib.rs:7: LOG-4 names a test instead of an assertion or a type",
+            "crates/a/src/lib.rs:9: no `invariant!` and no note checks LOG-6",
+            "crates/a/src/lib.rs:11: no head comment states OTHER-1",
         ]
     );
 }

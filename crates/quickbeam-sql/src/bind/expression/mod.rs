@@ -11,6 +11,7 @@ pub(super) mod system_types;
 
 use std::sync::Arc;
 
+use quickbeam::invariant;
 use smol_str::SmolStr;
 use sqlparser::ast::{
     self, BinaryOperator, CastKind, Expr as Ast, UnaryOperator, Value as Literal,
@@ -23,7 +24,7 @@ use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, plain_operator};
 use crate::bind::query::row_calls::RowFunctions;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Comparison, Expr, Pattern, TextPosition, Truth};
+use crate::expression::{Comparison, Expr, MAX_DEPTH, Pattern, TextPosition, Truth};
 use crate::parse::symmetric_bound;
 use crate::types::{DataType, Value};
 
@@ -57,6 +58,7 @@ impl Binder<'_> {
     }
 
     fn step(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        invariant!(BIND_3, self.depth <= MAX_DEPTH, "{} levels", self.depth);
         if let Some(bound) = self.row_operation(ast, scope) {
             return bound;
         }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quickbeam::invariant;
 use smol_str::SmolStr;
 use sqlparser::ast::{
     Expr as Ast, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
@@ -303,6 +304,7 @@ impl Binder<'_> {
             Some(Relation::Table(table)) => {
                 let right = Right::Has(Privileges::SELECT);
                 self.check_table(&table, right).map_err(|error| error.at(position))?;
+                invariant!(RIGHTS_1, self.knows_columns(table.id), "table {}", table.name);
                 let slot = self.stored(table.clone(), alias, scope);
                 let slot = slot.map_err(|error| error.at(position))?;
                 self.restrict_table(&table, slot);
@@ -310,6 +312,7 @@ impl Binder<'_> {
             }
             Some(Relation::View(view)) => {
                 self.check_view(&view).map_err(|error| error.at(position))?;
+                invariant!(RIGHTS_1, self.knows_columns(view.id), "view {}", view.name);
                 let query = self.view(&view).map_err(|error| error.at(position))?;
                 let from = self.derived(Arc::new(query), alias, Some(own), scope)?;
                 if let From::Query(derived) = &from {
@@ -374,8 +377,12 @@ impl Binder<'_> {
         let owner = self.role_within(view);
         let role = std::mem::replace(&mut self.role, owner);
         self.view_depth += 1;
-        let bound = self.nested(|binder| binder.query(&parsed, None));
+        let bound = self.nested(|binder| {
+            invariant!(SCHEMA_NAME_2, binder.path.is_none(), "view {}", view.name);
+            binder.query(&parsed, None)
+        });
         self.view_depth -= 1;
+        invariant!(RIGHTS_2, self.role == owner, "view {} read as {:?}", view.name, self.role);
         self.role = role;
         self.ctes = ctes;
         self.path = path;

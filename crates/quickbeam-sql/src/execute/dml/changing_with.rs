@@ -1,8 +1,9 @@
 //! Statements whose WITH changes rows.
 //!
 //! - WITH-1: all parts find their rows before the first change is made, so each reads what was
-//!   there before the statement, and rows of other parts by RETURNING alone (by test
-//!   `every_file_under_every_setting`)
+//!   there before the statement, and rows of other parts by RETURNING alone.
+
+use quickbeam::invariant;
 
 use super::insert::{InsertExec, Returned};
 use super::merge::MergeExec;
@@ -107,6 +108,7 @@ impl ChangingWithExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<u64> {
+        let before = statement.changes_made();
         for (number, part) in self.parts.iter_mut().enumerate() {
             statement.record_part(number);
             let mut rows = Returned::new();
@@ -122,6 +124,8 @@ impl ChangingWithExec {
         }
         statement.record_part(self.parts.len());
         let count = self.main.run(context, statement, returned)?;
+        let made = statement.changes_made() - before;
+        invariant!(WITH_1, made == 0, "{made} changes before all rows are found");
         statement.make_recorded(&self.order)?;
         Ok(count)
     }

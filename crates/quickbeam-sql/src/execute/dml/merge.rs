@@ -1,11 +1,10 @@
 //! MERGE.
 //!
-//! - MERGE-1: all rows are found, and their clauses chosen, before the first is changed (by test
-//!   `every_file_under_every_setting`)
+//! - MERGE-1: all rows are found, and their clauses chosen, before the first is changed.
 
 use std::sync::Arc;
 
-use quickbeam::Isolation;
+use quickbeam::{Isolation, invariant};
 
 use super::assignments::Assignments;
 use super::insert::{affected_twice, append, check, generate, set_current_row};
@@ -110,12 +109,15 @@ impl MergeExec {
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
     ) -> Result<u64> {
+        let before = statement.changes_made();
         self.root.rewind();
         self.found.clear();
         self.keys.clear();
         while self.root.next(context)? {
             self.find(context)?;
         }
+        let made = statement.changes_made() - before;
+        invariant!(MERGE_1, made == 0, "{made} changes before all rows are found");
         let found = std::mem::take(&mut self.found);
         for change in &found {
             context.check_cancelled()?;

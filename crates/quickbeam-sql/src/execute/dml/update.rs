@@ -1,17 +1,17 @@
 //! UPDATE and DELETE.
 //!
 //! - CHANGE-1: all rows to be changed are found before the first is changed, unless there is at
-//!   most one, so that no change is found again (the Halloween problem) (by test
-//!   `changes_of_many_rows`)
+//!   most one, so that no change is found again (the Halloween problem).
 //! - CHANGE-2: under read committed, a row is locked and read again before it is changed. If
 //!   another transaction has changed it, the conditions and new values are those of the newest
-//!   version (by test `rows_that_another_changed_are_looked_at_again`)
+//!   version.
 //! - CHANGE-3: RETURNING reads a changed row with the FROM rows that it was found with, although
-//!   other rows are current by then (by test `every_file_under_every_setting`)
+//!   other rows are current by then.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use quickbeam::Isolation;
+use quickbeam::{CHECKS_INVARIANTS, Isolation, invariant};
 
 use super::assignments::Assignments;
 use super::insert::{Returned, check, generate, give_back, row_in};
@@ -148,6 +148,7 @@ impl UpdateExec {
         if Self::is_read_committed(context) && !self.look_again(context)? {
             return Ok(0);
         }
+        self.check_newest(context)?;
         let Some(assignments) = &self.assignments else { return Ok(0) };
         assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
         self.handle.update_alone(context.transaction, &self.key, &self.new, &self.changed)?;
@@ -231,6 +232,18 @@ impl UpdateExec {
         context.holds(self.recheck.as_ref())
     }
 
+    /// Checks that the row about to be changed was read again under read committed.
+    #[inline]
+    fn check_newest(&self, context: &mut Context<'_>) -> Result<()> {
+        invariant!(
+            CHANGE_2,
+            !Self::is_read_committed(context) || self.is_newest(context)?,
+            "a row of {}",
+            self.handle.table().name
+        );
+        Ok(())
+    }
+
     /// Changes the current row, whose key is known.
     fn change_one(
         &mut self,
@@ -241,6 +254,7 @@ impl UpdateExec {
         if Self::is_read_committed(context) && !self.look_again(context)? {
             return Ok(false);
         }
+        self.check_newest(context)?;
         let Some(assignments) = &self.assignments else {
             return self.delete(context, statement, returned);
         };
@@ -332,6 +346,23 @@ impl UpdateExec {
         Ok(())
     }
 
+    /// Checks that each row was found once, with what RETURNING reads of other rows.
+    fn check_found(&self, found: &Found) {
+        let starts = std::iter::once(0).chain(found.ends.iter().map(|[_, _, end]| *end));
+        let keys = starts.zip(&found.ends).map(|(start, [end, ..])| found.bytes.get(start..*end));
+        let distinct: BTreeSet<_> = keys.collect();
+        let (rows, others) = (found.ends.len(), found.others.len());
+        invariant!(CHANGE_1, distinct.len() == rows, "{rows} rows have {} keys", distinct.len());
+        invariant!(CHANGE_3, others == rows * self.others.len(), "{others} values, {rows} rows");
+    }
+
+    /// Returns whether the current row is the newest version of the row with the key.
+    fn is_newest(&self, context: &mut Context<'_>) -> Result<bool> {
+        let mut newest = Vec::new();
+        let is_there = claim(&self.handle, context.transaction, &self.key, &mut newest)?;
+        Ok(is_there && context.slot(self.slot)?.row() == newest)
+    }
+
     fn change_all(
         &mut self,
         found: &Found,
@@ -339,6 +370,9 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<u64> {
+        if CHECKS_INVARIANTS {
+            self.check_found(found);
+        }
         let mut count = 0;
         let mut start = 0;
         for (number, &[key_end, old_end, new_end]) in found.ends.iter().enumerate() {
@@ -360,6 +394,7 @@ impl UpdateExec {
                 if !self.look_again(context)? {
                     continue;
                 }
+                self.check_newest(context)?;
             }
             if self.assignments.is_none() {
                 count += u64::from(self.delete(context, statement, returned)?);

@@ -179,6 +179,11 @@ impl KeyTable {
         self.bytes.clear();
     }
 
+    /// Returns the number of keys.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
     /// Returns the number of a key.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {

@@ -1,8 +1,9 @@
 //! Hashed subqueries: the subquery's rows are read once, and each outer row looks up its answer.
 //!
 //! - ANSWERS-1: the answer is the same as comparing with the subquery's rows one by one, including
-//!   NULLs (by test `subqueries_are_answered_by_hash`)
+//!   NULLs.
 
+use quickbeam::invariant;
 use std::cmp::Ordering;
 
 use super::query::QueryProgram;
@@ -168,6 +169,13 @@ impl HashedSubquery {
         self.ends = None;
     }
 
+    /// Returns whether nothing of a run is kept.
+    fn is_clear(&self) -> bool {
+        let keys = self.groups.len() + self.nulls.len() + self.members.len();
+        let values = self.answers.len() + usize::from(self.sample.is_some() || self.ends.is_some());
+        keys + values == 0 && !self.any_null && !self.any_exact
+    }
+
     /// Reads the subquery's rows.
     fn build(
         &mut self,
@@ -178,6 +186,7 @@ impl HashedSubquery {
         loop {
             let doubles = self.doubles;
             self.clear(context);
+            invariant!(DIRECT_2, self.is_clear(), "{} keys of an earlier run", self.groups.len());
             query.root.rewind();
             while query.root.next(context)? {
                 context.check_cancelled()?;
@@ -189,6 +198,17 @@ impl HashedSubquery {
             }
         }
         self.built = true;
+        let keys = self.groups.len() + self.nulls.len() + self.members.len();
+        let kept = self.account.kept();
+        invariant!(DIRECT_3, kept >= keys * KEY_BYTES, "{kept} bytes for {keys} keys");
+        // Each key of a scalar subquery has one answer, at its number.
+        let answers = self.answers.len();
+        let is_complete = match keep {
+            Keep::Answers => answers == self.groups.len(),
+            Keep::Groups | Keep::Members | Keep::Ends => answers == 0,
+        };
+        let knows_nulls = !self.any_null || self.nulls.len() > 0;
+        invariant!(ANSWERS_1, is_complete && knows_nulls, "{answers} answers, {keys} keys");
         Ok(())
     }
 

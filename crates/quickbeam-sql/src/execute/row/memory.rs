@@ -1,16 +1,16 @@
 //! The memory budget of a statement (DIRECT-3).
 //!
 //! - BUDGET-1: an operator charges what it keeps, and releases the charge when it starts a new run.
-//!   A subquery may run any number of times (by test `a_subquery_may_be_asked_any_number_of_times`)
+//!   A subquery may run any number of times.
 //! - BUDGET-2: an operator that can spill asks with [`MemoryCharge::fits`]. It spills once it keeps
-//!   a sixteenth of the limit, so it does not spill row by row if others use up the budget (by test
-//!   `partitions_that_do_not_fit_either_are_split_again`)
+//!   a sixteenth of the limit, so it does not spill row by row if others use up the budget.
 //! - BUDGET-3: operators that can spill do so at seven eighths of the limit, so that those above
-//!   them which cannot have the rest (by test `rows_joined_beyond_the_memory_can_be_changed`)
+//!   them which cannot have the rest.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Weak};
 
+use quickbeam::invariant;
 use quickbeam::query_layer::{EnvironmentExt, TemporaryFile};
 
 use super::Context;
@@ -105,6 +105,7 @@ impl MemoryCharge {
     pub fn clear(&mut self, context: &Context<'_>) {
         let MemoryBudget { used, execution, .. } = context.budget;
         if self.execution == *execution {
+            invariant!(BUDGET_1, used.get() >= self.kept, "{} of {}", self.kept, used.get());
             used.set(used.get().saturating_sub(self.kept));
         }
         *self = MemoryCharge { execution: *execution, kept: 0 };
@@ -135,9 +136,15 @@ impl MemoryCharge {
         let growth = bytes.saturating_sub(self.kept);
         let used = context.budget.used.get().saturating_add(growth);
         let limit = context.limits.memory.get();
-        if used > limit - limit / RESERVED && !may_exceed(bytes, used, context)? {
+        let spills_at = limit - limit / RESERVED;
+        if used > spills_at && !may_exceed(bytes, used, context)? {
+            invariant!(BUDGET_2, bytes > limit / 16, "{bytes} of {limit} bytes");
             return Ok(false);
         }
+        let is_small = bytes <= LEAST.max(limit / 16);
+        let leaves_room = used <= spills_at || is_small;
+        let has_files = || context.catalog.environment().has_temporary_files();
+        invariant!(BUDGET_3, leaves_room || !has_files(), "{used} of {limit} bytes");
         self.kept += growth;
         context.budget.used.set(used);
         Ok(true)

@@ -11,9 +11,9 @@
 //!   parameters of that time. Nothing of an earlier run reaches the new one, even if that run ended
 //!   early or with an error. State of a run is local to one call, or the first `next` of a run
 //!   resets it. A finding of one run, such as "a key is not a number", does not hold for the next
-//!   one (by test `statement_answers_as_a_fresh_one_after_any_execution`)
+//!   one.
 //! - DIRECT-3: operators charge what they keep to the statement's memory budget, and every loop
-//!   checks for cancellation (by test `a_statement_stays_within_its_memory_and_can_be_cancelled`)
+//!   checks for cancellation.
 
 mod aggregate;
 mod hashed_subquery;

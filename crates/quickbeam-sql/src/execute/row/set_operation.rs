@@ -4,8 +4,9 @@
 //! that do not fit into memory wait in partitions (SPILL-1).
 //!
 //! - SETS-1: a row is in the table of this level or waits for the next one, never both. So all
-//!   equal rows of both sides meet in one table (by test
-//!   `set_operations_beyond_the_memory_answer_as_within_it`)
+//!   equal rows of both sides meet in one table.
+
+use quickbeam::invariant;
 
 use super::{Context, MemoryCharge, QueryProgram};
 use crate::bind::CombineKind;
@@ -185,6 +186,7 @@ impl SetOperationExec {
                 waiting.push_build(&self.key, |out| write_all(values, out))?;
                 continue;
             }
+            invariant!(SETS_1, !self.waits(), "a row of the table waits, too");
             self.seen.insert(&self.key);
             self.counts.push(1);
         }
@@ -193,6 +195,11 @@ impl SetOperationExec {
             waiting.open_probe();
         }
         Ok(())
+    }
+
+    /// Whether rows that equal the current one may wait.
+    fn waits(&self) -> bool {
+        self.is_full || self.waiting.as_ref().is_some_and(|waiting| waiting.awaits(&self.key))
     }
 
     /// Charges one more row of the table. Returns false if it does not fit.
@@ -223,6 +230,7 @@ impl SetOperationExec {
                 return Ok(!wants);
             }
             if !self.is_full && self.fits(context)? {
+                invariant!(SETS_1, !self.waits(), "a row of the table waits, too");
                 self.seen.insert(&self.key);
                 if self.kind == CombineKind::Except {
                     self.counts.push(0);

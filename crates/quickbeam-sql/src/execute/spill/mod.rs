@@ -3,11 +3,9 @@
 //! Above: sorts and aggregations. Below: the engine's temporary files.
 //!
 //! - SPILL-1: the statement owns the file, the operator refers to it. When the statement ends, in
-//!   whatever way, the file is removed, although a prepared statement keeps its operators (by test
-//!   `a_statement_that_ends_early_or_is_cancelled_leaves_no_file`)
+//!   whatever way, the file is removed, although a prepared statement keeps its operators (by type)
 //! - SPILL-2: an environment without a directory, or open for reading only, has no temporary files.
-//!   There a statement that exceeds its memory fails with 53200 (by test
-//!   `in_memory_and_read_only_there_is_no_file`)
+//!   There a statement that exceeds its memory fails with 53200.
 
 mod encoding;
 mod merge;
@@ -17,6 +15,7 @@ mod slot_rows;
 
 use std::sync::{Arc, Weak};
 
+use quickbeam::invariant;
 use quickbeam::query_layer::{EnvironmentExt, TemporaryFile};
 
 use super::row::Context;
@@ -41,6 +40,8 @@ impl SpillFile {
     /// Creates a file. Fails if the environment has none, because the memory is exceeded then.
     pub fn create(context: &Context<'_>) -> Result<SpillFile> {
         let Some(file) = context.catalog.environment().create_temporary_file()? else {
+            let has_files = context.catalog.environment().has_temporary_files();
+            invariant!(SPILL_2, !has_files, "no temporary file was created");
             return Err(context.limits.out_of_memory());
         };
         let file = Arc::new(file);

@@ -109,6 +109,17 @@ impl Vector {
         }
     }
 
+    /// Returns whether it is a column of that kind.
+    pub fn is_of(&self, kind: VectorType) -> bool {
+        match self {
+            Vector::Numbers(_) => matches!(kind, VectorType::Numbers | VectorType::Decimals(_)),
+            Vector::Wide(_) => matches!(kind, VectorType::WideDecimals(_)),
+            Vector::Doubles(_) => kind == VectorType::Doubles,
+            Vector::Truths(_) => kind == VectorType::Truths,
+            Vector::Texts(_) => kind == VectorType::Texts,
+        }
+    }
+
     /// The array, shared.
     pub fn to_array(&self) -> ArrayRef {
         match self {

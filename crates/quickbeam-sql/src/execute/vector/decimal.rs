@@ -4,13 +4,13 @@
 //! width that a result needs. Most batches need 64 bits, whatever the declared precision is.
 //!
 //! - DECIMAL-1: a result is exact. One of more than 38 digits, of which row execution would give up
-//!   digits after the point, is an error here. The step is then executed by rows (by test
-//!   `numbers_by_columns_are_those_by_rows`).
+//!   digits after the point, is an error here. The step is then executed by rows.
 
 use arrow_arith::arity::{binary, try_binary};
 use arrow_array::types::{Decimal128Type, Int64Type};
 use arrow_array::{Array, Datum, Decimal128Array, Int64Array};
 use arrow_schema::ArrowError;
+use quickbeam::invariant;
 
 use super::column::Vector;
 use super::evaluate::{VectorValues, failed};
@@ -86,6 +86,15 @@ impl Operand {
         }
     }
 
+    /// Returns the number for a row.
+    fn value(&self, row: usize) -> i128 {
+        match self {
+            Operand::Narrow(numbers) => numbers.value(row).into(),
+            Operand::Wide(numbers) => numbers.value(row),
+            Operand::One(number) => *number,
+        }
+    }
+
     fn into_wide(self, rows: usize) -> Decimal128Array {
         match self {
             Operand::Narrow(numbers) => widened(&numbers),
@@ -134,6 +143,14 @@ pub fn calculate(
             _ => None,
         };
         if let Some(result) = result {
+            invariant!(
+                DECIMAL_1,
+                (0..result.len()).filter(|row| result.is_valid(*row)).all(|row| {
+                    let exact = exact(operator, left.value(row), right.value(row));
+                    exact == Some(result.value(row).into())
+                }),
+                "{operator:?} in 64 bits"
+            );
             return Ok(VectorValues::Column(Vector::Numbers(result)));
         }
     }
@@ -143,7 +160,23 @@ pub fn calculate(
     } else {
         wide_checked(operator, &left, &right)?
     };
+    invariant!(
+        DECIMAL_1,
+        (0..result.len()).filter(|row| result.is_valid(*row)).all(|row| {
+            exact(operator, left.value(row), right.value(row)) == Some(result.value(row))
+        }),
+        "{operator:?} in 128 bits"
+    );
     Ok(VectorValues::Column(Vector::Wide(result)))
+}
+
+/// Returns the result for one row, if 128 bits hold it.
+fn exact(operator: Arithmetic, a: i128, b: i128) -> Option<i128> {
+    match operator {
+        Arithmetic::Add => a.checked_add(b),
+        Arithmetic::Subtract => a.checked_sub(b),
+        _ => a.checked_mul(b),
+    }
 }
 
 fn narrow(operator: Arithmetic, a: &Int64Array, b: &Int64Array) -> Result<Int64Array> {
@@ -171,12 +204,7 @@ fn wide_checked(
     b: &Decimal128Array,
 ) -> Result<Decimal128Array> {
     let result: std::result::Result<Decimal128Array, ArrowError> = try_binary(a, b, |a, b| {
-        let result = match operator {
-            Arithmetic::Add => a.checked_add(b),
-            Arithmetic::Subtract => a.checked_sub(b),
-            _ => a.checked_mul(b),
-        };
-        let result = result.filter(|number| is_numeric(*number));
+        let result = exact(operator, a, b).filter(|number| is_numeric(*number));
         result.ok_or_else(|| ArrowError::ArithmeticOverflow(String::new()))
     });
     result.map_err(|error| match error {

@@ -1,11 +1,9 @@
 //! Vectorized expressions.
 //!
 //! - BATCH-1: a vectorized expression gives the same result for each row as the expression that it
-//!   was compiled from. An expression that cannot be compiled leaves its step to row execution (by
-//!   test `both_ways_give_the_same`)
+//!   was compiled from. An expression that cannot be compiled leaves its step to row execution.
 //! - BATCH-2: an expression that may fail is evaluated only for rows for which row execution would
-//!   evaluate it. Earlier conditions have removed the others, and it is not part of OR or CASE (by
-//!   test `both_ways_give_the_same`)
+//!   evaluate it. Earlier conditions have removed the others, and it is not part of OR or CASE.
 
 use std::sync::Arc;
 
@@ -16,6 +14,7 @@ use arrow_ord::cmp;
 use arrow_schema::ArrowError;
 use arrow_select::filter::prep_null_mask_filter;
 use arrow_select::zip::zip;
+use quickbeam::invariant;
 
 use super::super::row::Context;
 use super::column::{Vector, VectorType, kind_of};
@@ -371,12 +370,20 @@ impl VectorExpr {
 
     /// Its values, one for each row, in a column of the kind of its type.
     pub fn column(&self, columns: &[Vector], rows: usize) -> Result<Vector> {
-        match (self.narrow_column(columns, rows)?, kind_of(self.data_type)) {
+        let column = match (self.narrow_column(columns, rows)?, kind_of(self.data_type)) {
             (Vector::Numbers(numbers), Some(VectorType::WideDecimals(_))) => {
-                Ok(Vector::Wide(decimal::widened(&numbers)))
+                Vector::Wide(decimal::widened(&numbers))
             }
-            (vector, _) => Ok(vector),
-        }
+            (vector, _) => vector,
+        };
+        invariant!(
+            BATCH_1,
+            column.array().len() == rows
+                && kind_of(self.data_type).is_some_and(|kind| column.is_of(kind)),
+            "a column of {} for {rows} rows",
+            self.data_type
+        );
+        Ok(column)
     }
 
     /// Its values, one for each row. Those of a long NUMERIC have 64 bits if these suffice.
@@ -477,6 +484,7 @@ impl VectorExpr {
         columns: &[Vector],
         combine: fn(&BooleanArray, &BooleanArray) -> std::result::Result<BooleanArray, ArrowError>,
     ) -> Result<VectorValues> {
+        invariant!(BATCH_2, !self.may_fail(), "a part of AND or OR may fail");
         let rows = row_count(columns);
         let mut all: Option<BooleanArray> = None;
         for part in list {
@@ -583,6 +591,7 @@ fn choose(parts: &[VectorExpr], columns: &[Vector]) -> Result<VectorValues> {
     let Some((otherwise, branches)) = parts.split_last() else {
         return Err(SqlError::internal("a choice of nothing"));
     };
+    invariant!(BATCH_2, !parts.iter().any(VectorExpr::may_fail), "a part of CASE may fail");
     let mut chosen = otherwise.evaluate(columns)?;
     for branch in branches.as_chunks::<2>().0.iter().rev() {
         let [condition, result] = branch;

@@ -6,12 +6,12 @@
 //!
 //! - JOIN-1: joined rows come in the order of row execution, unless inner rows do not fit into
 //!   memory and wait: outer rows in input order, and for each its inner rows in input order.
-//!   Results that depend on the order, such as floating point sums, are the same (by test
-//!   `joins_by_columns_give_the_same`)
+//!   Results that depend on the order, such as floating point sums, are the same.
 //! - JOIN-2: only the first key and the first condition may fail. Row execution evaluates no
-//!   further part after one that is NULL or false (by test `joins_by_columns_give_the_same`)
+//!   further part after one that is NULL or false.
 
 use arrow_array::Array;
+use quickbeam::invariant;
 
 use super::super::row::{
     Context, JoinIndex, MemoryCharge, NONE, OperatorBuilder, ROW_BYTES, members_of,
@@ -113,6 +113,9 @@ impl VectorJoin {
         let known = known_columns(&read, builder.parameters());
         let condition = conjuncts.iter().map(|part| known.formula(part).ok_or_else(no_formula));
         let condition = condition.collect::<Result<Vec<VectorExpr>>>()?;
+        let later = [&outer.keys, &inner.keys, &condition].map(|parts| parts.iter().skip(1));
+        let may_fail = later.into_iter().flatten().any(VectorExpr::may_fail);
+        invariant!(JOIN_2, !may_fail, "a later key or condition may fail");
         let (condition_columns, outputs) = (places.of(&read)?, places.of(wanted)?);
         let is_left = join.join == plan::Join::Left;
         let first = join.outer_keys.first().and_then(Expr::as_column);
@@ -194,6 +197,8 @@ impl VectorJoin {
         self.chains.clear();
         self.firsts.clear();
         (self.row, self.candidate, self.fitted) = (0, None, false);
+        let earlier = self.chains.rows();
+        invariant!(DIRECT_2, earlier == 0, "{earlier} rows of an earlier run");
         let keys = self.outer.keys.iter_mut().chain(&mut self.inner.keys);
         keys.chain(&mut self.condition).try_for_each(|formula| formula.begin(context))?;
         let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
@@ -226,6 +231,8 @@ impl VectorJoin {
             };
             waiting.push_inner(&columns, &self.inner_columns, &keys)?;
         }
+        let (kept, rows) = (self.account.kept(), self.chains.rows());
+        invariant!(DIRECT_3, kept >= rows * ROW_BYTES, "{kept} bytes for {rows} rows");
         // The pieces of one column after the other are let go.
         let inner = pieces.into_iter().zip(&self.kept).map(|(pieces, (_, kind))| {
             if pieces.is_empty() {
@@ -339,6 +346,7 @@ impl VectorJoin {
             // Outer rows match at most once here. If there are as many matches as outer rows, every
             // outer row matched.
             pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
+            invariant!(JOIN_1, pairs.iter().is_sorted(), "{} pairs", pairs.len());
             if pairs.len() > 0 {
                 if let Some(delivered) = &mut self.delivered {
                     *delivered += pairs.len() as u64;

@@ -1,8 +1,9 @@
 //! Vector sources: leaves of a table decoded column by column, or rows of any operator.
 //!
 //! - SOURCE-1: [`VectorSource::next`] fills its own columns in each call. An error drops them, so
-//!   no row of a failed execution reaches the next one (by test
-//!   `statement_answers_as_a_fresh_one_after_any_execution`)
+//!   no row of a failed execution reaches the next one.
+
+use quickbeam::invariant;
 
 use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
 use super::column::{self, Vector, VectorType, kind_of};
@@ -211,7 +212,10 @@ impl RowSource {
             if rows == 0 {
                 return Ok(None);
             }
-            let vectors = builders.iter_mut().map(column::ColumnBuilder::finish).collect();
+            let vectors: Vec<Vector> =
+                builders.iter_mut().map(column::ColumnBuilder::finish).collect();
+            let are_full = || vectors.iter().all(|vector| vector.array().len() == rows);
+            invariant!(SOURCE_1, are_full(), "a column has not {rows} values");
             let mut columns = ColumnBatch { rows, vectors };
             columns.narrow(&self.filter)?;
             if self.by_leaf

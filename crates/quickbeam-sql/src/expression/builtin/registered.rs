@@ -1,7 +1,6 @@
 //! Scalar functions that the program registers, beside those of the catalog.
 //!
-//! - FUNCTION-1: the value of a registered function has the declared type, or the call fails (by
-//!   test `results_of_another_type_are_refused`)
+//! - FUNCTION-1: the value of a registered function has the declared type, or the call fails.
 
 use std::collections::HashMap;
 

@@ -2,13 +2,14 @@
 //! it, so that its tables take part in the choice of the join order and of access paths.
 //!
 //! - PULL-1: the conditions of a query on the inner side of an outer join move to ON. Such a query
-//!   is pulled up only if all its outputs are its own columns, which are NULL where no row matches
-//!   (by test `plans_have_the_same_answers`)
+//!   is pulled up only if all its outputs are its own columns, which are NULL where no row matches.
 //! - PULL-2: a query whose slots another query fills too stays where it is. References to one
-//!   common table expression may share their slots (by test `plans_have_the_same_answers`)
+//!   common table expression may share their slots.
 
 use std::collections::HashMap;
 use std::sync::Arc;
+
+use quickbeam::invariant;
 
 use crate::bind::{Body, Derived, From, JoinKind, PartMut, Query, QueryPart, Select};
 use crate::expression::{Expr, Slots};
@@ -105,7 +106,15 @@ impl PullUp<'_> {
         }
         let from = select.from.as_mut()?;
         let room = (MOST_ORDERED + 1).checked_sub(from.slots().iter().count())?;
-        self.take_from(from, &mut select.filter, false, room)
+        let relations = from.slots().iter().count();
+        let pulled_up = self.take_from(from, &mut select.filter, false, room);
+        let is_apart = || {
+            let left = from.slots();
+            let is_gone = pulled_up.as_ref().is_none_or(|(slot, _)| !left.contains(*slot));
+            is_gone && left.iter().count() >= relations
+        };
+        invariant!(PULL_2, is_apart(), "{relations} relations became {:?}", from.slots());
+        pulled_up
     }
 
     /// Replaces one query in `from` by its relations, and puts its conditions before those of
@@ -122,6 +131,8 @@ impl PullUp<'_> {
             From::Query(derived) => {
                 let select = self.pullable(derived, is_nullable, room)?;
                 let (slot, outputs) = (derived.slot, select.outputs.clone());
+                let are_columns = || outputs.iter().all(|output| output.as_column().is_some());
+                invariant!(PULL_1, are_columns() || !is_nullable, "{outputs:?} would not be NULL");
                 above.splice(0..0, select.filter.iter().cloned());
                 *from = select.from.clone()?;
                 Some((slot, outputs))

@@ -5,9 +5,11 @@
 //! by which every window is partitioned. It stays above LIMIT, as fewer rows would reach that.
 //!
 //! - PUSH-1: a condition moves only where it keeps or drops all rows of a group, of a partition or
-//!   of a DISTINCT ON together (by test `plans_have_the_same_answers`)
+//!   of a DISTINCT ON together.
 
 use std::sync::Arc;
+
+use quickbeam::invariant;
 
 use super::equalities::infer_equalities;
 use super::pull_up::replace_columns;
@@ -119,6 +121,9 @@ fn add(query: &mut Query, slot: usize, condition: &Expr) {
         Body::Select(select) => {
             let mut condition = condition.clone();
             replace_columns(&mut condition, slot, &select.outputs);
+            let results = select.windows.as_ref().map(|windows| windows.slot);
+            let is_of_rows = || results.is_none_or(|slot| !condition.slots().contains(slot));
+            invariant!(PUSH_1, is_of_rows(), "{condition:?} would drop a part of a partition");
             match &mut select.group {
                 None => select.filter.push(condition),
                 Some(group) if is_of_keys(group, &condition) => {

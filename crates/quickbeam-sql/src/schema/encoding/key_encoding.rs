@@ -19,12 +19,11 @@
 //! are a group of the engine's ([`AccessMethod::HashPrefix`]).
 //!
 //! - KEY-1: a key is less than another exactly if its values come before in the columns' order;
-//!   equal exactly if they are equal (by test `keys_sort_as_their_values`)
+//!   equal exactly if they are equal.
 //! - KEY-2: keys that begin with the same values begin with the same bytes, and no others do. So
-//!   all of them lie from those bytes up to, and without, [`prefix_end`] of them (by test
-//!   `the_end_of_a_prefix_is_behind_all_that_begin_so`)
+//!   all of them lie from those bytes up to, and without, [`prefix_end`] of them.
 
-use quickbeam::AccessMethod;
+use quickbeam::{AccessMethod, CHECKS_INVARIANTS, invariant};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::{Index, Table};
@@ -247,9 +246,12 @@ impl KeySpec {
 /// Makes a beginning of keys the least key greater than all that begin so; false, and nothing left,
 /// when there is none.
 pub fn prefix_end(prefix: &mut Vec<u8>) -> bool {
+    let before = if CHECKS_INVARIANTS { prefix.clone() } else { Vec::new() };
     while let Some(last) = prefix.last_mut() {
         if *last < u8::MAX {
             *last += 1;
+            let is_end = || *prefix > before && !prefix.starts_with(&before);
+            invariant!(KEY_2, is_end(), "{before:?} has the end {prefix:?}");
             return true;
         }
         prefix.pop();
@@ -296,6 +298,7 @@ impl KeyPart {
             ValueRef::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
             // Equal intervals have equal lengths; a key does not keep months and days apart.
             ValueRef::Interval(v) => {
+                invariant!(INTERVAL_1, Interval::of_length(v.length()) == v, "{v:?}");
                 out.extend_from_slice(&(v.length() ^ i128::MIN).to_be_bytes());
             }
             ValueRef::Array(_) | ValueRef::Json(_) | ValueRef::Jsonb(_) => {
@@ -308,7 +311,23 @@ impl KeyPart {
         if self.descending {
             out[start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
+        invariant!(KEY_1, self.reads_back(&out[start..], value), "{value:?}");
         Ok(())
+    }
+
+    /// Returns whether these bytes are a value equal to `value`, and nothing more.
+    fn reads_back(&self, mut bytes: &[u8], value: ValueRef<'_>) -> bool {
+        let part = KeyPart { nullable: false, ..*self };
+        let read = part.decode(&mut bytes);
+        let is_equal = |read: Value| match (read.as_ref(), value) {
+            (ValueRef::Text(read), ValueRef::Text(value))
+                if matches!(part.data_type, DataType::Char(_)) =>
+            {
+                read == value.trim_end_matches(' ')
+            }
+            (read, value) => read == value,
+        };
+        bytes.is_empty() && read.is_ok_and(is_equal)
     }
 
     /// Reads the column's value from the start of `bytes` and leaves the bytes that follow it.

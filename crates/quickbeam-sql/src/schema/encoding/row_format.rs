@@ -13,10 +13,9 @@
 //!
 //! - ROW-1: a table's layouts are numbered; a row names the one it was written in, so that adding
 //!   and dropping columns rewrites nothing. A column that a row's layout lacks has the value
-//!   [`Column::missing`](crate::schema::Column::missing) (by test
-//!   `rows_are_read_back_in_every_layout`)
+//!   [`Column::missing`](crate::schema::Column::missing).
 //! - ROW-2: no content of a row makes reading it panic: what does not fit is an error of the class
-//!   `DataCorrupted` (by test `damaged_rows_and_keys_are_errors`)
+//!   `DataCorrupted` (by type)
 
 use std::sync::Arc;
 

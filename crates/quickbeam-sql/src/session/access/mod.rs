@@ -2,9 +2,8 @@
 //!
 //! - ACCESS-1: a session without a role of its own is the bootstrap role, a superuser. Nothing is
 //!   checked for superusers, and what is checked is checked when a statement is compiled or begins
-//!   a change of the catalog, never for each row (by test `rights_are_checked_for_each_statement`)
-//! - ACCESS-2: a plan belongs to the role that it was made for: the role is part of the plan key
-//!   (by test `plans_of_one_role_do_not_serve_another`)
+//!   a change of the catalog, never for each row.
+//! - ACCESS-2: a plan belongs to the role that it was made for: the role is part of the plan key.
 
 mod grants;
 mod needs;

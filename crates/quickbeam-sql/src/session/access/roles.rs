@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use quickbeam::invariant;
 use smol_str::SmolStr;
 
 use super::scram::{is_verifier, verifier_of};
@@ -25,6 +26,7 @@ impl AccessChange<'_> {
             role.member_of.push(Membership { role: group, grantor: self.user, admin: false });
         }
         let id = role.id;
+        invariant!(ROLE_1, id != BOOTSTRAP, "the bootstrap role has no record");
         self.edit.put_role(role)?;
         let members = options.members.iter().map(|member| (member, false));
         for (member, admin) in members.chain(options.admins.iter().map(|member| (member, true))) {

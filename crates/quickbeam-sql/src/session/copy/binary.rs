@@ -1,8 +1,9 @@
 //! PostgreSQL's binary format of COPY: a header, records of fields with their lengths, a trailer.
 //!
 //! - COPYBINARY-1: a record is in memory once; what its lengths announce takes no memory before it
-//!   arrives (by test `binary_goes_in_and_comes_out`)
+//!   arrives.
 
+use quickbeam::invariant;
 use std::io::{BufReader, ErrorKind, Read};
 use std::ops::Range;
 
@@ -168,7 +169,14 @@ impl<R: Read> BinaryReader<R> {
             return Err(bad(format!("a record has more than {RECORD_LIMIT} bytes")));
         }
         let limit = u64::try_from(length).unwrap_or(u64::MAX);
+        let capacity = self.record.capacity();
         let read = (&mut self.input).take(limit).read_to_end(&mut self.record);
+        let (taken, arrived) = (self.record.capacity(), self.record.len());
+        invariant!(
+            COPYBINARY_1,
+            taken <= capacity.max(4 * arrived + PIECE),
+            "{taken} bytes for {arrived}"
+        );
         if read.map_err(not_read)? < length {
             return Err(bad("unexpected EOF in COPY data"));
         }

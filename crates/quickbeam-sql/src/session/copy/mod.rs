@@ -3,12 +3,13 @@
 //! Above: the execution of statements. Below: INSERT for one record after the other, queries, CSV.
 //! No file is opened here: what COPY may read and write, the owner of the connection says.
 //!
-//! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays (by
-//!   test `a_bad_line_is_named_and_leaves_nothing`)
+//! - COPY-1: a COPY FROM is one statement: if one of its records fails, nothing of it stays.
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
 
 pub(crate) mod binary;
 
+use quickbeam::query_layer::TransactionExt;
+use quickbeam::{CHECKS_INVARIANTS, invariant};
 use std::io::{self, Read, Write};
 
 use self::binary::{BinaryCodec, BinaryReader, header, trailer};
@@ -122,6 +123,7 @@ impl Session {
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement =
             table::TableWriter::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
+        let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         let open = self.open.borrow();
         statement = statement.with_deferred(deferred_of(open.as_ref(), transaction));
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
@@ -129,6 +131,7 @@ impl Session {
             Ok(count) => Ok(Done { count, returned: Returned::new() }),
             Err(error) => {
                 statement.rollback()?;
+                invariant!(COPY_1, alone || before == Some(transaction.change_count()), "{error}");
                 Err(error)
             }
         }

@@ -1,8 +1,7 @@
 //! The settings of a session: SET, SHOW and RESET.
 //!
 //! - SETTING-1: a change outside a transaction, or committed, lasts as long as the session. A
-//!   rollback undoes the changes of its transaction. SET LOCAL ends with the transaction (by test
-//!   `setting_lasts_for_the_session_unless_rolled_back`)
+//!   rollback undoes the changes of its transaction. SET LOCAL ends with the transaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +20,7 @@ use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::{MEMORY, Session};
 
 /// Settings that differ from their defaults, by name in lower case.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Variables(Option<Arc<BTreeMap<SmolStr, Arc<str>>>>);
 
 impl Variables {
@@ -39,7 +38,7 @@ impl Variables {
 }
 
 /// All settings of a session, to come back to.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Saved {
     pub settings: Settings,
     pub memory: usize,

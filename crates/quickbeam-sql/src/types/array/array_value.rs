@@ -10,12 +10,13 @@
 //! marks NULL. Rows store these bytes, so reading an array from a row copies nothing.
 //!
 //! - ARRAY-1: every [`ArrayRef`] is checked when it is made, so its elements can be read without
-//!   errors (by test `damaged_bytes_are_no_array`)
+//!   errors.
 
 use std::cmp::Ordering;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use quickbeam::invariant;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, SqlError, SqlState};
@@ -475,7 +476,9 @@ impl<'a> ArrayRef<'a> {
         }
         let start = if number == 0 { 0 } else { (self.end(number - 1) & !NULL) as usize };
         let bytes = self.0.get(content + start..content + end as usize);
-        bytes.and_then(|bytes| self.element(bytes)).unwrap_or_default()
+        let value = bytes.and_then(|bytes| self.element(bytes));
+        invariant!(ARRAY_1, value.is_some(), "element {number} cannot be read");
+        value.unwrap_or_default()
     }
 
     /// Returns the elements in storage order.

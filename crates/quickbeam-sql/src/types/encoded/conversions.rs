@@ -1,5 +1,7 @@
 //! Text forms and casts of the types whose values are bytes.
 
+use quickbeam::invariant;
+
 use super::bits::BitString;
 use super::multirange::Multirange;
 use super::network::{self, format_hardware};
@@ -29,9 +31,9 @@ pub(crate) fn format(
     east: i64,
     write: WriteValue,
 ) {
-    let kind = encoded.kind;
+    let (kind, before) = (encoded.kind, out.len());
     // Bytes of no value are shown as nothing.
-    let _ = match kind {
+    let shown = match kind {
         K::TimeTz => ZonedTime::read(bytes).map(|time| time.format(out)),
         K::Inet | K::Cidr => Address::read(bytes).map(|it| it.format(out, kind == K::Cidr)),
         K::Macaddr | K::Macaddr8 => {
@@ -44,6 +46,7 @@ pub(crate) fn format(
         }
         kind => RangeValue::read(bytes, kind).map(|it| it.format(out, east, write)),
     };
+    invariant!(ENC_2, shown.is_some() || out.len() == before, "damaged bytes of {kind:?}");
 }
 
 /// Converts between types of bytes. Returns `None` if there is no such cast.

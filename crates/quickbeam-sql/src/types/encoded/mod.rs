@@ -6,9 +6,8 @@
 //! describes the bytes of its types.
 //!
 //! - ENC-1: values of one family compare as their `ordering_key`s. Without decimals these are the
-//!   values' own bytes (by test `values_sort_as_in_postgresql`)
-//! - ENC-2: bytes that no value has never panic: they are shown as an empty text (by test
-//!   `damaged_bytes_are_shown_as_nothing`)
+//!   values' own bytes.
+//! - ENC-2: bytes that no value has never panic: they are shown as an empty text.
 
 pub mod bits;
 mod conversions;

@@ -2,6 +2,7 @@
 //!
 //! Only decimals in ranges need more than the bytes: their scales do not count.
 
+use quickbeam::invariant;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
@@ -72,6 +73,10 @@ fn copied(
 /// Compares two values; `None` if their types do not compare.
 pub(crate) fn compare(a: (EncodedType, &[u8]), b: (EncodedType, &[u8])) -> Option<Ordering> {
     let (left, right) = (a.0.kind(), b.0.kind());
-    (left.family() == right.family())
-        .then(|| ordering_key(left, a.1).as_ref().cmp(ordering_key(right, b.1).as_ref()))
+    if left.family() != right.family() {
+        return None;
+    }
+    let order = ordering_key(left, a.1).as_ref().cmp(ordering_key(right, b.1).as_ref());
+    invariant!(ENC_1, left.has_decimals() || order == a.1.cmp(b.1), "two values of {left:?}");
+    Some(order)
 }

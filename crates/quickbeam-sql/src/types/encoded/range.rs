@@ -9,8 +9,9 @@
 //! | value | 8 bytes big-endian, the sign bit turned over; a decimal as in keys, then its scale |
 //!
 //! - RANGE-1: a range of integers or dates has a lower bound that belongs to it and an upper bound
-//!   that does not, so equal ranges have equal bytes (by test `ranges_are_read_as_in_postgresql`)
+//!   that does not, so equal ranges have equal bytes.
 
+use quickbeam::invariant;
 use std::cmp::Ordering;
 
 use super::EncodedKind;
@@ -83,6 +84,15 @@ pub(super) fn ends_before(upper: Option<&RangeBound>, lower: Option<&RangeBound>
 pub(super) fn touches(upper: Option<&RangeBound>, lower: Option<&RangeBound>) -> bool {
     let (Some(upper), Some(lower)) = (upper, lower) else { return false };
     compare(&upper.value, &lower.value).is_eq() && upper.is_inclusive != lower.is_inclusive
+}
+
+/// Returns whether a value has one that follows it, with nothing between them.
+fn is_apart(value: &Value) -> bool {
+    match value {
+        Value::Integer(_) | Value::BigInt(_) => true,
+        Value::Date(days) => !matches!(*days, DATE_INFINITY | i32::MIN),
+        _ => false,
+    }
 }
 
 /// Returns the value after another one, of a type whose values are apart.
@@ -306,6 +316,10 @@ impl RangeValue {
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let Some((lower, upper)) = self.bounds() else { return vec![0] };
+        let is_canonical = |bound: Option<&RangeBound>, is_inclusive: bool| {
+            bound.is_none_or(|bound| bound.is_inclusive == is_inclusive || !is_apart(&bound.value))
+        };
+        invariant!(RANGE_1, is_canonical(lower, true) && is_canonical(upper, false), "{self:?}");
         out.push(1);
         match lower {
             None => out.push(0),

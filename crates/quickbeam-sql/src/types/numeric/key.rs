@@ -4,6 +4,8 @@
 //! a sign (0, 1 or 2), the power of ten, the digits in pairs, each plus one, and a zero. All after
 //! the sign of a negative number is turned over. No number's bytes are the beginning of another's.
 
+use quickbeam::invariant;
+
 use super::Numeric;
 
 /// What is added to a power of ten.
@@ -21,6 +23,19 @@ const NAN: u8 = 4;
 impl Numeric {
     /// Appends the number.
     pub(crate) fn write_key(self, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.append_key(out);
+        invariant!(NUM_2, self.has_key(&out[start..]), "{self} has the key {:?}", &out[start..]);
+    }
+
+    /// Returns whether bytes are the key of the number at its smallest scale, too.
+    fn has_key(self, key: &[u8]) -> bool {
+        let mut stripped = Vec::new();
+        self.stripped().append_key(&mut stripped);
+        stripped == key
+    }
+
+    fn append_key(self, out: &mut Vec<u8>) {
         if !self.is_finite() {
             return out.extend_from_slice(match (self.is_nan(), self.signum()) {
                 (true, _) => &[NAN],

@@ -6,8 +6,7 @@
 //!
 //! - NUM-1: the absolute value of the integer is below 10^38, and the scale is at most 38, unless
 //!   the number has no digits.
-//! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings
-//!   (by test `what_is_equal_hashes_alike`)
+//! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings.
 
 mod key;
 mod math;

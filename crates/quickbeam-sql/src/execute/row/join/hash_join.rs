@@ -6,7 +6,9 @@
 //!
 //! - SPILLJOIN-1: an outer row meets the inner rows in memory first, then those of its partition.
 //!   The record of an outer row tells whether it was matched, so that a row without any match is
-//!   returned once (by test `joins_beyond_the_memory_answer_as_those_within_it`)
+//!   returned once.
+
+use quickbeam::invariant;
 
 use super::buffered_rows::BufferedRows;
 use super::join_keys::{JoinKey, JoinKeys};
@@ -286,6 +288,8 @@ impl RowHashJoin {
         if !partitions.awaits(key) {
             return Ok(false);
         }
+        let has_met = self.candidate == NONE;
+        invariant!(SPILLJOIN_1, has_met, "row {} was not tried", self.candidate);
         record.clear();
         record.push(u8::from(self.fitted));
         let known = |slot: usize| match is_read {

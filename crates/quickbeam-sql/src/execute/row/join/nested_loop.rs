@@ -1,8 +1,9 @@
 //! Nested loop joins.
 //!
 //! - GUARD-1: a hash join takes over between two outer rows, with the conditions of the nested
-//!   loop, so each outer row is joined once. A new run begins with the nested loop (by test
-//!   `a_nested_loop_of_too_many_rows_becomes_a_hash_join`)
+//!   loop, so each outer row is joined once. A new run begins with the nested loop.
+
+use quickbeam::invariant;
 
 use super::hash_join::RowHashJoin;
 use super::set_nothing;
@@ -97,6 +98,8 @@ impl NestedLoop {
     /// Hands the outer rows that are left to a hash join.
     #[cold]
     fn take_over(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let is_between = !self.has_outer && self.hashed.is_none();
+        invariant!(GUARD_1, is_between, "an outer row would be joined twice");
         if let Some(ended) = self.ended.take() {
             ended.forget(context);
         }

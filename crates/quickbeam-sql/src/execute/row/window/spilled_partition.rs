@@ -6,11 +6,12 @@
 //! which is kept in memory, or one value of the whole partition, which is computed when the rows
 //! are written.
 //!
-//! - STREAM-1: a function has the same values here as in memory (by test
-//!   `windows_beyond_the_memory_answer_as_those_within_it`)
+//! - STREAM-1: a function has the same values here as in memory.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+
+use quickbeam::invariant;
 
 use super::{WindowRow, not_positive_buckets, width};
 use crate::bind::{
@@ -312,7 +313,11 @@ impl SpilledPartition {
             return Ok(Some(values));
         }
         context.check_cancelled()?;
-        let Some(first) = self.read()? else { return Ok(None) };
+        let Some(first) = self.read()? else {
+            let Place { row, total, .. } = self.place;
+            invariant!(STREAM_1, row == total, "{row} of {total} rows have values");
+            return Ok(None);
+        };
         if self.keys.is_some() && !self.is_peer(&first.keys) {
             self.place.group += 1;
             self.place.peers = self.place.row;

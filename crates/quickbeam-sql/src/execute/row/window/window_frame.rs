@@ -1,10 +1,10 @@
 //! Frames of window functions: which rows of a partition a function sees from each row.
 //!
 //! - FRAME-1: rows of a partition are sorted, so that peers are adjacent and RANGE bounds are found
-//!   by binary search (by test `statements_answer_as_in_postgresql`)
-//! - FRAME-2: a RANGE offset compares a NULL key with NULL keys only, as PostgreSQL does (by test
-//!   `statements_answer_as_in_postgresql`)
+//!   by binary search.
+//! - FRAME-2: a RANGE offset compares a NULL key with NULL keys only, as PostgreSQL does.
 
+use quickbeam::invariant;
 use std::cmp::Ordering;
 use std::ops::Range;
 
@@ -81,6 +81,15 @@ enum Bound {
     Distance(Value, bool),
 }
 
+/// Returns whether rows are in the order of their sort keys.
+fn are_sorted(rows: &[WindowRow], order: &[SortKey]) -> bool {
+    rows.is_sorted_by(|a, b| {
+        let keys = a.keys.iter().zip(&b.keys).zip(order);
+        let orders = keys.map(|((a, b), key)| order_of(key, a, b));
+        orders.fold(Ordering::Equal, Ordering::then).is_le()
+    })
+}
+
 impl<'p> Partition<'p> {
     /// Finds the peer groups of sorted rows. Without sort keys all rows are peers.
     pub fn new(rows: &'p [WindowRow], order: &'p [SortKey]) -> Partition<'p> {
@@ -97,6 +106,7 @@ impl<'p> Partition<'p> {
             groups.push(starts.len() - 1);
         }
         starts.push(rows.len());
+        invariant!(FRAME_1, are_sorted(rows, order), "{} rows", rows.len());
         Partition { rows, order, starts, groups }
     }
 
@@ -120,6 +130,8 @@ impl<'p> Partition<'p> {
         let is_null = |row: &WindowRow| row.keys.first().is_none_or(Value::is_null);
         let first = self.rows.iter().position(|row| !is_null(row)).unwrap_or(0);
         let after = self.rows.iter().rposition(|row| !is_null(row)).map_or(first, |last| last + 1);
+        let has_null = || self.rows.get(first..after).is_none_or(|rows| rows.iter().any(is_null));
+        invariant!(FRAME_2, first == after || !has_null(), "a NULL in {first}..{after}");
         Ok(Frames {
             partition: self,
             units: frame.units,

@@ -1,11 +1,11 @@
 //! jsonpath: evaluation, and the functions and operators of it.
 //!
 //! - PATH-3: in lax mode arrays are opened for accessors and operators that want their elements,
-//!   and what is not there is no item. In strict mode both are errors (by test
-//!   `statements_answer_as_in_postgresql`)
+//!   and what is not there is no item. In strict mode both are errors.
 //! - PATH-4: an error inside a predicate makes it unknown. Only an unknown variable, and what is
-//!   not supported, is an error everywhere (by test `statements_answer_as_in_postgresql`)
+//!   not supported, is an error everywhere.
 
+use quickbeam::invariant;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
@@ -184,10 +184,12 @@ impl Evaluator<'_> {
                 }
                 Ok(out)
             }
-            predicate => one(match self.truth(predicate, around)? {
-                Some(truth) => Item::Boolean(truth),
-                None => Item::Null,
-            }),
+            predicate => {
+                let truth = self.truth(predicate, around);
+                let is_fault = matches!(truth, Err(PathError::Suppressible(_)));
+                invariant!(PATH_4, !is_fault, "a predicate failed");
+                one(truth?.map_or(Item::Null, Item::Boolean))
+            }
         }
     }
 
@@ -549,7 +551,12 @@ fn evaluate(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Option<Vec<It
     match evaluator.items(&path.root, &around) {
         Ok(items) => Ok(Some(items)),
         Err(PathError::Suppressible(_)) if is_silent => Ok(None),
-        Err(PathError::Suppressible(error) | PathError::Other(error)) => Err(error),
+        Err(PathError::Suppressible(error) | PathError::Other(error)) => {
+            let of_structure = [SqlState::SqlJsonMemberNotFound, SqlState::SqlJsonArrayNotFound];
+            let is_of_strict = of_structure.contains(&error.state());
+            invariant!(PATH_3, path.is_strict || !is_of_strict, "{error}");
+            Err(error)
+        }
     }
 }
 

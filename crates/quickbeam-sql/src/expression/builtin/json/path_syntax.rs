@@ -1,11 +1,11 @@
 //! The syntax of jsonpath.
 //!
 //! - PATH-1: `@` stands only inside a filter and `last` only inside a subscript; anything else is a
-//!   syntax error, as in PostgreSQL (by test `statements_answer_as_in_postgresql`)
+//!   syntax error, as in PostgreSQL.
 //! - PATH-2: a path has at most [`MAX_PARTS`] operators, accessors and parentheses. So none of them
-//!   exhausts the stack, neither here nor when it is evaluated (by test
-//!   `a_long_or_deep_path_is_refused`)
+//!   exhausts the stack, neither here nor when it is evaluated.
 
+use quickbeam::{CHECKS_INVARIANTS, invariant};
 use regex::{Regex, RegexBuilder};
 
 use crate::error::{Result, SqlError, SqlState};
@@ -98,6 +98,60 @@ impl Node {
                 | Node::StartsWith(_)
                 | Node::LikeRegex(..)
         )
+    }
+}
+
+/// What a part of a path stands within.
+#[derive(Clone, Copy, Default)]
+struct Enclosed {
+    in_filter: bool,
+    in_subscript: bool,
+}
+
+impl Node {
+    /// Returns the depth of the tree, or `None` if `@` is outside of filters or `last` outside of
+    /// subscripts.
+    fn depth(&self, place: Enclosed) -> Option<usize> {
+        let mut below = Vec::new();
+        match self {
+            Node::Current => return place.in_filter.then_some(1),
+            Node::Last => return place.in_subscript.then_some(1),
+            Node::Root
+            | Node::Variable(_)
+            | Node::Null
+            | Node::Boolean(_)
+            | Node::Number(_)
+            | Node::String(_) => {}
+            Node::Binary(_, sides)
+            | Node::Compare(_, sides)
+            | Node::And(sides)
+            | Node::Or(sides)
+            | Node::StartsWith(sides) => below.extend(sides.iter().map(|side| (side, place))),
+            Node::Sign(_, inner)
+            | Node::Not(inner)
+            | Node::IsUnknown(inner)
+            | Node::Exists(inner)
+            | Node::LikeRegex(inner, _) => below.push((inner, place)),
+            Node::Access(inner, accessor) => {
+                below.push((inner, place));
+                match accessor {
+                    Accessor::Filter(condition) => {
+                        below.push((condition, Enclosed { in_filter: true, ..place }));
+                    }
+                    Accessor::Subscripts(list) => {
+                        let inside = Enclosed { in_subscript: true, ..place };
+                        let nodes = list.iter().flat_map(|(from, to)| [Some(from), to.as_ref()]);
+                        below.extend(nodes.flatten().map(|node| (node, inside)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut deepest = 0;
+        for (node, place) in below {
+            deepest = deepest.max(node.depth(place)?);
+        }
+        Some(deepest + 1)
     }
 }
 
@@ -231,6 +285,15 @@ impl JsonPath {
         let root = parser.disjunction()?;
         if parser.peek() != &Token::End {
             return Err(parser.fault());
+        }
+        if CHECKS_INVARIANTS {
+            let depth = root.depth(Enclosed::default());
+            invariant!(PATH_1, depth.is_some(), "`@` or `last` stands where it means nothing");
+            invariant!(
+                PATH_2,
+                depth.is_none_or(|depth| depth <= 2 * MAX_PARTS),
+                "{depth:?} levels"
+            );
         }
         Ok(JsonPath { is_strict, root })
     }

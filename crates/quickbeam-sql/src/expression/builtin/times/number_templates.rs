@@ -2,7 +2,9 @@
 //!
 //! - TEMPLATE-1: the binder passes numbers in their own type: an integer is padded with zeros,
 //!   NUMERIC is rounded half away from zero and a floating-point number to the even neighbour, as
-//!   each type's output does in PostgreSQL (by test `statements_answer_as_in_postgresql`)
+//!   each type's output does in PostgreSQL.
+
+use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{
@@ -219,6 +221,12 @@ impl Template {
 
 fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let value = *arguments.first().ok_or_else(mismatch)?;
+    invariant!(
+        TEMPLATE_1,
+        value.data_type().is_some_and(DataType::is_numeric),
+        "{:?}",
+        value.data_type()
+    );
     let mut template = Template::parse(text(arguments, 1)?)?;
     if template.is_roman() {
         return Ok(Value::text(template.write(&roman(value), false)));
