@@ -85,4 +85,5 @@ pub use salvage::{
 pub use store::{DataStore, StoreCursor, StoreDatabase};
 pub use transaction::{
     Cursor, Database, Range, ReadTransaction, Record, Savepoint, Snapshot, Transaction, Updated,
+    ValueReader,
 };

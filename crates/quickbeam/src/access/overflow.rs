@@ -165,6 +165,76 @@ pub fn read_chain_start(pool: &Pool, first: PageId, length: usize, out: &mut [u8
     if is_whole || (out.len() < length && done >= out.len()) { Ok(()) } else { Err(broken(done)) }
 }
 
+/// Reads a chain in parts. It remembers the page that it read last, so that reading on from there
+/// visits no page twice.
+#[derive(Clone, Copy, Debug)]
+pub struct ChainReader {
+    first: PageId,
+    length: u64,
+    /// A page of the chain and the offset of its first byte in the value.
+    page: PageId,
+    page_start: u64,
+}
+
+impl ChainReader {
+    /// Creates a reader of the chain that a record's pointer leads to.
+    pub fn new(pool: &Pool, pointer: &[u8]) -> Result<ChainReader> {
+        let (first, length) = check_pointer(pool, pointer)?;
+        Ok(ChainReader { first, length: length as u64, page: first, page_start: 0 })
+    }
+
+    /// Returns the length of the value in bytes.
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Fills `out` with the bytes from `offset` on. Returns how many there were: fewer than `out`
+    /// holds only at the value's end.
+    pub fn read_at(&mut self, pool: &Pool, offset: u64, out: &mut [u8]) -> Result<usize> {
+        let wanted = (self.length.saturating_sub(offset)).min(out.len() as u64) as usize;
+        if offset < self.page_start {
+            (self.page, self.page_start) = (self.first, 0);
+        }
+        let mut done = 0;
+        while done < wanted {
+            let skipped = offset + done as u64 - self.page_start;
+            let rest = &mut out[done..wanted];
+            let (mut found, mut copied) = (0, 0);
+            let next = match self.page {
+                0 => return Err(self.broken()),
+                page => visit_page(pool, page, |content| {
+                    found = content.payload_length().min(pool.page_size);
+                    let from = skipped.min(found as u64) as usize;
+                    copied = (found - from).min(rest.len());
+                    content.copy_to(HEADER_BYTES + from, &mut rest[..copied]);
+                    Ok(())
+                })?,
+            };
+            if found == 0 {
+                return Err(self.broken());
+            }
+            done += copied;
+            if skipped + copied as u64 == found as u64 || copied == 0 {
+                (self.page, self.page_start) = (next, self.page_start + found as u64);
+            }
+        }
+        Ok(done)
+    }
+
+    fn broken(&self) -> Error {
+        let (length, found) = (self.length, self.page_start);
+        Error::page(self.first, format!("a value of {length} bytes has {found} in its chain"))
+    }
+}
+
+/// Copies the bytes of a short value from `offset` on into `out`. Returns how many there were.
+pub fn copy_part(value: &[u8], offset: u64, out: &mut [u8]) -> usize {
+    let part = value.get(offset.min(value.len() as u64) as usize..).unwrap_or_default();
+    let part = part.get(..out.len()).unwrap_or(part);
+    out[..part.len()].copy_from_slice(part);
+    part.len()
+}
+
 /// Returns up to `limit` pages of a chain from `first` on, and the page after them, or 0 at the
 /// chain's end.
 pub fn chain_slice(pool: &Pool, first: PageId, limit: usize) -> Result<(Vec<PageId>, PageId)> {

@@ -12,7 +12,9 @@ use std::sync::Arc;
 use crate::access::btree::{LeafHint, Packing, Tree, Versioning};
 use crate::access::hash::{BucketDirectory, with_stored};
 use crate::access::limits::check_limits;
-use crate::access::overflow::{free_chain, free_pages, pointer_of, read_chain};
+use crate::access::overflow::{
+    ChainReader, copy_part, free_chain, free_pages, pointer_of, read_chain,
+};
 use crate::buffer::{ChangeGuard, Pool};
 use crate::catalog::{CATALOG_TREE, check_name, decode_catalog_record, encode_catalog_record};
 use crate::checkpoint::{CheckpointKind, Checkpointer, EpochStart, MetaPages, StoreKind};
@@ -318,18 +320,40 @@ impl DataStore {
     }
 
     fn read(&mut self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let (guard, found) = tree.locate(&self.pool, key, &mut self.leaf_hint)?;
-        let Ok(position) = found else {
-            value.clear();
-            return Ok(false);
-        };
-        let record = guard.page.record(position);
-        guard.page.assign_to(record.value_offset, record.value_length, value);
-        if record.flags & OVERFLOW != 0 {
+        let Some(flags) = self.read_stored(tree, key, value)? else { return Ok(false) };
+        if flags & OVERFLOW != 0 {
             let pointer = pointer_of(value);
             read_chain(&self.pool, &pointer, value)?;
         }
         Ok(true)
+    }
+
+    /// Reads a value as it is stored, with a pointer in place of a long one. Returns its flags.
+    #[inline(always)]
+    fn read_stored(&mut self, tree: Tree, key: &[u8], value: &mut Vec<u8>) -> Result<Option<u8>> {
+        let (guard, found) = tree.locate(&self.pool, key, &mut self.leaf_hint)?;
+        let Ok(position) = found else {
+            value.clear();
+            return Ok(None);
+        };
+        let record = guard.page.record(position);
+        guard.page.assign_to(record.value_offset, record.value_length, value);
+        Ok(Some(record.flags))
+    }
+
+    fn read_part(
+        &mut self,
+        tree: Tree,
+        key: &[u8],
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<Option<usize>> {
+        let mut value = Vec::new();
+        let Some(flags) = self.read_stored(tree, key, &mut value)? else { return Ok(None) };
+        if flags & OVERFLOW == 0 {
+            return Ok(Some(copy_part(&value, offset, out)));
+        }
+        ChainReader::new(&self.pool, &value)?.read_at(&self.pool, offset, out).map(Some)
     }
 
     fn write(&mut self, tree: Tree, key: &[u8], value: &[u8]) -> Result<()> {
@@ -373,6 +397,20 @@ impl DataStore {
     ) -> Result<bool> {
         let tree = self.tree(database)?;
         self.by_key(tree, key, |store, key| store.read(tree, key, value))
+    }
+
+    /// Reads a part of the value of `key`: the bytes from `offset` on, into `out`. Returns how many
+    /// there were, fewer than `out` holds only at the value's end, or `None` if there is no record.
+    /// The pages of a long value up to the part are visited.
+    pub fn get_part(
+        &mut self,
+        database: StoreDatabase,
+        key: &[u8],
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<Option<usize>> {
+        let tree = self.tree(database)?;
+        self.by_key(tree, key, |store, key| store.read_part(tree, key, offset, out))
     }
 
     /// Returns whether there is a record with that key.

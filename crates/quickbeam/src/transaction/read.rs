@@ -7,7 +7,7 @@
 
 use super::{State, Transaction};
 use crate::access::btree::{LeafHint, Tree};
-use crate::access::overflow::{pointer_of, read_chain};
+use crate::access::overflow::{ChainReader, pointer_of, read_chain};
 use crate::buffer::Tries;
 use crate::error::Result;
 use crate::invariant::CHECKS_INVARIANTS;
@@ -36,6 +36,30 @@ impl Transaction {
         self.unless_expired(found)
     }
 
+    /// Reads the visible version of a record as it is stored, with a pointer in place of a long
+    /// value. Returns its flags, or `None` if there is no record.
+    pub(super) fn read_stored(
+        &self,
+        tree: Tree,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<u8>> {
+        let state = &mut *self.state.borrow_mut();
+        let found = self.read_stored_with_state(state, tree, key, value);
+        self.unless_expired(found)
+    }
+
+    /// Reads a part of the chain of a record that is visible.
+    pub(super) fn read_chain_part(
+        &self,
+        chain: &mut ChainReader,
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<usize> {
+        let read = chain.read_at(&self.engine().pool, offset, out);
+        self.unless_expired(read)
+    }
+
     /// Estimates the number of records of a tree.
     pub(super) fn estimate(&self, tree: Tree, fraction: f64) -> Result<f64> {
         self.unless_expired(tree.estimate(&self.engine().pool, fraction))
@@ -48,6 +72,23 @@ impl Transaction {
         key: &[u8],
         value: &mut Vec<u8>,
     ) -> Result<bool> {
+        let Some(flags) = self.read_stored_with_state(state, tree, key, value)? else {
+            return Ok(false);
+        };
+        if flags & OVERFLOW != 0 {
+            self.read_overflow_value(value)?;
+        }
+        Ok(true)
+    }
+
+    #[inline(always)]
+    fn read_stored_with_state(
+        &self,
+        state: &mut State,
+        tree: Tree,
+        key: &[u8],
+        value: &mut Vec<u8>,
+    ) -> Result<Option<u8>> {
         invariant!(
             TXN_1,
             self.is_snapshot_kept(state),
@@ -84,12 +125,9 @@ impl Transaction {
             }
             let Visibility::Record(flags) = visibility else {
                 value.clear();
-                return Ok(false);
+                return Ok(None);
             };
-            if flags & OVERFLOW != 0 {
-                self.read_overflow_value(value)?;
-            }
-            return Ok(true);
+            return Ok(Some(flags));
         }
     }
 

@@ -8,6 +8,7 @@ mod range;
 mod read_ahead;
 mod scan;
 mod snapshot;
+mod value_reader;
 
 use std::ops::Bound;
 use std::sync::Arc;
@@ -27,6 +28,7 @@ pub use leaf_filter::{IntField, IntRange};
 pub use range::{Range, Record};
 pub use scan::{Scan, ScanBatch};
 pub use snapshot::{ReadTransaction, Snapshot};
+pub use value_reader::ValueReader;
 
 /// A handle to a named database. It is cheap to clone and usable in any transaction of its
 /// environment, on any thread.

@@ -6,5 +6,6 @@ mod data_store;
 mod hash;
 mod hash_prefix;
 mod latch;
+mod long_values;
 mod model;
 mod regressions;
