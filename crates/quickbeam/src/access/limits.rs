@@ -22,9 +22,9 @@ pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Resul
     }
 }
 
-/// Whether a record of these lengths keeps its value in the leaf.
-pub fn fits_inline(page_size: usize, key: &[u8], value: &[u8]) -> bool {
-    value.len() <= POINTER_BYTES || key.len() + value.len() <= inline_limit(page_size)
+/// Whether a record keeps a value of this length in the leaf.
+pub fn fits_inline(page_size: usize, key: &[u8], value_length: usize) -> bool {
+    value_length <= POINTER_BYTES || key.len() + value_length <= inline_limit(page_size)
 }
 
 /// Refuses what needs an order of keys where there is none.

@@ -19,10 +19,10 @@ pub const VALUE_LIMIT: usize = (4 << 30) - (64 << 10);
 pub const POINTER_BYTES: usize = 16;
 
 /// Encodes the pointer that a record holds.
-pub fn encode_pointer(first: PageId, length: usize) -> [u8; POINTER_BYTES] {
+pub fn encode_pointer(first: PageId, length: u64) -> [u8; POINTER_BYTES] {
     let mut pointer = [0; POINTER_BYTES];
     pointer[..8].copy_from_slice(&first.to_le_bytes());
-    pointer[8..].copy_from_slice(&(length as u64).to_le_bytes());
+    pointer[8..].copy_from_slice(&length.to_le_bytes());
     pointer
 }
 
@@ -39,6 +39,52 @@ pub fn pointer_of(value: &[u8]) -> [u8; POINTER_BYTES] {
     value.try_into().unwrap_or([u8::MAX; POINTER_BYTES])
 }
 
+/// A chain that is being written, page after page.
+pub struct ChainWriter<'p> {
+    pool: &'p Pool,
+    stripe: usize,
+    tree: u32,
+    first: PageId,
+    last: PageId,
+}
+
+impl<'p> ChainWriter<'p> {
+    /// Creates a writer of a chain that has no page yet.
+    pub fn new(pool: &'p Pool, stripe: usize, tree: u32) -> ChainWriter<'p> {
+        ChainWriter { pool, stripe, tree, first: 0, last: 0 }
+    }
+
+    /// Returns the bytes that a page of the chain holds.
+    pub fn page_room(&self) -> usize {
+        self.pool.page_size - HEADER_BYTES
+    }
+
+    /// Returns the chain's first page, or 0 if it has none.
+    pub fn first(&self) -> PageId {
+        self.first
+    }
+
+    /// Appends a page that holds `part`, at most [`page_room`](Self::page_room) bytes. Returns the
+    /// page.
+    pub fn push(&mut self, part: &[u8]) -> Result<PageId> {
+        let change_guard = self.pool.enter(self.stripe);
+        let guard = self.pool.new_page(&change_guard, PageKind::Overflow, self.tree, 0)?;
+        guard.page().store_bytes(HEADER_BYTES, part);
+        guard.page().set_live_bytes(part.len());
+        let page = guard.id;
+        drop(guard);
+        if self.first == 0 {
+            self.first = page;
+        } else if let Err(error) = link(self.pool, &change_guard, self.last, page) {
+            // The new page is not linked yet.
+            self.pool.discard(&change_guard, page)?;
+            return Err(error);
+        }
+        self.last = page;
+        Ok(page)
+    }
+}
+
 /// Writes `value` to a new chain and returns its first page. Calls `announce` with each page once
 /// it is part of the chain, before the next page is created.
 pub fn write_chain(
@@ -48,27 +94,11 @@ pub fn write_chain(
     value: &[u8],
     mut announce: impl FnMut(PageId),
 ) -> Result<PageId> {
-    let room = pool.page_size - HEADER_BYTES;
-    let mut first = 0;
-    let mut last: PageId = 0;
-    for part in value.chunks(room) {
-        let change_guard = pool.enter(stripe);
-        let guard = pool.new_page(&change_guard, PageKind::Overflow, tree, 0)?;
-        guard.page().store_bytes(HEADER_BYTES, part);
-        guard.page().set_live_bytes(part.len());
-        let page = guard.id;
-        drop(guard);
-        if last == 0 {
-            first = page;
-        } else if let Err(error) = link(pool, &change_guard, last, page) {
-            // The new page is not linked yet.
-            pool.discard(&change_guard, page)?;
-            return Err(error);
-        }
-        announce(page);
-        last = page;
+    let mut chain = ChainWriter::new(pool, stripe, tree);
+    for part in value.chunks(chain.page_room()) {
+        announce(chain.push(part)?);
     }
-    Ok(first)
+    Ok(chain.first())
 }
 
 fn link(pool: &Pool, change_guard: &ChangeGuard, page: PageId, next: PageId) -> Result<()> {

@@ -195,13 +195,13 @@ pub fn put(
     value: &[u8],
     leaf_hint: &mut LeafHint,
 ) -> Result<()> {
-    if fits_inline(pool.page_size, key, value) {
+    if fits_inline(pool.page_size, key, value.len()) {
         return store(pool, tree, key, (value, 0), leaf_hint);
     }
     let mut pages = Vec::new();
     let written = write_chain(pool, 0, tree.id, value, |page| pages.push(page));
     let stored = written.and_then(|first| {
-        store(pool, tree, key, (&encode_pointer(first, value.len()), OVERFLOW), leaf_hint)
+        store(pool, tree, key, (&encode_pointer(first, value.len() as u64), OVERFLOW), leaf_hint)
     });
     if stored.is_err() {
         free_pages(pool, &pool.enter(0), &pages)?;

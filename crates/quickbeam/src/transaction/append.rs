@@ -108,7 +108,7 @@ impl Transaction {
         let mut count = 0;
         for (key, value) in &records[1..] {
             let fits = key.len() <= key_limit(pool.page_size)
-                && fits_inline(pool.page_size, key, value)
+                && fits_inline(pool.page_size, key, value.len())
                 && page.free_bytes() >= page.leaf_need(key.len(), value.len());
             // No record lies between the last record and the fence, in this leaf or another
             // (BTREE-1).

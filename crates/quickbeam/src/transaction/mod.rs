@@ -28,6 +28,7 @@ mod state;
 mod update;
 mod validate;
 mod write;
+mod write_from;
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -282,8 +283,14 @@ impl Transaction {
         self.isolation
     }
 
-    /// Returns an error if a rollback to a savepoint failed half-way.
+    /// Returns an error if a rollback to a savepoint, or a long value on its way to the log, failed
+    /// half-way.
     fn check_consistent(state: &State) -> Result<()> {
+        if state.redo.is_torn() {
+            return Err(Error::misuse(
+                "the log took only a part of a long value; abort the transaction",
+            ));
+        }
         if state.inconsistent {
             return Err(Error::misuse(
                 "rolling back to a savepoint failed half-way; roll back again, or abort the transaction",

@@ -81,7 +81,7 @@ impl Transaction {
                 }
                 return Ok(Updated::Unchanged);
             }
-            if !fits_inline(self.engine().pool.page_size, key, new) {
+            if !fits_inline(self.engine().pool.page_size, key, new.len()) {
                 return Ok(Updated::NotInPlace);
             }
             if self.with_writer(|state, writer| {

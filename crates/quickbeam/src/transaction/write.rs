@@ -22,7 +22,7 @@ use crate::mvcc::{
     writer_of,
 };
 use crate::options::Isolation;
-use crate::page::{OVERFLOW, Page, RecordRef, TOMBSTONE};
+use crate::page::{OVERFLOW, Page, PageId, RecordRef, TOMBSTONE};
 
 /// A write of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -153,7 +153,7 @@ impl Transaction {
         self.spill_redo(state, writer)?;
         let value = op.value();
         let changed = match value {
-            Some(long) if !fits_inline(engine.pool.page_size, key, long) => {
+            Some(long) if !fits_inline(engine.pool.page_size, key, long.len()) => {
                 let mut begun = None;
                 let announce = |page| {
                     if begun.is_none() {
@@ -165,19 +165,8 @@ impl Transaction {
                 if let (Err(_), Some(part)) = (&written, begun) {
                     writer.deferred.push(DeferredTask::FreeChain(part));
                 }
-                let first = written?;
-                invariant!(
-                    CHAIN_1,
-                    engine.pool.is_allocated(first),
-                    "a record would point to page {first} before its chain is there"
-                );
-                let pointer = encode_pointer(first, long.len());
-                let applied = self.write_record(state, writer, tree, key, op, &pointer, OVERFLOW);
-                if !matches!(applied, Ok(true)) {
-                    // No record points to the chain: it is freed when the transaction ends.
-                    writer.deferred.push(DeferredTask::FreeChain(first));
-                }
-                applied?
+                let length = long.len() as u64;
+                self.write_long_record(state, writer, tree, key, op, (written?, length))?
             }
             value => {
                 self.write_record(state, writer, tree, key, op, value.unwrap_or_default(), 0)?
@@ -187,6 +176,31 @@ impl Transaction {
             self.append_redo(state, tree, key, op);
         }
         Ok(changed)
+    }
+
+    /// Writes a record with a pointer to a chain, given by its first page and length, that this
+    /// transaction has written. A chain that no record comes to point to is freed when the
+    /// transaction ends.
+    pub(super) fn write_long_record(
+        &self,
+        state: &mut State,
+        writer: &Arc<TransactionRecord>,
+        tree: Tree,
+        key: &[u8],
+        op: WriteOp<'_>,
+        (first, length): (PageId, u64),
+    ) -> Result<bool> {
+        invariant!(
+            CHAIN_1,
+            self.engine().pool.is_allocated(first),
+            "a record would point to page {first} before its chain is there"
+        );
+        let pointer = encode_pointer(first, length);
+        let applied = self.write_record(state, writer, tree, key, op, &pointer, OVERFLOW);
+        if !matches!(applied, Ok(true)) {
+            writer.deferred.push(DeferredTask::FreeChain(first));
+        }
+        applied
     }
 
     /// Appends the write to the redo buffer, if the environment has a log.

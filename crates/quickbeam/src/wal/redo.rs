@@ -21,6 +21,8 @@ pub struct Redo {
     front: u64,
     /// Start and end in `bytes` of the newest key that is stored in full.
     full: Option<(usize, usize)>,
+    /// The log has a part of an operation whose rest does not follow.
+    is_torn: bool,
 }
 
 impl Redo {
@@ -52,6 +54,19 @@ impl Redo {
         self.bytes.clear();
         self.front = 0;
         self.full = None;
+        self.is_torn = false;
+    }
+
+    /// Returns whether the operations cannot be decoded, so that the transaction must not commit.
+    #[inline]
+    pub fn is_torn(&self) -> bool {
+        self.is_torn
+    }
+
+    /// Removes the put that began at `position`, of whose value not every part was appended.
+    pub fn abandon_put(&mut self, position: u64) {
+        self.is_torn |= position < self.front;
+        self.roll_back_to(position);
     }
 
     /// Removes all operations from `position` on. If the log already has some of them, an entry
@@ -83,12 +98,23 @@ impl Redo {
     #[inline]
     pub fn put(&mut self, tree: u32, key: &[u8], value: &[u8]) {
         self.bytes.reserve(key.len() + value.len() + 24);
+        self.begin_put(tree, key, value.len() as u64);
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Appends a put without its value, whose `length` bytes [`put_part`](Self::put_part) appends.
+    #[inline]
+    pub fn begin_put(&mut self, tree: u32, key: &[u8], length: u64) {
         let alike = self.alike(key);
         self.bytes.push(if alike == 0 { PUT } else { PUT_REST });
         self.push_lengths(tree, alike, key.len());
-        push_number(&mut self.bytes, value.len() as u64);
+        push_number(&mut self.bytes, length);
         self.push_key(alike, key);
-        self.bytes.extend_from_slice(value);
+    }
+
+    /// Appends the next bytes of the value of the put that was begun.
+    pub fn put_part(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(part);
     }
 
     /// Appends a delete.
@@ -177,6 +203,23 @@ mod tests {
             redo.delete(1, &[[7; 56].as_slice(), &number.to_be_bytes()].concat());
         }
         assert!(redo.len() < 64 + 4 + 9 * 6, "{}", redo.len());
+    }
+
+    #[test]
+    fn abandoned_put_tears_only_what_the_log_has() {
+        for (in_log, torn) in [(0, false), (5, false), (60, true)] {
+            let mut redo = Redo::default();
+            redo.put(1, b"key", b"value");
+            let start = redo.position();
+            redo.begin_put(1, b"long", 1000);
+            redo.put_part(&[7; 100]);
+            redo.remove_front(in_log);
+            redo.abandon_put(start);
+            assert_eq!(redo.is_torn(), torn, "{in_log} bytes are in the log");
+            assert_eq!(redo.position() == start, !torn);
+            redo.clear();
+            assert!(!redo.is_torn());
+        }
     }
 
     proptest! {

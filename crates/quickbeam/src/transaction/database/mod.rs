@@ -324,6 +324,46 @@ impl Database {
         self.write(transaction, key, WriteOp::Put(value)).map(|_| ())
     }
 
+    /// Inserts a record, or replaces its value, with the next `length` bytes of `source`. A long
+    /// value is copied page by page, to the cache and to the log: it needs no memory of its size,
+    /// except while it is recovered from the log after a crash.
+    ///
+    /// Fails and changes nothing if the source fails or ends early: [`Error::Io`]. Part of the
+    /// source has been read then. If the log fails within the value, the transaction can only be
+    /// aborted.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let files = environment.create_database("files")?;
+    /// # use std::io::repeat;
+    /// environment
+    ///     .transact(|transaction| files.put_from(transaction, b"disk", 1 << 20, repeat(7)))?;
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    pub fn put_from(
+        &self,
+        transaction: &Transaction,
+        key: &[u8],
+        length: u64,
+        mut source: impl std::io::Read,
+    ) -> Result<()> {
+        let tree = self.tree(transaction, DatabaseUse::Write)?;
+        let page_size = transaction.engine().pool.page_size;
+        if length < page_size as u64 {
+            let mut value = vec![0; length as usize];
+            let read = source.read_exact(&mut value);
+            read.map_err(|error| Error::io("reading the source of a value", error))?;
+            return self.write_key(transaction, tree, key, WriteOp::Put(&value)).map(|_| ());
+        }
+        if tree.method.is_ordered() {
+            return transaction.write_from(tree, key, length, &mut source);
+        }
+        self.check_hash_key(transaction, key)?;
+        self.with_leaf_hint(transaction, tree, key, |stored| {
+            transaction.write_from(tree, stored, length, &mut source)
+        })
+    }
+
     /// Computes a record's new value from its old one in one visit. Does the same as
     /// [`get_for_update`](Self::get_for_update) and [`put`](Self::put), and is faster.
     ///

@@ -292,3 +292,78 @@ fn rolled_back_fragments_do_not_undo_a_later_commit() {
         assert_same(&data_in(&scene.files()), &expected, "after a crash");
     }
 }
+
+/// A source that fails after some bytes.
+struct FailingSource {
+    left: usize,
+}
+
+impl std::io::Read for FailingSource {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if self.left == 0 {
+            return Err(std::io::Error::other("the source is broken"));
+        }
+        let read = out.len().min(self.left);
+        out[..read].fill(9);
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+#[test]
+fn a_value_put_from_a_source_is_recovered() {
+    let scene = scene();
+    let value: Vec<u8> = (0..700_000u32).map(|at| (at % 253) as u8).collect();
+    let mut expected = Records::new();
+    for length in [0, 10, 5000, 700_000] {
+        let key = length.to_string().into_bytes();
+        let put =
+            |t: &Transaction| scene.database.put_from(t, &key, length as u64, &value[..length]);
+        scene.environment.transact(put).unwrap();
+        expected.insert(key, value[..length].to_vec());
+    }
+    assert_same(&data_in(&scene.files()), &expected, "after a crash");
+    scene.environment.checkpoint().unwrap();
+    assert_same(&data_in(&scene.files()), &expected, "after a crash");
+}
+
+#[test]
+fn a_source_that_fails_changes_nothing() {
+    let scene = scene();
+    scene.put("kept", &[1; 20_000]);
+    let transaction = scene.environment.begin().unwrap();
+    scene.database.put(&transaction, b"before", &[2; 30_000]).unwrap();
+    for left in [0, 100, 4096, 300_000] {
+        let source = FailingSource { left };
+        let error = scene.database.put_from(&transaction, b"kept", 400_000, source).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+        let short = &[3; 400_000][..left];
+        let error = scene.database.put_from(&transaction, b"kept", 400_000, short).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{error}");
+    }
+    scene.database.put(&transaction, b"after", &[4; 30_000]).unwrap();
+    transaction.commit().unwrap();
+    let expected = Records::from([
+        (b"kept".to_vec(), vec![1; 20_000]),
+        (b"before".to_vec(), vec![2; 30_000]),
+        (b"after".to_vec(), vec![4; 30_000]),
+    ]);
+    assert_same(&data_in(&scene.files()), &expected, "after a crash");
+    assert_same(&contents(&scene.environment).unwrap()["data"], &expected, "open");
+    crate::common::assert_sound(&scene.environment);
+}
+
+#[test]
+fn a_conflict_of_put_from_changes_nothing() {
+    let scene = scene();
+    scene.put("key", b"old");
+    let transaction = scene.environment.begin().unwrap();
+    assert!(scene.database.get(&transaction, b"key").unwrap().is_some());
+    scene.put("key", b"new");
+    let put = scene.database.put_from(&transaction, b"key", 300_000, std::io::repeat(1));
+    assert!(matches!(put, Err(Error::WriteConflict)), "{put:?}");
+    drop(transaction);
+    let expected = Records::from([(b"key".to_vec(), b"new".to_vec())]);
+    assert_same(&data_in(&scene.files()), &expected, "after a crash");
+    crate::common::assert_sound(&scene.environment);
+}
