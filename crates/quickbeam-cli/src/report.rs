@@ -8,6 +8,21 @@ use std::io::{self, Write};
 
 use serde_json::{Map, Value};
 
+/// How a report is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReportFormat {
+    /// As JSON.
+    Json,
+    /// As lines of text.
+    Text,
+}
+
+impl From<bool> for ReportFormat {
+    fn from(as_json: bool) -> ReportFormat {
+        if as_json { ReportFormat::Json } else { ReportFormat::Text }
+    }
+}
+
 /// Suffixes of field names and the units they mean.
 const UNITS: [(&str, &str); 8] = [
     ("_bytes", "bytes"),
@@ -23,7 +38,8 @@ const UNITS: [(&str, &str); 8] = [
 const COLUMN: usize = 40;
 
 /// Writes a structure as text or as indented JSON.
-pub fn write(output: &mut impl Write, value: &Value, as_json: bool) -> io::Result<()> {
+pub fn write(output: &mut impl Write, value: &Value, format: ReportFormat) -> io::Result<()> {
+    let as_json = format == ReportFormat::Json;
     if as_json {
         writeln!(output, "{:#}", with_seconds(value))
     } else {
@@ -186,7 +202,7 @@ mod tests {
 
     fn text(value: &Value) -> String {
         let mut output = Vec::new();
-        write(&mut output, value, false).unwrap();
+        write(&mut output, value, ReportFormat::Text).unwrap();
         String::from_utf8(output).unwrap()
     }
 
@@ -226,13 +242,13 @@ complaints
     fn json_is_json() {
         let value = serde_json::json!({"b": 1, "a": [true]});
         let mut output = Vec::new();
-        write(&mut output, &value, true).unwrap();
+        write(&mut output, &value, ReportFormat::Json).unwrap();
         let back: Value = serde_json::from_slice(&output).unwrap();
         assert_eq!(back, value);
         assert!(output.starts_with(b"{\n  \"b\""), "fields keep their order");
         let value = serde_json::json!({"log": [{"age": {"secs": 1, "nanos": 500_000_000}}]});
         output.clear();
-        write(&mut output, &value, true).unwrap();
+        write(&mut output, &value, ReportFormat::Json).unwrap();
         let back: Value = serde_json::from_slice(&output).unwrap();
         assert_eq!(back, serde_json::json!({"log": [{"age_seconds": 1.5}]}));
     }

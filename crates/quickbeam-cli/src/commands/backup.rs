@@ -10,6 +10,7 @@ use anyhow::Context;
 use super::verify::verify;
 use crate::output::Output;
 use crate::place::{self, Opening, Place};
+use crate::report::ReportFormat;
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam backup`.
@@ -61,7 +62,7 @@ fn write(from: &Path, into: &Path, as_json: Option<bool>, opening: &Opening) -> 
     };
     let Some(as_json) = as_json else { return Ok(()) };
     let mut output = Output::new();
-    report::write(&mut output, &value, as_json)?;
+    report::write(&mut output, &value, ReportFormat::from(as_json))?;
     output.finish()?;
     Ok(())
 }

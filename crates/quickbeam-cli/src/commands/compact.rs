@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use crate::output::Output;
 use crate::place::{Opening, Place};
+use crate::report::ReportFormat;
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam compact`.
@@ -28,7 +29,7 @@ pub fn run(arguments: &CompactArguments) -> anyhow::Result<Outcome> {
     place.close(directory)?;
     let value = serde_json::to_value(&compacted).context("the report cannot be put into JSON")?;
     let mut output = Output::new();
-    report::write(&mut output, &value, *json)?;
+    report::write(&mut output, &value, ReportFormat::from(*json))?;
     output.finish()?;
     Ok(Outcome::Done)
 }

@@ -12,6 +12,7 @@ use quickbeam::salvage;
 
 use crate::output::Output;
 use crate::place::existing;
+use crate::report::ReportFormat;
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam recover`.
@@ -50,7 +51,7 @@ pub fn run(arguments: &RecoverArguments) -> anyhow::Result<Outcome> {
         value["tables"] = problem.into();
     }
     let mut output = Output::new();
-    report::write(&mut output, &value, arguments.json)?;
+    report::write(&mut output, &value, ReportFormat::from(arguments.json))?;
     let complete = salvaged.is_complete();
     if !arguments.json {
         let what =

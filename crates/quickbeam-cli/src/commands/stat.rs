@@ -6,6 +6,7 @@ use anyhow::Context;
 
 use crate::output::Output;
 use crate::place::{Opening, Place};
+use crate::report::ReportFormat;
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam stat`.
@@ -41,6 +42,6 @@ pub fn run(arguments: &StatArguments) -> anyhow::Result<Outcome> {
 
 fn write(statistics: &serde_json::Value, as_json: bool) -> anyhow::Result<()> {
     let mut output = Output::new();
-    report::write(&mut output, statistics, as_json)?;
+    report::write(&mut output, statistics, ReportFormat::from(as_json))?;
     Ok(output.finish()?)
 }

@@ -9,6 +9,7 @@ use crate::output::Output;
 #[cfg(feature = "sql")]
 use crate::place::TABLES;
 use crate::place::{Opening, Place};
+use crate::report::ReportFormat;
 use crate::{Outcome, report};
 
 /// The arguments of `quickbeam verify`.
@@ -44,7 +45,7 @@ pub fn run(arguments: &VerifyArguments) -> anyhow::Result<Outcome> {
 /// Writes the report, and what to do if the environment is not sound.
 fn write(report: &serde_json::Value, as_json: bool, is_sound: bool) -> anyhow::Result<()> {
     let mut output = Output::new();
-    report::write(&mut output, report, as_json)?;
+    report::write(&mut output, report, ReportFormat::from(as_json))?;
     if !is_sound && !as_json {
         writeln!(output, "Not sound: dump what can be read, or restore a backup.")?;
     }

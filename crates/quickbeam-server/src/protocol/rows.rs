@@ -1,5 +1,6 @@
 //! Row descriptions and data rows.
 
+use crate::protocol::types::WireFormat;
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
@@ -73,7 +74,7 @@ pub fn put_row(
     out.put_i16(columns as i16);
     for column in 0..columns {
         let value = row.value(column).inspect_err(|_| out.truncate(start))?;
-        put_value(out, value, formats.is_binary(column));
+        put_value(out, value, WireFormat::from(formats.is_binary(column)));
     }
     let length = (out.len() - start - 1) as i32;
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());

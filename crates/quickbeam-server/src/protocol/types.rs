@@ -10,6 +10,21 @@ use quickbeam_sql::{
 use super::encoded::{put_encoded, read_encoded};
 use super::failure::Failure;
 
+/// The format of a value on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WireFormat {
+    /// That of the type.
+    Binary,
+    /// Its text.
+    Text,
+}
+
+impl From<bool> for WireFormat {
+    fn from(is_binary: bool) -> WireFormat {
+        if is_binary { WireFormat::Binary } else { WireFormat::Text }
+    }
+}
+
 /// Days from 1970-01-01 to 2000-01-01, which binary dates count from.
 const EPOCH_DAYS: i32 = 10_957;
 
@@ -179,7 +194,8 @@ fn array_oid(element: ElementType) -> u32 {
 }
 
 /// Appends a value with its length; NULL has the length -1.
-pub fn put_value(out: &mut BytesMut, value: ValueRef<'_>, is_binary: bool) {
+pub fn put_value(out: &mut BytesMut, value: ValueRef<'_>, format: WireFormat) {
+    let is_binary = format == WireFormat::Binary;
     if value.is_null() {
         out.put_i32(-1);
         return;
@@ -257,7 +273,7 @@ fn put_array(out: &mut BytesMut, array: ArrayRef<'_>) {
         out.put_u32(one.length);
         out.put_i32(one.lower);
     }
-    array.iter().for_each(|element| put_value(out, element, true));
+    array.iter().for_each(|element| put_value(out, element, WireFormat::Binary));
 }
 
 /// How COPY writes and reads values in the binary format.
@@ -267,7 +283,7 @@ pub const BINARY_CODEC: BinaryCodec = BinaryCodec {
         put_binary(&mut bytes, value);
         out.extend_from_slice(&bytes);
     },
-    read: |bytes, data_type| match parameter(Some(bytes), data_type, true) {
+    read: |bytes, data_type| match parameter(Some(bytes), data_type, WireFormat::Binary) {
         Ok(value) => Ok(value),
         Err(Failure::Sql(error)) => Err(error),
         Err(Failure::Protocol(_, message)) => {
@@ -318,8 +334,9 @@ fn invalid_binary(data_type: DataType) -> Failure {
 pub fn parameter(
     bytes: Option<&[u8]>,
     data_type: DataType,
-    is_binary: bool,
+    format: WireFormat,
 ) -> Result<Value, Failure> {
+    let is_binary = format == WireFormat::Binary;
     let Some(bytes) = bytes else { return Ok(Value::Null) };
     if is_binary {
         return binary_parameter(bytes, data_type);
@@ -436,7 +453,7 @@ fn binary_array(bytes: &[u8], element: ElementType) -> Result<Value, Failure> {
                 None
             }
         };
-        let value = parameter(value, element.data_type(), true)?;
+        let value = parameter(value, element.data_type(), WireFormat::Binary)?;
         builder.push(value.as_ref())?;
     }
     let expected = dimensions.iter().map(|one| u64::from(one.length)).product::<u64>();
@@ -514,7 +531,7 @@ mod tests {
             let mut out = BytesMut::new();
             put_binary(&mut out, value.as_ref());
             assert_eq!(out.len(), length, "{text}");
-            assert_eq!(parameter(Some(&out), data_type, true).unwrap(), value);
+            assert_eq!(parameter(Some(&out), data_type, WireFormat::Binary).unwrap(), value);
         }
         assert_eq!(declared_type(1028), ElementType::new(DataType::OID).map(DataType::Array));
     }
@@ -525,7 +542,10 @@ mod tests {
             [DataType::Integer, DataType::Uuid, DataType::Numeric(None), DataType::Date]
         {
             for bytes in [&[][..], &[1], &[0, 1, 0, 0, 0x80, 0, 0, 0], &[9; 13]] {
-                assert!(parameter(Some(bytes), data_type, true).is_err() || bytes.len() == 8);
+                assert!(
+                    parameter(Some(bytes), data_type, WireFormat::Binary).is_err()
+                        || bytes.len() == 8
+                );
             }
         }
     }

@@ -48,6 +48,7 @@ use crate::protocol::tag::Tag;
 use crate::protocol::types::{declared_type, wire_type};
 use crate::protocol::wire::Wire;
 use crate::server::Shared;
+use crate::session::portal_commands::Description;
 
 /// The settings whose values a client is sent, at the start and whenever they change.
 const REPORTED: [&str; 13] = [
@@ -387,7 +388,7 @@ impl<'c> Session<'c> {
 
     fn simple_statement(&mut self, text: &str, is_one_of_several: bool) -> Done<()> {
         if let Some(command) = self.portal_command(text)? {
-            return self.run_portal_command(&command, Some(&Formats::default()), true);
+            return self.run_portal_command(&command, Some(&Formats::default()), Description::Sent);
         }
         let prepared = Rc::new(RefCell::new(self.prepare(text, Vec::new())?));
         if prepared.borrow().returns_rows() {
@@ -572,7 +573,7 @@ impl<'c> Session<'c> {
         let text = portal.prepared.borrow().text.clone();
         if let Some(command) = self.portal_command(&text)? {
             let formats = portal.formats.clone();
-            return self.run_portal_command(&command, Some(&formats), false);
+            return self.run_portal_command(&command, Some(&formats), Description::Known);
         }
         let tag = portal.prepared.borrow().tag.clone();
         if tag.is_empty() {

@@ -8,6 +8,15 @@ use super::{Session, in_failed_transaction, no_portal};
 use crate::protocol::failure::Failure;
 use crate::protocol::rows::{Formats, description};
 
+/// Whether the columns of a result are described first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Description {
+    /// They are.
+    Sent,
+    /// The client has asked for them before.
+    Known,
+}
+
 impl Session<'_> {
     /// Returns the command if it is about a portal of this session.
     pub(super) fn portal_command(&self, text: &str) -> Result<Option<PortalCommand>, Failure> {
@@ -28,8 +37,9 @@ impl Session<'_> {
         &mut self,
         command: &PortalCommand,
         formats: Option<&Formats>,
-        describes: bool,
+        columns: Description,
     ) -> Done<()> {
+        let describes = columns == Description::Sent;
         let name = command.name();
         match command {
             PortalCommand::Close(_) => {

@@ -17,6 +17,7 @@ use super::copy::{SharedLent, with_wire};
 use crate::protocol::failure::Failure;
 use crate::protocol::rows::{Formats, ResultColumn, description, put_row, result_columns};
 use crate::protocol::tag::Tag;
+use crate::protocol::types::WireFormat;
 use crate::protocol::types::parameter;
 use crate::protocol::wire::Wire;
 
@@ -123,7 +124,7 @@ impl Prepared {
             return Err(Failure::new("08P01", message));
         }
         let read = |(number, (bytes, data_type)): (usize, (&Option<Bytes>, &DataType))| {
-            parameter(bytes.as_deref(), *data_type, formats.is_binary(number))
+            parameter(bytes.as_deref(), *data_type, WireFormat::from(formats.is_binary(number)))
         };
         given.iter().zip(types).enumerate().map(read).collect()
     }

@@ -29,8 +29,8 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 pub use self::ddl::{
-    BoundIndex, CatalogChange, ExpressionCompiler, ObjectKind, TableChange, check_create_table,
-    check_of, column_default, conversion_of, generated_columns, table_for,
+    BoundIndex, CatalogChange, ExpressionCompiler, ObjectKind, OnExisting, TableChange,
+    check_create_table, check_of, column_default, conversion_of, generated_columns, table_for,
 };
 pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};

@@ -39,10 +39,10 @@ use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     AclItem, AclKind, Added, BOOTSTRAP, BOOTSTRAP_NAME, Check, Column, ConstraintTiming,
-    DATABASE_ID, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Membership,
-    Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
-    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, PUBLIC,
-    PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Schema, Sequence,
+    DATABASE_ID, DropBehavior, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
+    KeyColumn, Membership, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity,
+    NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId,
+    PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Schema, Sequence,
     SequenceChanges, SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas,
     shown_name, split_lookup_name,
 };

@@ -13,6 +13,15 @@ use crate::schema::roles::{
 };
 use crate::schema::{ObjectId, PUBLIC, Relation, is_system_schema};
 
+/// Which memberships of a role count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MembershipUse {
+    /// Those whose rights it has without SET ROLE.
+    Inherited,
+    /// All of them.
+    Any,
+}
+
 /// The error for an action on an object without the right to it.
 #[cold]
 pub fn denied(kind: &str, name: &str) -> SqlError {
@@ -78,7 +87,8 @@ impl CatalogSnapshot {
     /// Returns a role and the roles that it is a member of, directly or not. `inherited`: only
     /// those whose rights it has without SET ROLE.
     #[must_use]
-    pub fn roles_of(&self, role: ObjectId, inherited: bool) -> BTreeSet<ObjectId> {
+    pub fn roles_of(&self, role: ObjectId, memberships: MembershipUse) -> BTreeSet<ObjectId> {
+        let inherited = memberships == MembershipUse::Inherited;
         let (mut found, mut open) = (BTreeSet::from([role]), vec![role]);
         while let Some(next) = open.pop() {
             let Some(known) = self.roles.get(&next).filter(|it| it.inherit || !inherited) else {
@@ -96,7 +106,7 @@ impl CatalogSnapshot {
     /// Whether a role may take on another by SET ROLE.
     #[must_use]
     pub fn is_member(&self, role: ObjectId, of: ObjectId) -> bool {
-        self.is_superuser(role) || self.roles_of(role, false).contains(&of)
+        self.is_superuser(role) || self.roles_of(role, MembershipUse::Any).contains(&of)
     }
 
     /// Returns the owner and the rights of an object.
@@ -114,7 +124,8 @@ impl CatalogSnapshot {
     /// Whether a role has the rights of an object's owner.
     #[must_use]
     pub fn owns(&self, role: ObjectId, id: ObjectId) -> bool {
-        self.is_superuser(role) || self.roles_of(role, true).contains(&self.owner(id))
+        self.is_superuser(role)
+            || self.roles_of(role, MembershipUse::Inherited).contains(&self.owner(id))
     }
 
     /// Returns which of the privileges a role has on an object as a whole.
@@ -131,7 +142,7 @@ impl CatalogSnapshot {
 
     /// Returns the privileges that items give a role, and those that it may grant on.
     fn sum(&self, role: ObjectId, items: &[AclItem]) -> (Privileges, Privileges) {
-        let roles = self.roles_of(role, true);
+        let roles = self.roles_of(role, MembershipUse::Inherited);
         let (mut has, mut grants) = (Privileges::NONE, Privileges::NONE);
         for item in items {
             if item.grantee.is_none_or(|grantee| roles.contains(&grantee)) {

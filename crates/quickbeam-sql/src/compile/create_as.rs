@@ -4,6 +4,7 @@
 use sqlparser::ast::{self, Statement as Ast};
 
 use super::{CompileContext, Program};
+use crate::bind::OnExisting;
 use crate::bind::{Binder, CatalogChange, table_for};
 use crate::error::{Result, SqlError};
 
@@ -29,7 +30,7 @@ impl CompileContext<'_> {
         text: &str,
     ) -> Result<Program> {
         let mut binder = Binder::new(self, text);
-        let (table, is_there) = binder.new_relation(name, if_not_exists)?;
+        let (table, is_there) = binder.new_relation(name, OnExisting::from(if_not_exists))?;
         if is_there {
             return Ok(Program::Nothing);
         }

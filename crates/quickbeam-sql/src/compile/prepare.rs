@@ -18,6 +18,7 @@ use crate::expression::Slot;
 use crate::parse::Command;
 use crate::parse::ExplainFormat;
 use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
+use crate::types::CastContext;
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
 impl CompileContext<'_> {
@@ -366,7 +367,8 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
             Some(value) => value,
             None => {
                 let datum = crate::expression::Datum::Ref(value.as_ref());
-                crate::expression::cast(datum, data_type.unconstrained(), true)?.into_value()
+                crate::expression::cast(datum, data_type.unconstrained(), CastContext::Explicit)?
+                    .into_value()
             }
         });
     }

@@ -10,6 +10,7 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
+use crate::catalog::DropBehavior;
 use crate::catalog::{Catalog, CatalogSnapshot};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
@@ -120,8 +121,9 @@ impl Catalog {
         transaction: &Transaction,
         table: &str,
         column: &str,
-        cascade: bool,
+        behavior: DropBehavior,
     ) -> Result<()> {
+        let cascade = behavior == DropBehavior::Cascade;
         let (change, mut table, position) =
             CatalogChange::of_column(self, transaction, table, column)?;
         let id = table.columns[position].id;
@@ -133,8 +135,13 @@ impl Catalog {
                 let by = format!("column {reader} of table {}", table.name);
                 return Err(super::tables::depended(&what, &by));
             }
-            self.drop_column(transaction, &table.lookup_name(), &reader, true)?;
-            return self.drop_column(transaction, &table.lookup_name(), column, true);
+            self.drop_column(transaction, &table.lookup_name(), &reader, DropBehavior::Cascade)?;
+            return self.drop_column(
+                transaction,
+                &table.lookup_name(),
+                column,
+                DropBehavior::Cascade,
+            );
         }
         change.drop_dependents(table.id, &[], &what, cascade)?;
         // A foreign key of the column itself goes with it, also where it points to its own table.

@@ -7,6 +7,7 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
+use crate::catalog::DropBehavior;
 use crate::catalog::{Catalog, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{index_tree, rows_tree};
@@ -93,8 +94,9 @@ impl Catalog {
         &self,
         transaction: &Transaction,
         names: &[SmolStr],
-        cascade: bool,
+        behavior: DropBehavior,
     ) -> Result<()> {
+        let cascade = behavior == DropBehavior::Cascade;
         let change = CatalogChange::begin(self, transaction)?;
         let tables: Vec<Arc<Table>> =
             names.iter().map(|name| change.table_named(name)).collect::<Result<_>>()?;

@@ -7,6 +7,7 @@ use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
 use crate::catalog::Catalog;
+use crate::catalog::DropBehavior;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_view};
 use crate::schema::names::{shown_name, split_lookup_name};
@@ -53,8 +54,9 @@ impl Catalog {
         &self,
         transaction: &Transaction,
         names: &[SmolStr],
-        cascade: bool,
+        behavior: DropBehavior,
     ) -> Result<()> {
+        let cascade = behavior == DropBehavior::Cascade;
         let change = CatalogChange::begin(self, transaction)?;
         let mut views = Vec::with_capacity(names.len());
         for name in names {

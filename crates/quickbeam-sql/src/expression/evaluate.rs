@@ -8,6 +8,8 @@ use super::arithmetic::{calculate, negate};
 use super::datum::{Datum, compare};
 use super::{Expr, Frame, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::LetterCase;
+use crate::types::CastContext;
 use crate::types::{self, DataType, Value, ValueRef};
 
 #[cold]
@@ -73,11 +75,13 @@ impl Expr {
             }
             Expr::Cast(inner, data_type, position) => {
                 let value = inner.evaluate(frame)?;
-                cast(value, *data_type, true).map_err(|error| error.at(position.0 as usize))?
+                cast(value, *data_type, CastContext::Explicit)
+                    .map_err(|error| error.at(position.0 as usize))?
             }
             Expr::Assign(inner, data_type, position) => {
                 let value = inner.evaluate(frame)?;
-                cast(value, *data_type, false).map_err(|error| error.at(position.0 as usize))?
+                cast(value, *data_type, CastContext::Assignment)
+                    .map_err(|error| error.at(position.0 as usize))?
             }
             Expr::Trimmed(inner) => match inner.evaluate(frame)? {
                 Datum::Ref(ValueRef::Text(text)) => {
@@ -100,7 +104,7 @@ impl Expr {
                 let sequences =
                     frame.host.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
                 let value = Datum::Ref(ValueRef::BigInt(sequences.next_value(*sequence)?));
-                cast(value, *data_type, false)?
+                cast(value, *data_type, CastContext::Assignment)?
             }
             Expr::CurrentValue(sequence) => {
                 let sequences =
@@ -215,7 +219,8 @@ impl Expr {
                 let (text, pattern) = (text.evaluate(frame)?, pattern.evaluate(frame)?);
                 match (text.as_ref(), pattern.as_ref()) {
                     (ValueRef::Text(text), ValueRef::Text(pattern)) => {
-                        let pattern = super::Pattern::new(pattern, *escape, *insensitive);
+                        let pattern =
+                            super::Pattern::new(pattern, *escape, LetterCase::from(*insensitive));
                         Some(pattern.try_matches(text)? != *negated)
                     }
                     _ => None,
@@ -266,7 +271,8 @@ fn in_list<'a>(inner: &'a Expr, list: &'a [Expr], frame: &Frame<'a>) -> Result<O
 }
 
 /// Casts the value to that type, explicitly or for assignment to a column.
-pub fn cast(value: Datum<'_>, data_type: DataType, explicit: bool) -> Result<Datum<'_>> {
+pub fn cast(value: Datum<'_>, data_type: DataType, context: CastContext) -> Result<Datum<'_>> {
+    let explicit = context == CastContext::Explicit;
     let fits = match (value.as_ref(), data_type) {
         (ValueRef::Null, _) => true,
         (ValueRef::Integer(_), DataType::Integer)

@@ -41,7 +41,7 @@ pub use frame::{
 };
 pub use functions::Function;
 pub use implication::implies;
-pub use pattern::Pattern;
+pub use pattern::{LetterCase, Pattern};
 pub use slots::Slots;
 
 use crate::types::{DataType, ElementType, Value};

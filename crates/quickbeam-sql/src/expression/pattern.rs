@@ -4,6 +4,21 @@ use memchr::memmem::Finder;
 
 use crate::error::{Result, SqlError, SqlState};
 
+/// Whether a pattern tells upper case from lower case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LetterCase {
+    /// `a` matches `A`.
+    Ignored,
+    /// `a` matches `a` only.
+    Kept,
+}
+
+impl From<bool> for LetterCase {
+    fn from(it: bool) -> LetterCase {
+        if it { LetterCase::Ignored } else { LetterCase::Kept }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum PatternPart {
     /// Literal characters.
@@ -47,7 +62,8 @@ pub struct Pattern {
 
 impl Pattern {
     /// Parses a pattern; `escape` makes the following character literal.
-    pub fn new(pattern: &str, escape: Option<char>, insensitive: bool) -> Pattern {
+    pub fn new(pattern: &str, escape: Option<char>, case: LetterCase) -> Pattern {
+        let insensitive = case == LetterCase::Ignored;
         let mut parts: Vec<PatternPart> = Vec::new();
         let mut text = String::new();
         let mut characters = pattern.chars();
@@ -165,7 +181,7 @@ mod tests {
     use super::*;
 
     fn like(text: &str, pattern: &str) -> bool {
-        Pattern::new(pattern, Some('\\'), false).matches(text)
+        Pattern::new(pattern, Some('\\'), LetterCase::Kept).matches(text)
     }
 
     #[test]
@@ -193,7 +209,7 @@ mod tests {
         ] {
             assert_eq!(like(text, pattern), expected, "{text} LIKE {pattern}");
         }
-        assert!(Pattern::new("AbC%", None, true).matches("aBcd"));
+        assert!(Pattern::new("AbC%", None, LetterCase::Ignored).matches("aBcd"));
     }
 
     #[test]
@@ -205,7 +221,7 @@ mod tests {
             ("abc", "%b\\", Err("22025")),
             ("abc", "%c\\", Ok(false)),
         ] {
-            let result = Pattern::new(pattern, Some('\\'), false).try_matches(text);
+            let result = Pattern::new(pattern, Some('\\'), LetterCase::Kept).try_matches(text);
             assert_eq!(result.map_err(|error| error.code()), expected, "{text} LIKE {pattern}");
         }
     }

@@ -1,5 +1,20 @@
 //! The constants of the cost model. Costs are counted in rows read one after another.
 
+/// How many rows of a join are read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowGoal {
+    /// The first ones: a plan that starts fast is best.
+    Few,
+    /// All of them.
+    All,
+}
+
+impl From<bool> for RowGoal {
+    fn from(it: bool) -> RowGoal {
+        if it { RowGoal::Few } else { RowGoal::All }
+    }
+}
+
 /// Costs, in rows read one after the other: a row by its key.
 pub(super) const LOOKUP_COST: f64 = 6.0;
 /// Cost of a row found through an index: its entry, and a lookup in the table.

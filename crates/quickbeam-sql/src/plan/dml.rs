@@ -15,6 +15,7 @@ use crate::bind::{
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
+use crate::plan::cost::RowGoal;
 use crate::plan::query::select::{Planner, is_single, plan_query, request_row_keys};
 use crate::types::DataType;
 
@@ -137,7 +138,7 @@ fn plan_change(
         &change.subqueries,
         &Slots::default(),
         &[],
-        false,
+        RowGoal::All,
     )?;
     request_row_keys(&mut root, &[change.slot]);
     let single = is_single(&root) && tables.is_empty();
@@ -192,7 +193,8 @@ fn plan_merge(
     let outside = Slots::default();
     let tables = planner.stored_tables(&merge.with, &outside)?;
     let (from, filter) = (Some(&merge.from), &merge.filter[..]);
-    let (mut root, ..) = planner.rows_of(from, filter, &merge.subqueries, &outside, &[], false)?;
+    let (mut root, ..) =
+        planner.rows_of(from, filter, &merge.subqueries, &outside, &[], RowGoal::All)?;
     request_row_keys(&mut root, &[merge.slot]);
     if !tables.is_empty() {
         root = PlanNode::With { tables, input: Box::new(root) };

@@ -21,6 +21,6 @@ pub use roles::{
     PUBLIC_SCHEMA_ID, Privileges, Role,
 };
 pub use tables::{
-    Check, Column, ConstraintTiming, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn,
-    Method, ObjectId, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
+    Check, Column, ConstraintTiming, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index,
+    KeyColumn, Method, ObjectId, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
 };

@@ -336,6 +336,21 @@ impl ConstraintTiming {
     }
 }
 
+/// What becomes of the objects that depend on a dropped one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropBehavior {
+    /// They are dropped, too.
+    Cascade,
+    /// The statement fails if there are any.
+    Restrict,
+}
+
+impl From<bool> for DropBehavior {
+    fn from(cascade: bool) -> DropBehavior {
+        if cascade { DropBehavior::Cascade } else { DropBehavior::Restrict }
+    }
+}
+
 /// What happens to referencing rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub enum ForeignKeyAction {

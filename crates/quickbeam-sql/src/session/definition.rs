@@ -8,6 +8,7 @@ use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
     conversion_of, generated_columns,
 };
+use crate::catalog::DropBehavior;
 use crate::catalog::describe::quoted_if_needed;
 use crate::catalog::text::quoted;
 use crate::catalog::{
@@ -67,8 +68,12 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 return Ok(());
             }
             match kind {
-                ObjectKind::Table => catalog.drop_tables(transaction, &names, *cascade)?,
-                ObjectKind::View => catalog.drop_views(transaction, &names, *cascade)?,
+                ObjectKind::Table => {
+                    catalog.drop_tables(transaction, &names, DropBehavior::from(*cascade))?
+                }
+                ObjectKind::View => {
+                    catalog.drop_views(transaction, &names, DropBehavior::from(*cascade))?
+                }
                 ObjectKind::Sequence => {
                     refuse_defaults(&names, look)?;
                     catalog.drop_sequences(transaction, &names)?;
@@ -151,14 +156,14 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     while let Some((name, _)) =
         contents()?.into_iter().find(|(_, it)| matches!(it, Relation::View(_)))
     {
-        catalog.drop_views(transaction, &[name], true)?;
+        catalog.drop_views(transaction, &[name], DropBehavior::Cascade)?;
     }
     let tables: Vec<SmolStr> = contents()?
         .into_iter()
         .filter_map(|(name, it)| matches!(it, Relation::Table(_)).then_some(name))
         .collect();
     if !tables.is_empty() {
-        catalog.drop_tables(transaction, &tables, true)?;
+        catalog.drop_tables(transaction, &tables, DropBehavior::Cascade)?;
     }
     let sequences: Vec<SmolStr> = contents()?.into_iter().map(|(name, _)| name).collect();
     if !sequences.is_empty() {
@@ -235,7 +240,7 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             if *if_exists && table_of(look, name)?.column(column).is_none() {
                 return Ok(());
             }
-            catalog.drop_column(transaction, name, column, *cascade)
+            catalog.drop_column(transaction, name, column, DropBehavior::from(*cascade))
         }
         TableChange::RenameColumn(from, to) => {
             let rewrite = |text: &str| renamed(text, from, to);

@@ -19,6 +19,15 @@ use crate::bind::{CatalogChange, ObjectKind};
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 
+/// How a notice is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoticeLevel {
+    /// WARNING
+    Warning,
+    /// NOTICE
+    Notice,
+}
+
 /// Bytes of notifications that wait for a session.
 const MAILBOX_BYTES: usize = 64 << 20;
 
@@ -242,7 +251,8 @@ impl Session {
     }
 
     /// Leaves a notice, if anybody fetches it.
-    pub fn notice(&self, is_warning: bool, state: SqlState, message: impl FnOnce() -> String) {
+    pub fn notice(&self, level: NoticeLevel, state: SqlState, message: impl FnOnce() -> String) {
+        let is_warning = level == NoticeLevel::Warning;
         if self.events.keeps_notices.get() {
             let notice = Notice { is_warning, code: state.code(), message: message() };
             self.events.notices.borrow_mut().push(notice);
@@ -258,7 +268,7 @@ impl Session {
         let exists = |name: &str| {
             if is_there(name) {
                 let message = || format!("relation \"{name}\" already exists, skipping");
-                self.notice(false, SqlState::DuplicateTable, message);
+                self.notice(NoticeLevel::Notice, SqlState::DuplicateTable, message);
             }
         };
         match change {
@@ -276,12 +286,12 @@ impl Session {
                 };
                 for name in names.iter().filter(|name| !is_there(name)) {
                     let message = || format!("{kind} \"{name}\" does not exist, skipping");
-                    self.notice(false, SqlState::SuccessfulCompletion, message);
+                    self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
                 }
             }
             CatalogChange::Alter(name, _, true) if !is_there(name) => {
                 let message = || format!("relation \"{name}\" does not exist, skipping");
-                self.notice(false, SqlState::SuccessfulCompletion, message);
+                self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
             }
             _ => {}
         }

@@ -49,6 +49,7 @@ use crate::expression::{
     AdvisoryKey, AdvisoryRequest, Clock, Given, SessionActivity, SessionLock, SessionState,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
+use crate::session::settings::variables::SettingScope;
 
 /// Bytes that a statement may keep, unless it is set otherwise.
 pub(crate) const MEMORY: usize = 256 << 20;
@@ -134,7 +135,7 @@ impl SessionState for Session {
     }
 
     fn set_setting(&self, name: &str, value: &str, is_local: bool) -> Result<String> {
-        let shown = self.assign(name, Some(value), is_local)?;
+        let shown = self.assign(name, Some(value), SettingScope::from(is_local))?;
         Ok(shown.unwrap_or_default())
     }
 

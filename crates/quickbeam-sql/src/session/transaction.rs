@@ -15,7 +15,9 @@ use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::Name;
 use crate::session::Session;
+use crate::session::events::NoticeLevel;
 use crate::session::settings::variables::Saved;
+use crate::session::settings::variables::SettingScope;
 use crate::table::{ConstraintKey, ConstraintModes, DeferredChecks, TableWriter};
 
 /// A transaction under way.
@@ -215,7 +217,7 @@ impl Session {
     /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it has no effect.
     pub fn set_constraints(&self, names: Option<&[Name]>, is_deferred: bool) -> Result<()> {
         if !self.in_transaction() {
-            self.notice(true, SqlState::NoActiveSqlTransaction, || {
+            self.notice(NoticeLevel::Warning, SqlState::NoActiveSqlTransaction, || {
                 "SET CONSTRAINTS can only be used in transaction blocks".to_owned()
             });
             return Ok(());
@@ -297,7 +299,7 @@ impl Session {
             Control::Commit(true) => self.chained("COMMIT AND CHAIN", Session::commit),
             Control::Rollback(true) => self.chained("ROLLBACK AND CHAIN", Session::rollback),
             Control::Assign(name, value, is_local) => {
-                self.assign(name, value.as_deref(), *is_local).map(|_| ())
+                self.assign(name, value.as_deref(), SettingScope::from(*is_local)).map(|_| ())
             }
             Control::Command(_) => Err(SqlError::internal("a command without its text")),
             Control::Set(settings, local) => {

@@ -21,8 +21,10 @@ use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
+use crate::session::events::NoticeLevel;
 use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement, known_types};
 use crate::session::settings::setting_table::setting;
+use crate::session::settings::variables::SettingScope;
 use crate::types::{DataType, Value};
 
 fn text_column(name: &str) -> OutputColumn {
@@ -155,7 +157,7 @@ impl Session {
                 return Ok(if *returns_rows { Rows::of(columns, rows) } else { Rows::none() });
             }
             Command::Reset(None) => self.reset_all(),
-            Command::Reset(Some(name)) => drop(self.assign(name, None, false)?),
+            Command::Reset(Some(name)) => drop(self.assign(name, None, SettingScope::Session)?),
             Command::Prepare(name, types, statement) => {
                 self.prepare_named(name, types.as_ref(), statement, text)?;
             }
@@ -314,7 +316,7 @@ impl Session {
         match what {
             _ if snapshot.owns(role, id) && !is_database => Ok(()),
             What::Maintain(what @ ("VACUUM" | "ANALYZE")) => {
-                self.notice(true, SqlState::InsufficientPrivilege, || {
+                self.notice(NoticeLevel::Warning, SqlState::InsufficientPrivilege, || {
                     format!("permission denied to {} \"{name}\", skipping it", what.to_lowercase())
                 });
                 Ok(())

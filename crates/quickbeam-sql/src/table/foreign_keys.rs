@@ -18,6 +18,7 @@ use crate::handle::describe;
 use crate::handle::table_handle::{IndexHandle, TableHandle};
 use crate::schema::encoding::key_encoding::{KeyRange, KeySpec};
 use crate::schema::encoding::row_format::StoredRow;
+use crate::types::CastContext;
 use crate::types::{DataType, Value, ValueRef, convert};
 
 /// Rows that have to follow one that went or changed.
@@ -110,7 +111,11 @@ fn converted(values: &[ValueRef<'_>], table: &Table, positions: &[usize]) -> Opt
         let to = table.columns.get(*position)?.data_type;
         let from = value.data_type()?;
         let same = from.is_same_kind(to) || matches!(to, DataType::Char(_));
-        if same { Some(value.to_value()) } else { convert(value.to_value(), from, to, false).ok() }
+        if same {
+            Some(value.to_value())
+        } else {
+            convert(value.to_value(), from, to, CastContext::Assignment).ok()
+        }
     };
     values.iter().zip(positions).map(one).collect()
 }
@@ -363,7 +368,11 @@ impl TableWriter<'_> {
                 (ForeignKeyAction::Cascade, Some(new)) => {
                     let value = new.get(place).cloned().unwrap_or_default();
                     let from = value.data_type().unwrap_or(to);
-                    if from.is_same_kind(to) { value } else { convert(value, from, to, false)? }
+                    if from.is_same_kind(to) {
+                        value
+                    } else {
+                        convert(value, from, to, CastContext::Assignment)?
+                    }
                 }
                 _ => Value::Null,
             });

@@ -147,17 +147,18 @@ fn no_cast(value: ValueRef<'_>, to: DataType) -> SqlError {
 
 /// Casts the value to type `to` explicitly; a text that is too long is truncated.
 pub fn cast(value: ValueRef<'_>, to: DataType) -> Result<Value> {
-    convert(value.to_value(), value.data_type().unwrap_or(to), to, true)
+    convert(value.to_value(), value.data_type().unwrap_or(to), to, CastContext::Explicit)
 }
 
 /// Casts the value for assignment to a column of type `to`; a text that is too long is an error.
 pub fn assign(value: ValueRef<'_>, to: DataType) -> Result<Value> {
-    convert(value.to_value(), value.data_type().unwrap_or(to), to, false)
+    convert(value.to_value(), value.data_type().unwrap_or(to), to, CastContext::Assignment)
 }
 
 /// Converts the value to type `to`. `from` is its declared type, which only matters for CHAR. An
 /// `explicit` cast truncates a text that is too long.
-pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
+pub fn convert(value: Value, from: DataType, to: DataType, context: CastContext) -> Result<Value> {
+    let explicit = context == CastContext::Explicit;
     Ok(match (&value, to) {
         (Value::Null, _)
         | (Value::Boolean(_), DataType::Boolean)
@@ -196,16 +197,16 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
             if array.element_type() == to {
                 return Ok(value);
             }
-            return convert_array(array, from, to, explicit);
+            return convert_array(array, from, to, context);
         }
         (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, explicit),
         (Value::Text(text), to) => {
             let text =
                 if matches!(from, DataType::Char(_)) { text.trim_end_matches(' ') } else { text };
-            return convert(parse_value(text, to)?, to, to, explicit);
+            return convert(parse_value(text, to)?, to, to, context);
         }
         (_, DataType::Precise(precise)) => {
-            return precise.adjust(convert(value, from, precise.plain(), explicit)?);
+            return precise.adjust(convert(value, from, precise.plain(), context)?);
         }
         (value, to) if to.is_text() => {
             let text = match value {
@@ -228,7 +229,7 @@ pub fn convert(value: Value, from: DataType, to: DataType, explicit: bool) -> Re
                 Value::BigInt(number.ok_or_else(|| out_of_range(to))?),
                 DataType::BigInt,
                 to,
-                explicit,
+                context,
             );
         }
         (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
@@ -244,7 +245,7 @@ fn from_jsonb(text: &str, to: DataType) -> Result<Value> {
         (JsonKind::Boolean(truth), DataType::Boolean) => Ok(Value::Boolean(*truth)),
         (JsonKind::Number, to) if to.is_numeric() => {
             let number = value.number()?.map_or(Value::Null, Value::Numeric);
-            convert(number, DataType::Numeric(None), to, true)
+            convert(number, DataType::Numeric(None), to, CastContext::Explicit)
         }
         (kind, to) => {
             let message =
@@ -259,12 +260,12 @@ fn convert_array(
     array: ArrayRef<'_>,
     from: DataType,
     to: ElementType,
-    explicit: bool,
+    context: CastContext,
 ) -> Result<Value> {
     let from = from.element().unwrap_or(array.element_type()).data_type();
     let mut builder = ArrayBuilder::new(to);
     for element in array.iter() {
-        let element = convert(element.to_value(), from, to.data_type(), explicit)?;
+        let element = convert(element.to_value(), from, to.data_type(), context)?;
         builder.push(element.as_ref())?;
     }
     Ok(Value::Array(builder.finish(&array.dimensions())?))
@@ -470,10 +471,10 @@ mod tests {
     fn run(
         value: Value,
         to: DataType,
-        explicit: bool,
+        context: CastContext,
     ) -> std::result::Result<String, &'static str> {
         let from = value.data_type().unwrap();
-        convert(value, from, to, explicit).map(|v| v.to_string()).map_err(|error| error.code())
+        convert(value, from, to, context).map(|v| v.to_string()).map_err(|error| error.code())
     }
 
     #[test]
@@ -511,19 +512,28 @@ mod tests {
         ];
         for (value, to, expected) in cases {
             let shown = value.to_string();
-            assert_eq!(run(value, to, true), expected.map(str::to_owned), "{shown} as {to}");
+            assert_eq!(
+                run(value, to, CastContext::Explicit),
+                expected.map(str::to_owned),
+                "{shown} as {to}"
+            );
         }
     }
 
     #[test]
     fn texts_are_cut_off_only_on_request() {
         let text = || Value::text("åäö  x");
-        assert_eq!(run(text(), T::Varchar(Some(3)), false), Err("22001"));
-        assert_eq!(run(text(), T::Varchar(Some(3)), true).unwrap(), "åäö");
-        assert_eq!(run(Value::text("åäö  "), T::Varchar(Some(4)), false).unwrap(), "åäö ");
-        assert_eq!(run(Value::text("ab"), T::Char(4), false).unwrap(), "ab  ");
-        let char_value = convert(Value::text("ab"), T::Text, T::Char(4), false).unwrap();
-        let back = convert(char_value.clone(), T::Char(4), T::Text, false).unwrap();
+        assert_eq!(run(text(), T::Varchar(Some(3)), CastContext::Assignment), Err("22001"));
+        assert_eq!(run(text(), T::Varchar(Some(3)), CastContext::Explicit).unwrap(), "åäö");
+        assert_eq!(
+            run(Value::text("åäö  "), T::Varchar(Some(4)), CastContext::Assignment).unwrap(),
+            "åäö "
+        );
+        assert_eq!(run(Value::text("ab"), T::Char(4), CastContext::Assignment).unwrap(), "ab  ");
+        let char_value =
+            convert(Value::text("ab"), T::Text, T::Char(4), CastContext::Assignment).unwrap();
+        let back =
+            convert(char_value.clone(), T::Char(4), T::Text, CastContext::Assignment).unwrap();
         assert_eq!(back, Value::text("ab"));
         let same = compare_as(T::Char(4), char_value.as_ref(), back.as_ref());
         assert_eq!(same, Some(Ordering::Equal));

@@ -54,6 +54,15 @@ pub use redo::Redo;
 use segment::SegmentWriter;
 pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
 
+/// What a wait for the log begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LogWait {
+    /// It flushes the log.
+    Flush,
+    /// Nothing: other threads flush it.
+    Others,
+}
+
 /// A log sequence number: a position in the log.
 pub type Lsn = u64;
 
@@ -269,15 +278,16 @@ impl Log {
 
     /// Waits until every byte before `lsn` was given to the operating system.
     pub fn write_to(&self, lsn: Lsn) -> Result<()> {
-        self.wait_until_reached(lsn, false)
+        self.wait_until_reached(lsn, LogWait::Others)
     }
 
     /// Waits until every byte before `lsn` is durable.
     pub fn flush_to(&self, lsn: Lsn) -> Result<()> {
-        self.wait_until_reached(lsn, true)
+        self.wait_until_reached(lsn, LogWait::Flush)
     }
 
-    fn wait_until_reached(&self, lsn: Lsn, flush: bool) -> Result<()> {
+    fn wait_until_reached(&self, lsn: Lsn, wait: LogWait) -> Result<()> {
+        let flush = wait == LogWait::Flush;
         let served = || self.has_reached(lsn, flush);
         while !served() {
             self.check()?;

@@ -29,6 +29,7 @@ use crate::session::prepared_statement::{
     CachedStatement, Lease, PreparedStatement, StatementCache,
 };
 use crate::session::rows::{MappedRows, OpenQueries, Rows};
+use crate::session::settings::variables::SettingScope;
 use crate::session::{MEMORY, Session};
 use crate::types::Value;
 
@@ -198,7 +199,7 @@ impl Connection {
     /// # Errors
     /// 42704 if there is no such setting, 22023 or 0A000 if it does not take the value.
     pub fn set_setting(&self, name: &str, value: &str) -> Result<()> {
-        self.session.assign(name, Some(value), false).map(|_| ())
+        self.session.assign(name, Some(value), SettingScope::Session).map(|_| ())
     }
 
     /// Returns a setting that is a time; `None` if it is 0, which turns it off.

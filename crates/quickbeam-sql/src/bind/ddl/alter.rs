@@ -10,6 +10,8 @@ use super::storage_parameters::check_parameters;
 use super::table::Defined;
 use super::table_outline::Outline;
 use super::{CatalogChange, ObjectKind, TableChange};
+use crate::bind::ddl::table_outline::OnExisting;
+use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{NewIdentity, Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
@@ -83,9 +85,9 @@ impl Binder<'_> {
         operation: &ast::AlterIndexOperation,
     ) -> Result<CatalogChange> {
         let ast::AlterIndexOperation::RenameIndex { index_name: new } = operation;
-        let from = self.known_object(ObjectKind::Index, name, false)?;
+        let from = self.known_object(ObjectKind::Index, name, OnMissing::Fail)?;
         let schema = split_lookup_name(&from).0;
-        let to = self.new_relation_in(&schema, new, false)?.0;
+        let to = self.new_relation_in(&schema, new, OnExisting::Fail)?.0;
         Ok(CatalogChange::RenameIndex(from, to))
     }
 
@@ -122,7 +124,7 @@ impl Binder<'_> {
             }
             AlterTableOperation::RenameTable { table_name } => {
                 let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
-                let name = self.new_relation_in(&outline.schema, name, false)?.0;
+                let name = self.new_relation_in(&outline.schema, name, OnExisting::Fail)?.0;
                 changes.push(TableChange::Rename(name));
             }
             // There are no roles: everything belongs to the only user.

@@ -22,6 +22,7 @@ use sqlparser::ast::{self, ObjectType, Spanned};
 use sqlparser::tokenizer::Token;
 
 use super::{Binder, fold};
+use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Privileges,
@@ -36,6 +37,7 @@ pub(in crate::bind) use index_expressions::key_column;
 pub use index_expressions::{BoundIndex, ExpressionCompiler};
 pub use stored_expressions::{check_of, column_default, conversion_of};
 pub use table::{check_create_table, table_for};
+pub use table_outline::OnExisting;
 
 use constraints::method_of;
 use storage_parameters::check_index_parameters;
@@ -159,7 +161,7 @@ impl Binder<'_> {
         check_index_parameters(&create.with, method)?;
         if let Some(name) = &create.name {
             let (name, is_there) =
-                self.new_relation_in(&table.schema, name, create.if_not_exists)?;
+                self.new_relation_in(&table.schema, name, OnExisting::from(create.if_not_exists))?;
             index.name = Some(name);
             if is_there {
                 return Ok(CatalogChange::CreateIndex(index, true));
@@ -236,7 +238,7 @@ impl Binder<'_> {
         {
             return Ok(name);
         }
-        Ok(self.new_relation(&create.name, false)?.0)
+        Ok(self.new_relation(&create.name, OnExisting::Fail)?.0)
     }
 
     /// DROP.
@@ -249,7 +251,8 @@ impl Binder<'_> {
     ) -> Result<CatalogChange> {
         let kind = match kind {
             ObjectType::Schema => {
-                let names = names.iter().map(|name| self.known_schema(name, if_exists));
+                let names =
+                    names.iter().map(|name| self.known_schema(name, OnMissing::from(if_exists)));
                 let names = names.collect::<Result<_>>()?;
                 return Ok(CatalogChange::DropSchemas(names, if_exists, cascade));
             }
@@ -259,7 +262,8 @@ impl Binder<'_> {
             ObjectType::Sequence => ObjectKind::Sequence,
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
         };
-        let names = names.iter().map(|name| self.known_object(kind, name, if_exists));
+        let names =
+            names.iter().map(|name| self.known_object(kind, name, OnMissing::from(if_exists)));
         let names = names.collect::<Result<_>>()?;
         Ok(CatalogChange::Drop(kind, names, if_exists, cascade))
     }

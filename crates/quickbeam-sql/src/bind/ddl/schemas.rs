@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, AlterSchemaOperation, ObjectName, SchemaName};
 
 use super::CatalogChange;
+use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::{Binder, cross_database, fold};
 use crate::catalog::{PUBLIC, is_system_schema};
 use crate::error::{Result, SqlError, SqlState};
@@ -33,7 +34,7 @@ impl Binder<'_> {
 
     /// ALTER SCHEMA; `None` if it changes nothing.
     pub fn alter_schema(&self, alter: &ast::AlterSchema) -> Result<Option<CatalogChange>> {
-        let from = self.known_schema(&alter.name, false)?;
+        let from = self.known_schema(&alter.name, OnMissing::Fail)?;
         match &alter.operations[..] {
             [AlterSchemaOperation::OwnerTo { .. }] => Ok(None),
             [AlterSchemaOperation::Rename { name }] => {
@@ -44,7 +45,8 @@ impl Binder<'_> {
     }
 
     /// Returns the name of a schema that exists, or under IF EXISTS may not, and may be changed.
-    pub(super) fn known_schema(&self, name: &ObjectName, if_exists: bool) -> Result<SmolStr> {
+    pub(super) fn known_schema(&self, name: &ObjectName, missing: OnMissing) -> Result<SmolStr> {
+        let if_exists = missing == OnMissing::Skip;
         let folded = schema_name(name)?;
         let position = self.position(name) as usize;
         if is_system_schema(&folded) {

@@ -4,6 +4,8 @@ use sqlparser::ast::{self, Spanned};
 
 use super::super::{Binder, object_name, types};
 use super::{CatalogChange, ObjectKind};
+use crate::bind::ddl::table_outline::OnExisting;
+use crate::bind::ddl::table_outline::OnMissing;
 use crate::catalog::{SequenceChanges, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
@@ -64,7 +66,7 @@ impl Binder<'_> {
             let position = self.position(owner) as usize;
             return Err(SqlError::unsupported("OWNED BY a column").at(position));
         }
-        let (folded, _) = self.new_relation(name, if_not_exists)?;
+        let (folded, _) = self.new_relation(name, OnExisting::from(if_not_exists))?;
         let type_of = |written: &ast::DataType| {
             let known = types::data_type(written).and_then(|data_type| {
                 let message = "sequence type must be smallint, integer, or bigint";
@@ -100,7 +102,11 @@ impl Binder<'_> {
             let [option, value] = pair else { continue };
             self.sequence_change(&option.to_string(), value, &mut changes)?;
         }
-        let name = self.known_object(ObjectKind::Sequence, &name.into(), changes.if_exists)?;
+        let name = self.known_object(
+            ObjectKind::Sequence,
+            &name.into(),
+            OnMissing::from(changes.if_exists),
+        )?;
         Ok(CatalogChange::AlterSequence(name, changes))
     }
 

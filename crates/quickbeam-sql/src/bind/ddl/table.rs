@@ -12,6 +12,7 @@ use super::CatalogChange;
 use super::constraints::Constraints;
 use super::storage_parameters::check_table_parameters;
 use super::table_outline::Outline;
+use crate::bind::ddl::table_outline::OnExisting;
 use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -67,7 +68,8 @@ pub(super) struct Defined {
 impl Binder<'_> {
     /// CREATE TABLE without a query.
     pub fn create_table(&mut self, create: &ast::CreateTable) -> Result<CatalogChange> {
-        let (name, is_there) = self.new_relation(&create.name, create.if_not_exists)?;
+        let (name, is_there) =
+            self.new_relation(&create.name, OnExisting::from(create.if_not_exists))?;
         if is_there {
             let table = NewTable { name, ..NewTable::default() };
             return Ok(CatalogChange::CreateTable(table, true));

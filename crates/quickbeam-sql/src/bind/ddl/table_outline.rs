@@ -22,6 +22,36 @@ use crate::schema::errors::{
 };
 use crate::types::DataType;
 
+/// What becomes of a statement whose object exists already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnExisting {
+    /// IF NOT EXISTS: it does nothing.
+    Skip,
+    /// It fails.
+    Fail,
+}
+
+impl From<bool> for OnExisting {
+    fn from(if_not_exists: bool) -> OnExisting {
+        if if_not_exists { OnExisting::Skip } else { OnExisting::Fail }
+    }
+}
+
+/// What becomes of a statement whose object does not exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bind) enum OnMissing {
+    /// IF EXISTS: it does nothing.
+    Skip,
+    /// It fails.
+    Fail,
+}
+
+impl From<bool> for OnMissing {
+    fn from(if_exists: bool) -> OnMissing {
+        if if_exists { OnMissing::Skip } else { OnMissing::Fail }
+    }
+}
+
 /// PostgreSQL's reserved words, which are names only in quotes.
 const RESERVED: &[&str] = &[
     "all",
@@ -218,7 +248,8 @@ impl Binder<'_> {
 
     /// Returns the name of a new table, view, index or sequence, and whether it exists already
     /// under IF NOT EXISTS.
-    pub fn new_relation(&self, name: &ObjectName, if_not_exists: bool) -> Result<(SmolStr, bool)> {
+    pub fn new_relation(&self, name: &ObjectName, existing: OnExisting) -> Result<(SmolStr, bool)> {
+        let if_not_exists = existing == OnExisting::Skip;
         let folded = self.new_relation_name(name);
         let folded = folded.map_err(|error| error.at(self.position(name) as usize))?;
         self.free_relation(name, folded, if_not_exists)
@@ -229,8 +260,9 @@ impl Binder<'_> {
         &self,
         schema: &str,
         name: &ObjectName,
-        if_not_exists: bool,
+        existing: OnExisting,
     ) -> Result<(SmolStr, bool)> {
+        let if_not_exists = existing == OnExisting::Skip;
         let own = object_name(name)?;
         check_name(&own).map_err(|error| error.at(self.position(name) as usize))?;
         let (_, is_there) = self.free_relation(name, lookup_name(schema, &own), if_not_exists)?;
@@ -315,7 +347,7 @@ impl Binder<'_> {
         let folded = match is_index && outline.is_untouched {
             true => {
                 let written = ObjectName::from(vec![name.clone()]);
-                self.new_relation_in(&outline.schema, &written, false)?.0
+                self.new_relation_in(&outline.schema, &written, OnExisting::Fail)?.0
             }
             false => self.new_name(name)?,
         };
@@ -346,8 +378,9 @@ impl Binder<'_> {
         &self,
         kind: ObjectKind,
         name: &ObjectName,
-        if_exists: bool,
+        missing: OnMissing,
     ) -> Result<SmolStr> {
+        let if_exists = missing == OnMissing::Skip;
         let look = || {
             let folded = self.relation_name(name)?;
             let relation = self.names.relation(&folded)?;

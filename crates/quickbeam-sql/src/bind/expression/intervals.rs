@@ -6,6 +6,7 @@ use super::literals::quoted;
 use crate::bind::{Binder, Scope, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::types::CastContext;
 use crate::types::{DataType, IntervalFields, convert, parse_value};
 
 /// Returns the type of an INTERVAL literal with fields and precision.
@@ -50,7 +51,7 @@ impl Binder<'_> {
         };
         let data_type = type_of(literal).map_err(at)?;
         let value = parse_value(text, data_type)
-            .and_then(|value| convert(value, data_type, data_type, true))
+            .and_then(|value| convert(value, data_type, data_type, CastContext::Explicit))
             .map_err(at)?;
         Ok(Typed::new(Expr::Constant(value), data_type, position))
     }

@@ -23,10 +23,38 @@ use super::{Binder, Scope, Typed, fold, types};
 use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, plain_operator};
 use crate::bind::query::row_calls::RowFunctions;
+use crate::bind::query::subqueries::Quantifier;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::LetterCase;
 use crate::expression::{Comparison, Expr, MAX_DEPTH, Pattern, TextPosition, Truth};
 use crate::parse::symmetric_bound;
 use crate::types::{DataType, Value};
+
+/// Whether a test is written with NOT.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bind) enum Negation {
+    /// `x IS NOT NULL`
+    Not,
+    /// `x IS NULL`
+    Plain,
+}
+
+impl From<bool> for Negation {
+    fn from(negated: bool) -> Negation {
+        if negated { Negation::Not } else { Negation::Plain }
+    }
+}
+
+/// Returns what an operator such as `~~*` means as LIKE.
+fn like_operator(op: &BinaryOperator) -> Option<(Negation, LetterCase)> {
+    Some(match op {
+        BinaryOperator::PGLikeMatch => (Negation::Plain, LetterCase::Kept),
+        BinaryOperator::PGILikeMatch => (Negation::Plain, LetterCase::Ignored),
+        BinaryOperator::PGNotLikeMatch => (Negation::Not, LetterCase::Kept),
+        BinaryOperator::PGNotILikeMatch => (Negation::Not, LetterCase::Ignored),
+        _ => return None,
+    })
+}
 
 impl Typed {
     pub(super) fn new(expr: Expr, data_type: DataType, position: u32) -> Typed {
@@ -80,17 +108,8 @@ impl Binder<'_> {
                 if *op == BinaryOperator::Overlaps {
                     return self.overlaps(left, right, position, scope);
                 }
-                let negated = match op {
-                    BinaryOperator::PGLikeMatch | BinaryOperator::PGILikeMatch => Some(false),
-                    BinaryOperator::PGNotLikeMatch | BinaryOperator::PGNotILikeMatch => Some(true),
-                    _ => None,
-                };
-                if let Some(negated) = negated {
-                    let ignores_case = matches!(
-                        op,
-                        BinaryOperator::PGILikeMatch | BinaryOperator::PGNotILikeMatch
-                    );
-                    return self.like(left, right, None, negated, ignores_case, scope);
+                if let Some((negation, case)) = like_operator(op) {
+                    return self.like(left, right, None, negation, case, scope);
                 }
                 if comparison(op).is_some()
                     && matches!(&**left, Ast::BinaryOp { op, .. } if comparison(op).is_some())
@@ -102,26 +121,36 @@ impl Binder<'_> {
                 self.binary(left, op, right, position)
             }
             Ast::UnaryOp { op, expr } => self.unary(*op, expr, scope),
-            Ast::IsNull(inner) => self.is_null(inner, false, scope),
-            Ast::IsNotNull(inner) => self.is_null(inner, true, scope),
-            Ast::IsTrue(inner) => self.is_truth(inner, Truth::True, false, scope),
-            Ast::IsNotTrue(inner) => self.is_truth(inner, Truth::True, true, scope),
-            Ast::IsFalse(inner) => self.is_truth(inner, Truth::False, false, scope),
-            Ast::IsNotFalse(inner) => self.is_truth(inner, Truth::False, true, scope),
-            Ast::IsUnknown(inner) => self.is_truth(inner, Truth::Unknown, false, scope),
-            Ast::IsNotUnknown(inner) => self.is_truth(inner, Truth::Unknown, true, scope),
-            Ast::IsDistinctFrom(a, b) => self.distinct(a, b, false, scope),
-            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b, true, scope),
+            Ast::IsNull(inner) => self.is_null(inner, Negation::Plain, scope),
+            Ast::IsNotNull(inner) => self.is_null(inner, Negation::Not, scope),
+            Ast::IsTrue(inner) => self.is_truth(inner, Truth::True, Negation::Plain, scope),
+            Ast::IsNotTrue(inner) => self.is_truth(inner, Truth::True, Negation::Not, scope),
+            Ast::IsFalse(inner) => self.is_truth(inner, Truth::False, Negation::Plain, scope),
+            Ast::IsNotFalse(inner) => self.is_truth(inner, Truth::False, Negation::Not, scope),
+            Ast::IsUnknown(inner) => self.is_truth(inner, Truth::Unknown, Negation::Plain, scope),
+            Ast::IsNotUnknown(inner) => self.is_truth(inner, Truth::Unknown, Negation::Not, scope),
+            Ast::IsDistinctFrom(a, b) => self.distinct(a, b, Negation::Plain, scope),
+            Ast::IsNotDistinctFrom(a, b) => self.distinct(a, b, Negation::Not, scope),
             Ast::Between { expr, negated, low, high } => {
                 self.between(expr, low, high, *negated, scope)
             }
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
-            Ast::Like { negated, expr, pattern, escape_char, any: false } => {
-                self.like(expr, pattern, escape_char.as_deref(), *negated, false, scope)
-            }
-            Ast::ILike { negated, expr, pattern, escape_char, any: false } => {
-                self.like(expr, pattern, escape_char.as_deref(), *negated, true, scope)
-            }
+            Ast::Like { negated, expr, pattern, escape_char, any: false } => self.like(
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                Negation::from(*negated),
+                LetterCase::Kept,
+                scope,
+            ),
+            Ast::ILike { negated, expr, pattern, escape_char, any: false } => self.like(
+                expr,
+                pattern,
+                escape_char.as_deref(),
+                Negation::from(*negated),
+                LetterCase::Ignored,
+                scope,
+            ),
             Ast::SimilarTo { negated, expr, pattern, escape_char } => {
                 self.similar(expr, pattern, escape_char.as_deref(), *negated, scope)
             }
@@ -159,10 +188,10 @@ impl Binder<'_> {
                 self.in_subquery(expr, subquery, *negated, scope)
             }
             Ast::AnyOp { left, compare_op, right, .. } => {
-                self.quantified(left, compare_op, right, true, scope)
+                self.quantified(left, compare_op, right, Quantifier::Any, scope)
             }
             Ast::AllOp { left, compare_op, right } => {
-                self.quantified(left, compare_op, right, false, scope)
+                self.quantified(left, compare_op, right, Quantifier::All, scope)
             }
             other => self.named_syntax(other, scope),
         }
@@ -317,7 +346,8 @@ impl Binder<'_> {
         }
     }
 
-    fn is_null(&mut self, inner: &Ast, negated: bool, scope: &Scope) -> Result<Typed> {
+    fn is_null(&mut self, inner: &Ast, negation: Negation, scope: &Scope) -> Result<Typed> {
+        let negated = negation == Negation::Not;
         let bound = self.expression(inner, scope)?;
         let position = bound.position;
         let inner = self.settle(bound)?;
@@ -328,15 +358,17 @@ impl Binder<'_> {
         &mut self,
         inner: &Ast,
         truth: Truth,
-        negated: bool,
+        negation: Negation,
         scope: &Scope,
     ) -> Result<Typed> {
+        let negated = negation == Negation::Not;
         let position = self.position(inner);
         let condition = self.condition(inner, scope)?;
         Ok(Typed::condition(Expr::IsTruth(Box::new(condition), truth, negated), position))
     }
 
-    fn distinct(&mut self, a: &Ast, b: &Ast, negated: bool, scope: &Scope) -> Result<Typed> {
+    fn distinct(&mut self, a: &Ast, b: &Ast, negation: Negation, scope: &Scope) -> Result<Typed> {
+        let negated = negation == Negation::Not;
         let (a, b) = (self.expression(a, scope)?, self.expression(b, scope)?);
         let position = a.position;
         let pair = self.comparable(a, b, "IS DISTINCT FROM", position)?;
@@ -467,10 +499,12 @@ impl Binder<'_> {
         text: &Ast,
         pattern: &Ast,
         escape: Option<&Ast>,
-        negated: bool,
-        insensitive: bool,
+        negation: Negation,
+        case: LetterCase,
         scope: &Scope,
     ) -> Result<Typed> {
+        let negated = negation == Negation::Not;
+        let insensitive = case == LetterCase::Ignored;
         let escape = match escape {
             None => Some('\\'),
             Some(Ast::Value(value)) => {
@@ -491,7 +525,7 @@ impl Binder<'_> {
         let pattern = self.text_operand(pattern, scope)?;
         let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
         let known = match &pattern {
-            Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, insensitive)),
+            Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, case)),
             _ => None,
         };
         let expr = match known.filter(|pattern| !pattern.is_unfinished()) {

@@ -10,6 +10,15 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, overloads};
 use crate::types::{CastContext, DataType, EncodedKind as K, cast_context};
 
+/// What is called by its argument types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OverloadKind {
+    /// An operator.
+    Operator,
+    /// A function.
+    Function,
+}
+
 /// A group of types among which literals prefer one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Category {
@@ -79,7 +88,8 @@ fn keep_best(candidates: &mut Vec<&'static Builtin>, score: impl Fn(&'static Bui
     candidates.retain(|candidate| score(candidate) == best);
 }
 
-fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], is_operator: bool) -> Resolution {
+fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], kind: OverloadKind) -> Resolution {
+    let is_operator = kind == OverloadKind::Operator;
     let mut candidates: Vec<&'static Builtin> =
         all.iter().copied().filter(|candidate| candidate.takes(types.len())).collect();
     let matches = |candidate: &Builtin, types: &[Option<DataType>]| {
@@ -176,7 +186,7 @@ impl Binder<'_> {
         let types: Vec<Option<DataType>> = arguments.iter().map(|a| a.data_type).collect();
         let mut known = self.names.registered_functions(name);
         known.extend(overloads(name));
-        match resolve(&known, &types, false) {
+        match resolve(&known, &types, OverloadKind::Function) {
             Resolution::One(builtin) => self.call_of(builtin, arguments, position),
             Resolution::None => {
                 let types = names(&arguments).join(", ");
@@ -205,7 +215,7 @@ impl Binder<'_> {
             [only] => format!("{symbol} {only}"),
             all => all.join(&format!(" {symbol} ")),
         };
-        match resolve(overloads(symbol), &types, true) {
+        match resolve(overloads(symbol), &types, OverloadKind::Operator) {
             Resolution::One(builtin) => self.call_of(builtin, operands, position),
             Resolution::None => {
                 let message = format!("operator does not exist: {}", written());
@@ -241,7 +251,7 @@ mod tests {
     use DataType as D;
 
     fn chosen(name: &str, types: &[Option<DataType>]) -> Option<&'static [DataType]> {
-        match resolve(overloads(name), types, false) {
+        match resolve(overloads(name), types, OverloadKind::Function) {
             Resolution::One(builtin) => Some(builtin.arguments),
             _ => None,
         }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 
 use super::operators::comparison;
+use crate::bind::expression::Negation;
 use crate::bind::{
     Binder, Body, From, OutputColumn, Query, Scope, Select, Source, Subquery, SubqueryKind, Typed,
 };
@@ -73,15 +74,15 @@ impl Binder<'_> {
             }
             Ast::InSubquery { expr, subquery, negated } => {
                 let row = row_of(expr)?;
-                Some(self.row_in_subquery(&row, subquery, *negated, scope))
+                Some(self.row_in_subquery(&row, subquery, Negation::from(*negated), scope))
             }
             Ast::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
                 let (row, Ast::Subquery(query)) = (row_of(left)?, &**right) else { return None };
-                Some(self.row_in_subquery(&row, query, false, scope))
+                Some(self.row_in_subquery(&row, query, Negation::Plain, scope))
             }
             Ast::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
                 let (row, Ast::Subquery(query)) = (row_of(left)?, &**right) else { return None };
-                Some(self.row_in_subquery(&row, query, true, scope))
+                Some(self.row_in_subquery(&row, query, Negation::Not, scope))
             }
             _ => None,
         }
@@ -217,9 +218,10 @@ impl Binder<'_> {
         &mut self,
         row: &[&Ast],
         query: &ast::Query,
-        negated: bool,
+        negation: Negation,
         scope: &Scope,
     ) -> Result<Typed> {
+        let negated = negation == Negation::Not;
         let position = row.first().map_or(0, |first| self.position(*first));
         let row = self.bind_row(row, scope)?;
         let inner = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;

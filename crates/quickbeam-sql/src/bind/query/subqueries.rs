@@ -10,6 +10,15 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::DataType;
 
+/// How many rows of a subquery must match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bind) enum Quantifier {
+    /// One of them.
+    Any,
+    /// All of them.
+    All,
+}
+
 impl Binder<'_> {
     pub(in crate::bind) fn subquery(
         &mut self,
@@ -59,7 +68,7 @@ impl Binder<'_> {
         negated: bool,
         scope: &Scope,
     ) -> Result<Typed> {
-        let is = self.any_of(value, Comparison::Equal, query, true, scope)?;
+        let is = self.any_of(value, Comparison::Equal, query, Quantifier::Any, scope)?;
         let position = is.position;
         Ok(Typed::condition(if negated { Expr::Not(Box::new(is.expr)) } else { is.expr }, position))
     }
@@ -69,12 +78,13 @@ impl Binder<'_> {
         value: &Ast,
         op: &BinaryOperator,
         right: &Ast,
-        any: bool,
+        quantifier: Quantifier,
         scope: &Scope,
     ) -> Result<Typed> {
+        let any = quantifier == Quantifier::Any;
         match (comparison(op), right) {
             (Some(comparison), Ast::Subquery(query)) => {
-                self.any_of(value, comparison, query, any, scope)
+                self.any_of(value, comparison, query, quantifier, scope)
             }
             (Some(comparison), _) => self.any_element(value, comparison, right, any, scope),
             (None, _) => Err(SqlError::unsupported(format!("ANY or ALL with the operator {op}"))),
@@ -86,9 +96,10 @@ impl Binder<'_> {
         value: &Ast,
         comparison: Comparison,
         query: &ast::Query,
-        any: bool,
+        quantifier: Quantifier,
         scope: &Scope,
     ) -> Result<Typed> {
+        let any = quantifier == Quantifier::Any;
         let position = self.position(value);
         let value = self.expression(value, scope)?;
         let (slot, _) = self.subquery(query, scope, |binder, query| {

@@ -16,6 +16,15 @@ use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
 use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
+/// A side of a range of keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RangeSide {
+    /// Where it begins.
+    Lower,
+    /// Where it ends.
+    Upper,
+}
+
 /// The operator of a table scan.
 #[derive(Debug)]
 pub struct TableScan {
@@ -600,10 +609,11 @@ pub fn constant_range(spec: &KeySpec, range: &KeyRangeExpr) -> Option<KeyRange> 
 
 fn side_of(
     bound: Option<&(Expr, bool)>,
-    is_lower: bool,
+    side: RangeSide,
     data_type: DataType,
     frame: &Frame<'_>,
 ) -> Result<ColumnBound> {
+    let is_lower = side == RangeSide::Lower;
     let Some((value, inclusive)) = bound else { return Ok(ColumnBound::Open) };
     Ok(match fit(value.evaluate(frame)?.as_ref(), data_type) {
         Fit::Value(value) => ColumnBound::Bound(value.to_value(), *inclusive),
@@ -630,8 +640,8 @@ fn encode_range(
         }
     }
     let data_type = spec.parts.get(range.equal.len()).map_or(DataType::Text, |part| part.data_type);
-    let lower = side_of(range.lower.as_ref(), true, data_type, frame)?;
-    let upper = side_of(range.upper.as_ref(), false, data_type, frame)?;
+    let lower = side_of(range.lower.as_ref(), RangeSide::Lower, data_type, frame)?;
+    let upper = side_of(range.upper.as_ref(), RangeSide::Upper, data_type, frame)?;
     if matches!(lower, ColumnBound::Empty) || matches!(upper, ColumnBound::Empty) {
         return Ok(false);
     }

@@ -3,6 +3,7 @@
 use super::constraints::{Constraint, constraints};
 use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::describe::Described;
+use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{Column, ConstraintTiming, ForeignKeyAction};
 use crate::types::{DataType, EncodedKind, Value};
@@ -54,7 +55,7 @@ impl SystemSource<'_> {
             }),
             "enabled_roles" => {
                 let snapshot = self.snapshot;
-                for role in snapshot.roles_of(self.session.role(), true) {
+                for role in snapshot.roles_of(self.session.role(), MembershipUse::Inherited) {
                     self.add(|row| {
                         row.text("role_name", snapshot.role_name(role));
                     });
@@ -62,7 +63,7 @@ impl SystemSource<'_> {
             }
             "applicable_roles" => {
                 let snapshot = self.snapshot;
-                for member in snapshot.roles_of(self.session.role(), true) {
+                for member in snapshot.roles_of(self.session.role(), MembershipUse::Inherited) {
                     let known = snapshot.role(member).map_or(&[][..], |it| &it.member_of);
                     for membership in known {
                         self.add(|row| {

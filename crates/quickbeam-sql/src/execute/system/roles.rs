@@ -2,6 +2,7 @@
 
 use super::{SystemRow, SystemSource};
 use crate::catalog::describe::{Described, quoted_if_needed};
+use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::role_oid;
 use crate::catalog::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId, Privileges, Role,
@@ -158,7 +159,7 @@ impl SystemSource<'_> {
         possible: Privileges,
     ) {
         let snapshot = self.snapshot;
-        let roles = snapshot.roles_of(self.session.role(), true);
+        let roles = snapshot.roles_of(self.session.role(), MembershipUse::Inherited);
         let is_superuser = snapshot.is_superuser(self.session.role());
         let concerns = |role: &ObjectId| is_superuser || roles.contains(role);
         if !concerns(&item.grantor) && item.grantee.is_some_and(|it| !concerns(&it)) {

@@ -1,6 +1,7 @@
 //! Catalogs of the database, its schemas, its sessions and the settings.
 
 use super::{NAME, SystemSource};
+use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::role_oid;
 use crate::catalog::{BOOTSTRAP, DATABASE_ID};
 use crate::error::Result;
@@ -47,7 +48,7 @@ impl SystemSource<'_> {
 
     fn activities(&mut self) {
         let (snapshot, role) = (self.snapshot, self.session.role());
-        let roles = snapshot.roles_of(role, true);
+        let roles = snapshot.roles_of(role, MembershipUse::Inherited);
         let is_superuser = snapshot.is_superuser(role);
         for activity in self.session.activities() {
             let user = snapshot.role_named(&activity.user).unwrap_or(BOOTSTRAP);

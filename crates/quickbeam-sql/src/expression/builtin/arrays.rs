@@ -8,11 +8,20 @@ use super::{
     Builtin, Implementation, OfValues, append, check_size, count, integer, mismatch, text,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::json::json_functions::to_json;
+use crate::expression::builtin::json::json_functions::{JsonType, to_json};
 use crate::types::{
     Array, ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, MAX_DIMENSIONS, Value,
     ValueRef, too_many_dimensions,
 };
+
+/// The end of an array at which an element is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ArrayEnd {
+    /// Before the first element.
+    First,
+    /// After the last element.
+    Last,
+}
 
 /// The type of an argument or result of a polymorphic function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,7 +104,7 @@ static POLYMORPHIC: &[Polymorphic] = &[
     strict("cardinality", &[A], I, |v| count(array(v, 0)?.len())),
     strict("array_to_string", &[A, T], T, to_text),
     tolerant("array_to_string", &[A, T, T], T, to_text),
-    strict("array_to_json", &[A], Shape::Is(DataType::Json), |v| to_json(v, false)),
+    strict("array_to_json", &[A], Shape::Is(DataType::Json), |v| to_json(v, JsonType::Plain)),
     strict("trim_array", &[A, I], A, trim),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS)], A, fill),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS), Shape::Is(INTEGERS)], A, fill),
@@ -200,8 +209,9 @@ fn extended(
     array: Option<ArrayRef<'_>>,
     element: ValueRef<'_>,
     of: ElementType,
-    is_first: bool,
+    end: ArrayEnd,
 ) -> Result<Value> {
+    let is_first = end == ArrayEnd::First;
     let (length, lower) = match array {
         Some(array) if !array.is_empty() => match &array.dimensions()[..] {
             [one] => (one.length, one.lower),
@@ -226,11 +236,11 @@ fn extended(
 }
 
 fn push_back(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    extended(given(arguments, 0)?, value(arguments, 1), element_type(arguments)?, false)
+    extended(given(arguments, 0)?, value(arguments, 1), element_type(arguments)?, ArrayEnd::Last)
 }
 
 fn push_front(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    extended(given(arguments, 1)?, value(arguments, 0), element_type(arguments)?, true)
+    extended(given(arguments, 1)?, value(arguments, 0), element_type(arguments)?, ArrayEnd::First)
 }
 
 fn is_same(a: ValueRef<'_>, b: ValueRef<'_>) -> bool {

@@ -81,16 +81,20 @@ pub(super) static TABLE: &[Builtin] = &[
         let written = sequence.map(|it| quoted(&it.schema, &it.name));
         Ok(written.map_or(Value::Null, Value::text))
     }),
-    stable("pg_relation_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, true, false)),
+    stable("pg_relation_size", &[REGCLASS], BigInt, |f, v| {
+        size(f, integer(v, 0)?, &[SizePart::Rows])
+    }),
     stable("pg_relation_size", &[REGCLASS, Text], BigInt, |f, v| match text(v, 1)? {
-        "main" => size(f, integer(v, 0)?, true, false),
+        "main" => size(f, integer(v, 0)?, &[SizePart::Rows]),
         "fsm" | "vm" | "init" => Ok(Value::BigInt(0)),
         _ => Err(SqlError::new(SqlState::InvalidParameterValue, "invalid fork name")),
     }),
-    stable("pg_table_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, true, false)),
-    stable("pg_indexes_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, false, true)),
+    stable("pg_table_size", &[REGCLASS], BigInt, |f, v| size(f, integer(v, 0)?, &[SizePart::Rows])),
+    stable("pg_indexes_size", &[REGCLASS], BigInt, |f, v| {
+        size(f, integer(v, 0)?, &[SizePart::Indexes])
+    }),
     stable("pg_total_relation_size", &[REGCLASS], BigInt, |f, v| {
-        size(f, integer(v, 0)?, true, true)
+        size(f, integer(v, 0)?, &[SizePart::Rows, SizePart::Indexes])
     }),
     strict("pg_size_pretty", &[BigInt], Text, |v| Ok(Value::text(pretty(integer(v, 0)?)))),
     strict("pg_get_function_result", &[OID], Text, |v| {
@@ -100,14 +104,24 @@ pub(super) static TABLE: &[Builtin] = &[
     strict("pg_get_function_identity_arguments", &[OID], Text, arguments),
 ];
 
+/// A part of what a table takes on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SizePart {
+    /// Its rows.
+    Rows,
+    /// Its indexes.
+    Indexes,
+}
+
 /// Returns the estimated bytes of a relation's rows, of its indexes, or of both; NULL if there is
 /// no such relation.
-fn size(frame: &Frame<'_>, oid: i64, rows: bool, indexes: bool) -> Result<Value> {
+fn size(frame: &Frame<'_>, oid: i64, parts: &[SizePart]) -> Result<Value> {
     let host = frame.host()?;
     let snapshot = host.snapshot();
     let Some(relation) = snapshot.relation_of(oid) else { return Ok(Value::Null) };
-    let mut bytes = if rows { host.estimated_size(relation)? } else { 0 };
-    if let (Described::Table(table), true) = (relation, indexes) {
+    let mut bytes =
+        if parts.contains(&SizePart::Rows) { host.estimated_size(relation)? } else { 0 };
+    if let (Described::Table(table), true) = (relation, parts.contains(&SizePart::Indexes)) {
         for index in &table.indexes {
             bytes += host.estimated_size(Described::Index(table, index))?;
         }

@@ -5,6 +5,7 @@ use super::references::role_of_oid;
 use super::session::{search_path, stable};
 use super::{Builtin, mismatch, text};
 use crate::catalog::describe::Described;
+use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{procedure, role_oid, system_tables};
 use crate::catalog::{
     AclKind, CatalogSnapshot, DATABASE_ID, ObjectId, Privileges, is_system_schema,
@@ -13,6 +14,15 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{no_column, no_relation, no_schema};
 use crate::types::DataType::{Boolean, SmallInt, Text};
 use crate::types::{DataType, Value, ValueRef};
+
+/// What a privilege is asked of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PrivilegeScope {
+    /// The relation or one of its columns.
+    AnyColumn,
+    /// The relation as a whole.
+    Relation,
+}
 
 const OID: DataType = DataType::OID;
 
@@ -33,9 +43,9 @@ macro_rules! of_object {
 type RoleArgument<'v> = Option<&'v ValueRef<'v>>;
 
 pub(super) static PRIVILEGES: &[Builtin] = of_object![
-    "has_table_privilege" => |f, role, v| relation(f, role, v, AclKind::Table, false),
-    "has_any_column_privilege" => |f, role, v| relation(f, role, v, AclKind::Table, true),
-    "has_sequence_privilege" => |f, role, v| relation(f, role, v, AclKind::Sequence, false),
+    "has_table_privilege" => |f, role, v| relation(f, role, v, AclKind::Table, PrivilegeScope::Relation),
+    "has_any_column_privilege" => |f, role, v| relation(f, role, v, AclKind::Table, PrivilegeScope::AnyColumn),
+    "has_sequence_privilege" => |f, role, v| relation(f, role, v, AclKind::Sequence, PrivilegeScope::Relation),
     "has_schema_privilege" => schema,
     "has_database_privilege" => database,
     "has_function_privilege" => function,
@@ -191,8 +201,9 @@ fn relation(
     role: RoleArgument<'_>,
     arguments: &[ValueRef<'_>],
     kind: AclKind,
-    any_column: bool,
+    scope: PrivilegeScope,
 ) -> Result<Value> {
+    let any_column = scope == PrivilegeScope::AnyColumn;
     let role = asked(frame, role)?;
     let host = frame.host()?;
     let snapshot = host.snapshot();
@@ -351,8 +362,8 @@ fn has_role(
                 let own = snapshot.role(asked).map_or(&[][..], |it| &it.member_of);
                 own.iter().any(|it| it.role == of && it.admin)
             }
-            "MEMBER" => snapshot.roles_of(asked, false).contains(&of),
-            "USAGE" => snapshot.roles_of(asked, true).contains(&of),
+            "MEMBER" => snapshot.roles_of(asked, MembershipUse::Any).contains(&of),
+            "USAGE" => snapshot.roles_of(asked, MembershipUse::Inherited).contains(&of),
             word => {
                 let message = format!("unrecognized privilege type: \"{word}\"");
                 return Err(SqlError::new(SqlState::InvalidParameterValue, message));

@@ -4,6 +4,7 @@ use super::arrays::{array, split_values};
 use super::integer;
 use crate::error::Result;
 use crate::expression::builtin::json::json_changes::{each, elements, keys};
+use crate::expression::builtin::json::json_functions::JsonPart;
 use crate::expression::builtin::json::path::query;
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
 use crate::types::{Array, DataType, ElementType, SystemType, Value, ValueRef};
@@ -73,22 +74,26 @@ static TABLE: &[RowFunction] = &[
     strict("regexp_split_to_table", &[TEXT, TEXT, TEXT], SPLIT, split),
     strict("pg_partition_ancestors", &[Some(DataType::OID)], ANCESTORS, |_| Ok(Vec::new())),
     strict("json_each", &[JSON], &[("key", DataType::Text), ("value", DataType::Json)], |v| {
-        each(v, false)
+        each(v, JsonPart::Json)
     }),
     strict("jsonb_each", &[JSONB], &[("key", DataType::Text), ("value", DataType::Jsonb)], |v| {
-        each(v, false)
+        each(v, JsonPart::Json)
     }),
-    strict("json_each_text", &[JSON], PAIRS, |v| each(v, true)),
-    strict("jsonb_each_text", &[JSONB], PAIRS, |v| each(v, true)),
+    strict("json_each_text", &[JSON], PAIRS, |v| each(v, JsonPart::Text)),
+    strict("jsonb_each_text", &[JSONB], PAIRS, |v| each(v, JsonPart::Text)),
     strict("json_object_keys", &[JSON], &[("json_object_keys", DataType::Text)], keys),
     strict("jsonb_object_keys", &[JSONB], &[("jsonb_object_keys", DataType::Text)], keys),
-    strict("json_array_elements", &[JSON], &[("value", DataType::Json)], |v| elements(v, false)),
-    strict("jsonb_array_elements", &[JSONB], &[("value", DataType::Jsonb)], |v| elements(v, false)),
+    strict("json_array_elements", &[JSON], &[("value", DataType::Json)], |v| {
+        elements(v, JsonPart::Json)
+    }),
+    strict("jsonb_array_elements", &[JSONB], &[("value", DataType::Jsonb)], |v| {
+        elements(v, JsonPart::Json)
+    }),
     strict("json_array_elements_text", &[JSON], &[("value", DataType::Text)], |v| {
-        elements(v, true)
+        elements(v, JsonPart::Text)
     }),
     strict("jsonb_array_elements_text", &[JSONB], &[("value", DataType::Text)], |v| {
-        elements(v, true)
+        elements(v, JsonPart::Text)
     }),
     strict("jsonb_path_query", &[JSONB, TEXT], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB], FOUND, query),

@@ -6,6 +6,7 @@ use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, selectivity};
+use crate::plan::cost::RowGoal;
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, OUTGROWN_ESTIMATE};
 use crate::plan::in_list::node_of;
 use crate::plan::rewrite::equalities::infer_equalities;
@@ -168,8 +169,9 @@ impl Planner<'_> {
         mut conjuncts: Vec<Expr>,
         outside: &Slots,
         order: &[OrderKey],
-        few: bool,
+        goal: RowGoal,
     ) -> Result<JoinSide> {
+        let few = goal == RowGoal::Few;
         let mut items = Vec::new();
         flatten(from, &mut items, &mut conjuncts);
         infer_equalities(&mut conjuncts);
@@ -500,7 +502,7 @@ impl Planner<'_> {
             JoinKind::Full => Vec::new(),
             _ => take(&mut above, &(&left_slots | outside)),
         };
-        let outer = self.joins(left, down, outside, &[], false)?;
+        let outer = self.joins(left, down, outside, &[], RowGoal::All)?;
         let mut on = on.clone();
         let inner_only = match kind {
             JoinKind::Full => Vec::new(),
@@ -521,10 +523,9 @@ impl Planner<'_> {
             }
         });
         let is_lateral = needs.meets(&left_slots);
-        let inner = match is_lateral {
-            true => self.joins(right, inner_only.clone(), &(outside | &left_slots), &[], false)?,
-            false => self.joins(right, inner_only.clone(), outside, &[], false)?,
-        };
+        let around = outside | &left_slots;
+        let known = if is_lateral { &around } else { outside };
+        let inner = self.joins(right, inner_only.clone(), known, &[], RowGoal::All)?;
         if is_lateral {
             rest.extend(
                 keys.drain(..).map(|(a, b)| Expr::Compare(Comparison::Equal, Box::new([a, b]))),

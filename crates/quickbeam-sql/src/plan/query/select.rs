@@ -1,6 +1,8 @@
 //! Queries: FROM, subqueries, groups, order, limits, one step above the other.
 
 use crate::plan::cost::MANY_ROWS;
+use crate::plan::cost::RowGoal;
+use crate::plan::query::tail::TailOrder;
 use std::cell::{Cell, RefCell};
 
 use super::tail::Tail;
@@ -209,7 +211,7 @@ impl<'p> Planner<'p> {
                 let count = rows.len() as f64;
                 let node = PlanNode::Values { slot, rows, once: false };
                 let outputs = columns_of(slot, query.columns.len());
-                Ok(self.finish(node, outputs, Tail::of(query, false), count))
+                Ok(self.finish(node, outputs, Tail::of(query, TailOrder::Unsorted), count))
             }
             Body::Recursive(recursive) => {
                 let base = self.query(&recursive.base, outside)?;
@@ -221,7 +223,7 @@ impl<'p> Planner<'p> {
                 let outputs = columns_of(slot, query.columns.len());
                 let union = RecursiveUnion { base, step, all, working, slot };
                 let node = PlanNode::RecursiveUnion(Box::new(union));
-                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+                Ok(self.finish(node, outputs, Tail::of(query, TailOrder::Unsorted), rows))
             }
             Body::Stored(stored) => {
                 let known = self.stored.borrow();
@@ -229,12 +231,12 @@ impl<'p> Planner<'p> {
                 let rows = known.map_or(MANY_ROWS, |known| known.1);
                 let outputs = columns_of(stored.slot, query.columns.len());
                 let node = PlanNode::StoredScan(stored.clone());
-                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+                Ok(self.finish(node, outputs, Tail::of(query, TailOrder::Unsorted), rows))
             }
             Body::Function(function) => {
                 let outputs = columns_of(function.slot, query.columns.len());
                 let node = PlanNode::FunctionScan(function.clone());
-                Ok(self.finish(node, outputs, Tail::of(query, false), MANY_ROWS))
+                Ok(self.finish(node, outputs, Tail::of(query, TailOrder::Unsorted), MANY_ROWS))
             }
             Body::Combine(combine) => {
                 let sides = combine.sides.iter().map(|side| self.query(side, outside));
@@ -247,7 +249,7 @@ impl<'p> Planner<'p> {
                     sides,
                     slot: combine.slot,
                 };
-                Ok(self.finish(node, outputs, Tail::of(query, false), rows))
+                Ok(self.finish(node, outputs, Tail::of(query, TailOrder::Unsorted), rows))
             }
         }
     }
@@ -272,7 +274,7 @@ impl<'p> Planner<'p> {
                 &select.subqueries,
                 outside,
                 order,
-                few,
+                RowGoal::from(few),
             )?,
         };
         if let Some(lock) = &select.for_update {
@@ -323,7 +325,7 @@ impl<'p> Planner<'p> {
             // The row stays in its slots, and the outputs read it there.
             node = PlanNode::Distinct { input: Box::new(node), outputs: outputs.clone() };
         }
-        Ok(self.finish(node, outputs, Tail::of(query, ordered), rows))
+        Ok(self.finish(node, outputs, Tail::of(query, TailOrder::from(ordered)), rows))
     }
 
     /// The least or greatest value of a column is the first entry of an index.
@@ -358,7 +360,7 @@ impl<'p> Planner<'p> {
         }
         let key = OrderKey { expr: column.clone(), output: None, descending, nulls_first: false };
         let from = From::Table(*slot);
-        let joined = self.joins(&from, select.filter.clone(), outside, &[key], true)?;
+        let joined = self.joins(&from, select.filter.clone(), outside, &[key], RowGoal::Few)?;
         if !joined.ordered {
             return Ok(None);
         }
@@ -379,7 +381,12 @@ impl<'p> Planner<'p> {
         if let Some(condition) = Expr::all(group.having.clone()) {
             node = PlanNode::Filter { input: Box::new(node), condition };
         }
-        Ok(Some(self.finish(node, select.outputs.clone(), Tail::of(query, false), 1.0)))
+        Ok(Some(self.finish(
+            node,
+            select.outputs.clone(),
+            Tail::of(query, TailOrder::Unsorted),
+            1.0,
+        )))
     }
 
     /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
@@ -391,8 +398,9 @@ impl<'p> Planner<'p> {
         subqueries: &[Subquery],
         outside: &Slots,
         order: &[OrderKey],
-        few: bool,
+        goal: RowGoal,
     ) -> Result<(PlanNode, f64, bool)> {
+        let few = goal == RowGoal::Few;
         self.below(subqueries.len(), || {
             self.rows_below(from, filter, subqueries, outside, order, few)
         })
@@ -423,7 +431,7 @@ impl<'p> Planner<'p> {
                 (node, 1.0, true, Slots::default())
             }
             Some(from) => {
-                let joined = self.joins(&from, before, outside, order, few)?;
+                let joined = self.joins(&from, before, outside, order, RowGoal::from(few))?;
                 (joined.node, joined.rows, joined.ordered, from.slots())
             }
         };

@@ -7,6 +7,7 @@ use crate::bind::{
 };
 use crate::error::Result;
 use crate::expression::{Arithmetic, Comparison, Expr, Function, NumberKind, Slots};
+use crate::plan::cost::RowGoal;
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_KEPT};
 use crate::plan::{QueryPlan, SubqueryHash};
 use crate::types::{DataType, Value};
@@ -190,8 +191,8 @@ impl Planner<'_> {
         let own = |filter: &[Expr]| -> Vec<Expr> {
             filter.iter().filter(|conjunct| !conjunct.slots().meets(&answers)).cloned().collect()
         };
-        let each = self.joins(from, own(&asked.filter), &(outside | around), &[], true)?;
-        let once = self.joins(from, own(&free.filter), outside, &[], false)?;
+        let each = self.joins(from, own(&asked.filter), &(outside | around), &[], RowGoal::Few)?;
+        let once = self.joins(from, own(&free.filter), outside, &[], RowGoal::All)?;
         let looped = rows.max(1.0) * each.cost;
         if once.rows > MOST_KEPT && each.cost < once.cost / 100.0 {
             return Ok(false);

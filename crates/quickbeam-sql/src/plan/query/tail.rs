@@ -6,6 +6,21 @@ use crate::expression::Expr;
 use crate::plan::{PlanNode, QueryPlan, SortKey};
 use crate::types::Value;
 
+/// Whether the input of a tail has its order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TailOrder {
+    /// It has.
+    Sorted,
+    /// It may not have.
+    Unsorted,
+}
+
+impl From<bool> for TailOrder {
+    fn from(ordered: bool) -> TailOrder {
+        if ordered { TailOrder::Sorted } else { TailOrder::Unsorted }
+    }
+}
+
 /// What comes after the rows of a query.
 pub(in crate::plan) struct Tail<'q> {
     pub query: &'q Query,
@@ -18,7 +33,8 @@ pub(in crate::plan) struct Tail<'q> {
 }
 
 impl<'q> Tail<'q> {
-    pub fn of(query: &'q Query, ordered: bool) -> Tail<'q> {
+    pub fn of(query: &'q Query, order: TailOrder) -> Tail<'q> {
+        let ordered = order == TailOrder::Sorted;
         let distinct_on = match &query.body {
             Body::Select(select) => &select.distinct_on[..],
             _ => &[],

@@ -15,6 +15,15 @@ use crate::bind::{Body, Derived, From, JoinKind, PartMut, Query, QueryPart, Sele
 use crate::expression::{Expr, Slots};
 use crate::plan::cost::MOST_ORDERED;
 
+/// The side of outer joins on which a query in FROM is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OuterJoinSide {
+    /// An outer join may return NULLs instead of its rows.
+    Nullable,
+    /// Its rows are returned as they are.
+    Kept,
+}
+
 /// Pulls up the queries in FROM of a query and of its nested queries. `is_typed` tells whether the
 /// planner can derive the type of an expression, which the keys of a join need.
 pub fn pull_up_queries(query: &mut Query, is_typed: &dyn Fn(&Expr) -> bool) {
@@ -107,7 +116,7 @@ impl PullUp<'_> {
         let from = select.from.as_mut()?;
         let room = (MOST_ORDERED + 1).checked_sub(from.slots().iter().count())?;
         let relations = from.slots().iter().count();
-        let pulled_up = self.take_from(from, &mut select.filter, false, room);
+        let pulled_up = self.take_from(from, &mut select.filter, OuterJoinSide::Kept, room);
         let is_apart = || {
             let left = from.slots();
             let is_gone = pulled_up.as_ref().is_none_or(|(slot, _)| !left.contains(*slot));
@@ -123,9 +132,10 @@ impl PullUp<'_> {
         &self,
         from: &mut From,
         above: &mut Vec<Expr>,
-        is_nullable: bool,
+        side: OuterJoinSide,
         room: usize,
     ) -> Option<PulledUp> {
+        let is_nullable = side == OuterJoinSide::Nullable;
         match from {
             From::Table(_) => None,
             From::Query(derived) => {
@@ -138,11 +148,11 @@ impl PullUp<'_> {
                 Some((slot, outputs))
             }
             From::Join { kind: JoinKind::Inner, left, right, .. } => self
-                .take_from(left, above, is_nullable, room)
-                .or_else(|| self.take_from(right, above, is_nullable, room)),
+                .take_from(left, above, side, room)
+                .or_else(|| self.take_from(right, above, side, room)),
             From::Join { kind: JoinKind::Left, left, right, on } => self
-                .take_from(left, above, is_nullable, room)
-                .or_else(|| self.take_from(right, on, true, room)),
+                .take_from(left, above, side, room)
+                .or_else(|| self.take_from(right, on, OuterJoinSide::Nullable, room)),
             From::Join { kind: JoinKind::Full, .. } => None,
         }
     }

@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 
 use super::AccessChange;
 use crate::bind::{Binder, Names};
+use crate::catalog::rights::MembershipUse;
 use crate::catalog::rights::denied;
 use crate::catalog::{
     AclItem, AclKind, DATABASE_ID, ObjectAccess, ObjectId, Privileges, Relation, shown_name,
@@ -12,6 +13,7 @@ use crate::catalog::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{GrantObjects, Name, PrivilegeChange};
 use crate::schema::errors::{no_column, no_relation, no_schema};
+use crate::session::events::NoticeLevel;
 
 /// An object of GRANT or REVOKE.
 struct GrantTarget {
@@ -205,7 +207,7 @@ impl AccessChange<'_> {
             return Ok((access.owner(), wanted));
         }
         let mut best = (self.user, Privileges::NONE);
-        for role in before.roles_of(self.user, true) {
+        for role in before.roles_of(self.user, MembershipUse::Inherited) {
             let on_columns = column.and_then(|column| access.columns.get(&column));
             let items = access.items(target.id, target.kind);
             let items = items.iter().chain(on_columns.into_iter().flatten());
@@ -224,11 +226,11 @@ impl AccessChange<'_> {
             if !has_some {
                 return Err(denied(target.kind.word(), &name));
             }
-            self.session.notice(true, SqlState::Warning, || {
+            self.session.notice(NoticeLevel::Warning, SqlState::Warning, || {
                 format!("no privileges were granted for \"{name}\"")
             });
         } else if best.1 != wanted {
-            self.session.notice(true, SqlState::Warning, || {
+            self.session.notice(NoticeLevel::Warning, SqlState::Warning, || {
                 format!("not all privileges were granted for \"{name}\"")
             });
         }

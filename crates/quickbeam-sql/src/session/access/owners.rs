@@ -18,6 +18,7 @@ use crate::ddl::CatalogEdit;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{OwnedObject, RoleName};
 use crate::schema::errors::{is_not, no_schema};
+use crate::session::events::NoticeLevel;
 
 /// An object with an owner.
 struct Owned {
@@ -143,9 +144,11 @@ impl AccessChange<'_> {
                 let relation = match self.relation(name) {
                     Err(error) if *if_exists && error.state() == SqlState::UndefinedTable => {
                         let name = name.1.clone();
-                        self.session.notice(false, SqlState::SuccessfulCompletion, || {
-                            format!("relation \"{name}\" does not exist, skipping")
-                        });
+                        self.session.notice(
+                            NoticeLevel::Notice,
+                            SqlState::SuccessfulCompletion,
+                            || format!("relation \"{name}\" does not exist, skipping"),
+                        );
                         return Ok(());
                     }
                     found => found?,

@@ -7,10 +7,12 @@ use smol_str::SmolStr;
 
 use super::scram::{is_verifier, verifier_of};
 use super::{AccessChange, insufficient};
+use crate::catalog::rights::MembershipUse;
 use crate::catalog::rights::no_role;
 use crate::catalog::{BOOTSTRAP, Membership, ObjectId, Role};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{MembershipChange, RoleName, RoleOptions};
+use crate::session::events::NoticeLevel;
 use crate::types::{DataType, Value, parse_value};
 
 impl AccessChange<'_> {
@@ -96,9 +98,11 @@ impl AccessChange<'_> {
             role.password = match password.as_deref() {
                 None => None,
                 Some("") => {
-                    self.session.notice(false, SqlState::SuccessfulCompletion, || {
-                        "empty string is not a valid password, clearing password".to_owned()
-                    });
+                    self.session.notice(
+                        NoticeLevel::Notice,
+                        SqlState::SuccessfulCompletion,
+                        || "empty string is not a valid password, clearing password".to_owned(),
+                    );
                     None
                 }
                 Some(verifier) if is_verifier(verifier) => Some(Arc::from(verifier)),
@@ -167,9 +171,11 @@ impl AccessChange<'_> {
             };
             let Some(id) = self.before().role_named(name) else {
                 if if_exists {
-                    self.session.notice(false, SqlState::SuccessfulCompletion, || {
-                        format!("role \"{name}\" does not exist, skipping")
-                    });
+                    self.session.notice(
+                        NoticeLevel::Notice,
+                        SqlState::SuccessfulCompletion,
+                        || format!("role \"{name}\" does not exist, skipping"),
+                    );
                     continue;
                 }
                 return Err(no_role(name));
@@ -227,7 +233,7 @@ impl AccessChange<'_> {
             return Err(insufficient("must be superuser to alter superusers"));
         }
         let own = before.role(self.user);
-        let has_option = before.roles_of(self.user, false).iter().any(|id| {
+        let has_option = before.roles_of(self.user, MembershipUse::Any).iter().any(|id| {
             let memberships = before.role(*id).map_or(&[][..], |it| &it.member_of);
             memberships.iter().any(|it| it.role == role && it.admin)
         });
@@ -240,7 +246,7 @@ impl AccessChange<'_> {
 
     fn add_member(&self, role: ObjectId, name: &str, member: ObjectId, admin: bool) -> Result<()> {
         let before = self.before();
-        if before.roles_of(role, false).contains(&member) {
+        if before.roles_of(role, MembershipUse::Any).contains(&member) {
             let member_name = before.role_name(member);
             let message = match member == role {
                 true => format!("role \"{name}\" is a member of role \"{name}\""),
@@ -255,7 +261,7 @@ impl AccessChange<'_> {
         match stored.member_of.iter_mut().find(|it| it.role == role) {
             Some(known) if known.admin || !admin => {
                 let member = stored.name.clone();
-                self.session.notice(false, SqlState::SuccessfulCompletion, || {
+                self.session.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, || {
                     format!("role \"{member}\" is already a member of role \"{name}\"")
                 });
             }
@@ -281,7 +287,7 @@ impl AccessChange<'_> {
                 let known = stored.filter(|it| it.member_of.iter().any(|it| it.role == role));
                 let Some(mut stored) = known else {
                     let member = self.before().role_name(member);
-                    self.session.notice(true, SqlState::Warning, || {
+                    self.session.notice(NoticeLevel::Warning, SqlState::Warning, || {
                         format!("role \"{member}\" is not a member of role \"{name}\"")
                     });
                     continue;

@@ -19,6 +19,21 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::{MEMORY, Session};
 
+/// How long the value of a setting lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SettingScope {
+    /// Until the transaction ends.
+    Local,
+    /// Until it is changed again.
+    Session,
+}
+
+impl From<bool> for SettingScope {
+    fn from(is_local: bool) -> SettingScope {
+        if is_local { SettingScope::Local } else { SettingScope::Session }
+    }
+}
+
 /// Settings that differ from their defaults, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Variables(Option<Arc<BTreeMap<SmolStr, Arc<str>>>>);
@@ -147,8 +162,9 @@ impl Session {
         &self,
         name: &str,
         value: Option<&str>,
-        is_local: bool,
+        scope: SettingScope,
     ) -> Result<Option<String>> {
+        let is_local = scope == SettingScope::Local;
         let ends_now = is_local && !self.in_transaction();
         let known = setting(name);
         let lower = name.to_lowercase();

@@ -7,6 +7,15 @@ use super::{EncodedKind, EncodedType};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::Value;
 
+/// The base of the digits of a bit string.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DigitBase {
+    /// `X`
+    Hexadecimal,
+    /// `B`
+    Binary,
+}
+
 /// The count of a group that others follow.
 const MORE: u8 = 9;
 
@@ -21,7 +30,8 @@ pub struct BitString {
 }
 
 #[cold]
-fn no_digit(digit: char, is_hexadecimal: bool) -> SqlError {
+fn no_digit(digit: char, base: DigitBase) -> SqlError {
+    let is_hexadecimal = base == DigitBase::Hexadecimal;
     let base = if is_hexadecimal { "hexadecimal" } else { "binary" };
     let message = format!("\"{digit}\" is not a valid {base} digit");
     SqlError::new(SqlState::InvalidTextRepresentation, message)
@@ -33,7 +43,8 @@ impl BitString {
         if let Some(digits) = text.strip_prefix(['x', 'X']) {
             let mut bits = Vec::with_capacity(digits.len() * 4);
             for digit in digits.chars() {
-                let value = digit.to_digit(16).ok_or_else(|| no_digit(digit, true))?;
+                let value =
+                    digit.to_digit(16).ok_or_else(|| no_digit(digit, DigitBase::Hexadecimal))?;
                 bits.extend((0..4).rev().map(|at| value >> at & 1 == 1));
             }
             return Ok(BitString { bits });
@@ -42,7 +53,7 @@ impl BitString {
         let bit = |digit| match digit {
             '0' => Ok(false),
             '1' => Ok(true),
-            other => Err(no_digit(other, false)),
+            other => Err(no_digit(other, DigitBase::Binary)),
         };
         Ok(BitString { bits: digits.chars().map(bit).collect::<Result<_>>()? })
     }

@@ -6,8 +6,8 @@ use crate::common::{
 };
 use quickbeam::Isolation;
 use quickbeam_sql::catalog::{
-    Added, ForeignKeyAction, Method, NewCheck, NewIdentity, NewIndex, NewTable, SequenceChanges,
-    SequenceOptions,
+    Added, DropBehavior, ForeignKeyAction, Method, NewCheck, NewIdentity, NewIndex, NewTable,
+    SequenceChanges, SequenceOptions,
 };
 use quickbeam_sql::{DataType, SqlError, Value};
 
@@ -144,7 +144,7 @@ fn two_catalogs_of_an_environment_do_not_get_in_each_others_way() {
             let transaction = environment.begin().unwrap();
             let table = other.snapshot(&transaction).unwrap().table_named("t").unwrap();
             assert!(table.column(&name).is_some());
-            other.drop_column(&transaction, "t", &name, false).unwrap();
+            other.drop_column(&transaction, "t", &name, DropBehavior::Restrict).unwrap();
             transaction.commit().unwrap();
         }
     }
@@ -162,7 +162,7 @@ fn definitions_roll_back_with_their_transaction() {
     catalog.create_table(&second, &integers("gone", &["a"], &["a"])).unwrap();
     let before = second.savepoint().unwrap();
     let inside = catalog.version(&second).unwrap();
-    catalog.drop_tables(&second, &["kept".into()], false).unwrap();
+    catalog.drop_tables(&second, &["kept".into()], DropBehavior::Restrict).unwrap();
     assert!(catalog.snapshot(&second).unwrap().relation("kept").is_none());
     assert_eq!(code(insert(&catalog, &second, "kept", &[&[int(1)]])), "42P01");
     second.rollback_to(before).unwrap();
@@ -199,7 +199,7 @@ fn columns_come_and_go_without_rows_being_written() {
     assert_eq!(code(again), "42701");
     insert(&catalog, &transaction, "t", &[&[int(2), int(20), int(200), Value::text("new")]])
         .unwrap();
-    catalog.drop_column(&transaction, "t", "a", false).unwrap();
+    catalog.drop_column(&transaction, "t", "a", DropBehavior::Restrict).unwrap();
     insert(&catalog, &transaction, "t", &[&[int(3), int(300), Value::Null]]).unwrap();
     catalog.rename_column(&transaction, "t", "b", "a", &|text| Ok(text.into())).unwrap();
     let shown = |rows: Vec<Vec<Value>>| -> Vec<String> {
@@ -224,7 +224,7 @@ fn columns_come_and_go_without_rows_being_written() {
     catalog.add_column(&transaction, "t", &numbered, Added::Same(Value::Null)).unwrap();
     assert_eq!(shown(rows(&catalog, &transaction, "t")), ["7 10 1 1", "8 10 2 2"]);
     // The primary key goes with its column, and the rows stay.
-    catalog.drop_column(&transaction, "t", "id", false).unwrap();
+    catalog.drop_column(&transaction, "t", "id", DropBehavior::Restrict).unwrap();
     assert_eq!(shown(rows(&catalog, &transaction, "t")), ["10 1 1", "10 2 2"]);
     assert_eq!(code(catalog.add_primary_key(&transaction, "t", &key(&["a"]))), "23505");
 }
@@ -347,12 +347,15 @@ fn what_others_depend_on_is_not_dropped_by_itself() {
         code
     };
     let drop_parent = |cascade| catalog.drop_tables(&transaction, &["parent".into()], cascade);
-    assert_eq!(refused(&|| drop_parent(false)), "2BP01");
+    assert_eq!(refused(&|| drop_parent(DropBehavior::Restrict)), "2BP01");
     assert_eq!(
         refused(&|| catalog.drop_constraint(&transaction, "parent", "parent_pkey", false)),
         "2BP01"
     );
-    assert_eq!(refused(&|| catalog.drop_column(&transaction, "parent", "id", false)), "2BP01");
+    assert_eq!(
+        refused(&|| catalog.drop_column(&transaction, "parent", "id", DropBehavior::Restrict)),
+        "2BP01"
+    );
     assert_eq!(refused(&|| catalog.rename_table(&transaction, "parent", "p")), "0A000");
     assert_eq!(
         refused(&|| catalog.truncate(&transaction, &["parent".into()], false, false)),
@@ -362,10 +365,10 @@ fn what_others_depend_on_is_not_dropped_by_itself() {
         refused(&|| catalog.create_table(&transaction, &integers("v", &["a"], &[])).map(|_| ())),
         "42P07"
     );
-    drop_parent(true).unwrap();
+    drop_parent(DropBehavior::Cascade).unwrap();
     assert!(catalog.snapshot(&transaction).unwrap().relation("v").is_none());
     insert(&catalog, &transaction, "child", &[&[int(1), int(99)]]).unwrap();
-    catalog.drop_tables(&transaction, &["child".into()], false).unwrap();
+    catalog.drop_tables(&transaction, &["child".into()], DropBehavior::Restrict).unwrap();
     transaction.commit().unwrap();
     let left: Vec<String> = environment.databases().unwrap();
     assert_eq!(left, ["sql.catalog", "sql.sequences"]);

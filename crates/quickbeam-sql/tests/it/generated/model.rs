@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::common::{LEVELS, begin, column, insert, int, integers, key, memory, rows, statement};
 use proptest::prelude::*;
-use quickbeam_sql::catalog::{Added, NewIndex};
+use quickbeam_sql::catalog::{Added, DropBehavior, NewIndex};
 use quickbeam_sql::table::StoredRow;
 use quickbeam_sql::{DataType, Value};
 
@@ -142,7 +142,7 @@ proptest! {
                 Step::ChangeColumns => {
                     let added = column("x", DataType::Text);
                     catalog.add_column(&transaction, "t", &added, Added::Same(Value::text("x"))).unwrap();
-                    catalog.drop_column(&transaction, "t", "x", false).unwrap();
+                    catalog.drop_column(&transaction, "t", "x", DropBehavior::Restrict).unwrap();
                 }
             }
             let found: Vec<Vec<Value>> = rows(&catalog, &transaction, "t");

@@ -6,9 +6,9 @@ use std::hash::{Hash, Hasher};
 
 use crate::common::column;
 use proptest::prelude::*;
-use quickbeam_sql::catalog::{Added, NewTable, Table};
+use quickbeam_sql::catalog::{Added, DropBehavior, NewTable, Table};
 use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
-use quickbeam_sql::types::{compare_as, convert, format_value, parse_value};
+use quickbeam_sql::types::{CastContext, compare_as, convert, format_value, parse_value};
 use quickbeam_sql::{
     Array, DataType, ElementType, EncodedKind, Interval, IntervalFields, Numeric, PreciseType,
     TimeKind, Value, ValueRef,
@@ -97,7 +97,8 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Varchar(_) => "[ab ]{0,4}".prop_map(Value::text).boxed(),
         DataType::Char(_) => "[ab ]{0,4}"
             .prop_map(move |text| {
-                convert(Value::text(text), DataType::Text, data_type, false).unwrap()
+                convert(Value::text(text), DataType::Text, data_type, CastContext::Assignment)
+                    .unwrap()
             })
             .boxed(),
         DataType::Bytea => bytes.prop_map(Value::bytea).boxed(),
@@ -376,8 +377,8 @@ fn tables() -> (Table, Table) {
     catalog.create_table(&transaction, &new).unwrap();
     let table = || (*catalog.snapshot(&transaction).unwrap().table_named("t").unwrap()).clone();
     let first = table();
-    catalog.drop_column(&transaction, "t", "c3", false).unwrap();
-    catalog.drop_column(&transaction, "t", "c7", false).unwrap();
+    catalog.drop_column(&transaction, "t", "c3", DropBehavior::Restrict).unwrap();
+    catalog.drop_column(&transaction, "t", "c7", DropBehavior::Restrict).unwrap();
     let added = column("added", DataType::Text);
     catalog.add_column(&transaction, "t", &added, Added::Same(Value::text("missing"))).unwrap();
     (first, table())

@@ -10,6 +10,7 @@ use self::statistical_aggregate::{Moments, Regression};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{stack_arrays, write_key, write_value};
+use crate::types::CastContext;
 use crate::types::{DataType, ElementType, Interval, Numeric, Value, ValueRef, convert};
 
 /// The state of an aggregate for one group.
@@ -257,7 +258,7 @@ impl AggregateState {
             AggregateState::Json(text) => {
                 let end = if text.starts_with('{') { " }" } else { "]" };
                 let value = Value::json(format!("{text}{end}"));
-                convert(value, DataType::Json, aggregate.data_type, true)?
+                convert(value, DataType::Json, aggregate.data_type, CastContext::Explicit)?
             }
             AggregateState::Elements(values) if values.is_empty() => Value::Null,
             AggregateState::Elements(values) => {

@@ -16,6 +16,15 @@ use crate::execute::row::sort::order_of;
 use crate::plan::SortKey;
 use crate::types::{Numeric, Value};
 
+/// A side of a window frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FrameSide {
+    /// Where it begins.
+    Start,
+    /// Where it ends.
+    End,
+}
+
 /// A partition with its peer groups.
 pub struct Partition<'p> {
     rows: &'p [WindowRow],
@@ -204,7 +213,9 @@ impl Frames<'_> {
                 let groups = partition.starts.len() - 1;
                 partition.group_start(shifted(partition.group(row), *count, groups))
             }
-            Bound::Distance(offset, is_before) => self.edge(row, offset, *is_before, true)?,
+            Bound::Distance(offset, is_before) => {
+                self.edge(row, offset, *is_before, FrameSide::Start)?
+            }
         })
     }
 
@@ -222,12 +233,15 @@ impl Frames<'_> {
                 let group = shifted(partition.group(row), count.saturating_add(1), groups);
                 partition.group_start(group)
             }
-            Bound::Distance(offset, is_before) => self.edge(row, offset, *is_before, false)?,
+            Bound::Distance(offset, is_before) => {
+                self.edge(row, offset, *is_before, FrameSide::End)?
+            }
         })
     }
 
     /// Finds the first or the end row of a RANGE offset (FRAME-1, FRAME-2).
-    fn edge(&self, row: usize, offset: &Value, is_before: bool, is_start: bool) -> Result<usize> {
+    fn edge(&self, row: usize, offset: &Value, is_before: bool, side: FrameSide) -> Result<usize> {
+        let is_start = side == FrameSide::Start;
         let key = |row: usize| self.partition.rows.get(row).and_then(|row| row.keys.first());
         let (Some(current), Some(order)) = (key(row), self.partition.order.first()) else {
             return Ok(0);

@@ -7,6 +7,24 @@ use crate::types::encoded::{Address, same_family};
 use crate::types::{DataType, EncodedKind, Value, ValueRef};
 use DataType::{BigInt, Boolean, Integer, Text};
 
+/// Whether a network contains itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Containment {
+    /// It does.
+    OrEqual,
+    /// It does not.
+    Strict,
+}
+
+/// How an address is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NetworkText {
+    /// With the length of its network.
+    WithBits,
+    /// Without it.
+    Host,
+}
+
 const INET: DataType = EncodedKind::Inet.data_type();
 const CIDR: DataType = EncodedKind::Cidr.data_type();
 const MACADDR: DataType = EncodedKind::Macaddr.data_type();
@@ -15,9 +33,9 @@ const MACADDR8: DataType = EncodedKind::Macaddr8.data_type();
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("host", &[INET], Text, |v| {
         let it = address(v, 0)?;
-        Ok(shown(Address { bits: it.width(), ..it }, false))
+        Ok(shown(Address { bits: it.width(), ..it }, NetworkText::Host))
     }),
-    strict("text", &[INET], Text, |v| Ok(shown(address(v, 0)?, true))),
+    strict("text", &[INET], Text, |v| Ok(shown(address(v, 0)?, NetworkText::WithBits))),
     strict("abbrev", &[INET], Text, |v| {
         Ok(Value::text(address(v, 0)?.abbreviated(EncodedKind::Inet)))
     }),
@@ -40,10 +58,10 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         Ok(Value::Boolean(same_family(address(v, 0)?, address(v, 1)?)))
     }),
     strict("inet_merge", &[INET, INET], CIDR, merged),
-    strict("<<", &[INET, INET], Boolean, |v| contains(v, 1, 0, false)),
-    strict("<<=", &[INET, INET], Boolean, |v| contains(v, 1, 0, true)),
-    strict(">>", &[INET, INET], Boolean, |v| contains(v, 0, 1, false)),
-    strict(">>=", &[INET, INET], Boolean, |v| contains(v, 0, 1, true)),
+    strict("<<", &[INET, INET], Boolean, |v| contains(v, 1, 0, Containment::Strict)),
+    strict("<<=", &[INET, INET], Boolean, |v| contains(v, 1, 0, Containment::OrEqual)),
+    strict(">>", &[INET, INET], Boolean, |v| contains(v, 0, 1, Containment::Strict)),
+    strict(">>=", &[INET, INET], Boolean, |v| contains(v, 0, 1, Containment::OrEqual)),
     strict("&&", &[INET, INET], Boolean, |v| {
         let (a, b) = (address(v, 0)?, address(v, 1)?);
         Ok(Value::Boolean(a.contains(b) || b.contains(a)))
@@ -79,7 +97,8 @@ fn inet(address: Address) -> Value {
     address.value(EncodedKind::Inet)
 }
 
-fn shown(address: Address, with_bits: bool) -> Value {
+fn shown(address: Address, form: NetworkText) -> Value {
+    let with_bits = form == NetworkText::WithBits;
     let mut out = String::new();
     address.format(&mut out, with_bits);
     Value::text(out)
@@ -102,8 +121,9 @@ fn contains(
     arguments: &[ValueRef<'_>],
     outer: usize,
     inner: usize,
-    or_equals: bool,
+    kind: Containment,
 ) -> Result<Value> {
+    let or_equals = kind == Containment::OrEqual;
     let (outer, inner) = (address(arguments, outer)?, address(arguments, inner)?);
     let is_within = outer.contains(inner) && (or_equals || outer.bits < inner.bits);
     Ok(Value::Boolean(is_within))

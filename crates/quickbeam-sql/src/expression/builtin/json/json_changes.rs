@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::json_functions::{delivered, is_binary, read, texts};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::json::json_functions::JsonPart;
 use crate::expression::builtin::row_functions::FunctionRow;
 use crate::expression::builtin::{Builtin, Implementation, integer, invalid, strict, text};
 use crate::types::json::{Json, JsonKind, write_string};
@@ -296,8 +297,9 @@ fn members<'v>(arguments: &[ValueRef<'v>], what: &str) -> Result<Vec<(Cow<'v, st
 /// Returns a row for each member of an object: its key and its value.
 pub(in crate::expression::builtin) fn each(
     arguments: &[ValueRef<'_>],
-    as_text: bool,
+    form: JsonPart,
 ) -> Result<Vec<FunctionRow>> {
+    let as_text = form == JsonPart::Text;
     let list = members(arguments, "deconstruct")?;
     let binary = is_binary(arguments);
     let row = |(key, value): (Cow<'_, str>, Json<'_>)| {
@@ -315,8 +317,9 @@ pub(in crate::expression::builtin) fn keys(arguments: &[ValueRef<'_>]) -> Result
 /// Returns a row for each element of an array.
 pub(in crate::expression::builtin) fn elements(
     arguments: &[ValueRef<'_>],
-    as_text: bool,
+    form: JsonPart,
 ) -> Result<Vec<FunctionRow>> {
+    let as_text = form == JsonPart::Text;
     let binary = is_binary(arguments);
     match read(arguments, 0)?.kind {
         JsonKind::Array(list) => {

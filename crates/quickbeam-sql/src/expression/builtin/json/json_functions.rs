@@ -9,6 +9,42 @@ use crate::types::json::{Json, JsonKind, write_string};
 use crate::types::{ArrayRef, DataType, ElementType, Value, ValueRef, parse_value};
 use DataType::{Boolean, Integer, Json as J, Jsonb as B, Text};
 
+/// Which keys of a list must exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum KeysWanted {
+    /// One of them.
+    Any,
+    /// All of them.
+    All,
+}
+
+/// Where a JSON value is that may contain another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JsonLevel {
+    /// It is the whole value.
+    Top,
+    /// It is within an array or object.
+    Nested,
+}
+
+/// The type of a JSON value that is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::expression::builtin) enum JsonType {
+    /// JSONB
+    Binary,
+    /// JSON
+    Plain,
+}
+
+/// How a part of a JSON value is returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::expression::builtin) enum JsonPart {
+    /// As text, without quotes.
+    Text,
+    /// As JSON.
+    Json,
+}
+
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
 
 /// Declares a function of values of any type.
@@ -38,49 +74,51 @@ const fn one(
 }
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
-    strict("->", &[J, Text], J, |v| part(v, false)),
-    strict("->", &[J, Integer], J, |v| part(v, false)),
-    strict("->", &[B, Text], B, |v| part(v, false)),
-    strict("->", &[B, Integer], B, |v| part(v, false)),
-    strict("->>", &[J, Text], Text, |v| part(v, true)),
-    strict("->>", &[J, Integer], Text, |v| part(v, true)),
-    strict("->>", &[B, Text], Text, |v| part(v, true)),
-    strict("->>", &[B, Integer], Text, |v| part(v, true)),
-    strict("#>", &[J, TEXTS], J, |v| at_path(v, false)),
-    strict("#>", &[B, TEXTS], B, |v| at_path(v, false)),
-    strict("#>>", &[J, TEXTS], Text, |v| at_path(v, true)),
-    strict("#>>", &[B, TEXTS], Text, |v| at_path(v, true)),
-    path("json_extract_path", &[J], J, |v| at_names(v, false)),
-    path("jsonb_extract_path", &[B], B, |v| at_names(v, false)),
-    path("json_extract_path_text", &[J], Text, |v| at_names(v, true)),
-    path("jsonb_extract_path_text", &[B], Text, |v| at_names(v, true)),
+    strict("->", &[J, Text], J, |v| part(v, JsonPart::Json)),
+    strict("->", &[J, Integer], J, |v| part(v, JsonPart::Json)),
+    strict("->", &[B, Text], B, |v| part(v, JsonPart::Json)),
+    strict("->", &[B, Integer], B, |v| part(v, JsonPart::Json)),
+    strict("->>", &[J, Text], Text, |v| part(v, JsonPart::Text)),
+    strict("->>", &[J, Integer], Text, |v| part(v, JsonPart::Text)),
+    strict("->>", &[B, Text], Text, |v| part(v, JsonPart::Text)),
+    strict("->>", &[B, Integer], Text, |v| part(v, JsonPart::Text)),
+    strict("#>", &[J, TEXTS], J, |v| at_path(v, JsonPart::Json)),
+    strict("#>", &[B, TEXTS], B, |v| at_path(v, JsonPart::Json)),
+    strict("#>>", &[J, TEXTS], Text, |v| at_path(v, JsonPart::Text)),
+    strict("#>>", &[B, TEXTS], Text, |v| at_path(v, JsonPart::Text)),
+    path("json_extract_path", &[J], J, |v| at_names(v, JsonPart::Json)),
+    path("jsonb_extract_path", &[B], B, |v| at_names(v, JsonPart::Json)),
+    path("json_extract_path_text", &[J], Text, |v| at_names(v, JsonPart::Text)),
+    path("jsonb_extract_path_text", &[B], Text, |v| at_names(v, JsonPart::Text)),
     strict("@>", &[B, B], Boolean, |v| contains(v, 0, 1)),
     strict("<@", &[B, B], Boolean, |v| contains(v, 1, 0)),
     strict("?", &[B, Text], Boolean, |v| has_key(&read(v, 0)?, text(v, 1)?).map(Value::Boolean)),
-    strict("?|", &[B, TEXTS], Boolean, |v| has_keys(v, true)),
-    strict("?&", &[B, TEXTS], Boolean, |v| has_keys(v, false)),
+    strict("?|", &[B, TEXTS], Boolean, |v| has_keys(v, KeysWanted::Any)),
+    strict("?&", &[B, TEXTS], Boolean, |v| has_keys(v, KeysWanted::All)),
     strict("json_array_length", &[J], Integer, array_length),
     strict("jsonb_array_length", &[B], Integer, array_length),
     strict("json_typeof", &[J], Text, kind_name),
     strict("jsonb_typeof", &[B], Text, kind_name),
     strict("jsonb_pretty", &[B], Text, pretty),
-    build("json_build_array", J, |v| build_array(v, false)),
-    build("jsonb_build_array", B, |v| build_array(v, true)),
-    build("json_build_object", J, |v| build_object(v, false)),
-    build("jsonb_build_object", B, |v| build_object(v, true)),
+    build("json_build_array", J, |v| build_array(v, JsonType::Plain)),
+    build("jsonb_build_array", B, |v| build_array(v, JsonType::Binary)),
+    build("json_build_object", J, |v| build_object(v, JsonType::Plain)),
+    build("jsonb_build_object", B, |v| build_object(v, JsonType::Binary)),
     strict("json_build_array", &[], J, |_| Ok(Value::json("[]"))),
     strict("jsonb_build_array", &[], B, |_| jsonb("[]")),
     strict("json_build_object", &[], J, |_| Ok(Value::json("{}"))),
     strict("jsonb_build_object", &[], B, |_| jsonb("{}")),
-    strict("json_object", &[TEXTS], J, |v| object_of_texts(v, false)),
-    strict("jsonb_object", &[TEXTS], B, |v| object_of_texts(v, true)),
-    strict("json_object", &[TEXTS, TEXTS], J, |v| object_of_lists(v, false)),
-    strict("jsonb_object", &[TEXTS, TEXTS], B, |v| object_of_lists(v, true)),
+    strict("json_object", &[TEXTS], J, |v| object_of_texts(v, JsonType::Plain)),
+    strict("jsonb_object", &[TEXTS], B, |v| object_of_texts(v, JsonType::Binary)),
+    strict("json_object", &[TEXTS, TEXTS], J, |v| object_of_lists(v, JsonType::Plain)),
+    strict("jsonb_object", &[TEXTS, TEXTS], B, |v| object_of_lists(v, JsonType::Binary)),
 ];
 
 /// `to_json` and its like take one value of any type: the binder calls them by name.
-static OF_ANY: &[Builtin] =
-    &[one("to_json", &[], J, |v| to_json(v, false)), one("to_jsonb", &[], B, |v| to_json(v, true))];
+static OF_ANY: &[Builtin] = &[
+    one("to_json", &[], J, |v| to_json(v, JsonType::Plain)),
+    one("to_jsonb", &[], B, |v| to_json(v, JsonType::Binary)),
+];
 
 /// Returns the function of one value of any type that has that name.
 pub fn json_of_any(name: &str) -> Option<&'static Builtin> {
@@ -139,7 +177,8 @@ pub(in crate::expression::builtin) fn delivered(
     }
 }
 
-fn part(arguments: &[ValueRef<'_>], as_text: bool) -> Result<Value> {
+fn part(arguments: &[ValueRef<'_>], form: JsonPart) -> Result<Value> {
+    let as_text = form == JsonPart::Text;
     let whole = read(arguments, 0)?;
     let found = match arguments.get(1) {
         Some(ValueRef::Text(name)) => whole.member(name),
@@ -180,25 +219,28 @@ fn at_steps<'v>(
     Ok(found.map_or(Value::Null, |it| delivered(it, as_text, is_binary(arguments))))
 }
 
-fn at_path(arguments: &[ValueRef<'_>], as_text: bool) -> Result<Value> {
+fn at_path(arguments: &[ValueRef<'_>], form: JsonPart) -> Result<Value> {
+    let as_text = form == JsonPart::Text;
     at_steps(arguments, texts(arguments, 1)?.iter(), as_text)
 }
 
-fn at_names(arguments: &[ValueRef<'_>], as_text: bool) -> Result<Value> {
+fn at_names(arguments: &[ValueRef<'_>], form: JsonPart) -> Result<Value> {
+    let as_text = form == JsonPart::Text;
     at_steps(arguments, arguments.iter().skip(1).copied(), as_text)
 }
 
-fn is_contained(whole: &Json<'_>, part: &Json<'_>, is_top: bool) -> bool {
+fn is_contained(whole: &Json<'_>, part: &Json<'_>, level: JsonLevel) -> bool {
+    let is_top = level == JsonLevel::Top;
     match (&whole.kind, &part.kind) {
         (JsonKind::Object(_), JsonKind::Object(members)) => members.iter().all(|(key, value)| {
-            whole.member(key).is_some_and(|known| is_contained(known, value, false))
+            whole.member(key).is_some_and(|known| is_contained(known, value, JsonLevel::Nested))
         }),
-        (JsonKind::Array(known), JsonKind::Array(members)) => {
-            members.iter().all(|value| known.iter().any(|known| is_contained(known, value, false)))
-        }
+        (JsonKind::Array(known), JsonKind::Array(members)) => members
+            .iter()
+            .all(|value| known.iter().any(|known| is_contained(known, value, JsonLevel::Nested))),
         // An array contains a primitive value, at the top only.
         (JsonKind::Array(known), _) if is_top && !matches!(part.kind, JsonKind::Object(_)) => {
-            known.iter().any(|known| is_contained(known, part, false))
+            known.iter().any(|known| is_contained(known, part, JsonLevel::Nested))
         }
         (JsonKind::Array(_) | JsonKind::Object(_), _)
         | (_, JsonKind::Array(_) | JsonKind::Object(_)) => false,
@@ -208,7 +250,7 @@ fn is_contained(whole: &Json<'_>, part: &Json<'_>, is_top: bool) -> bool {
 
 fn contains(arguments: &[ValueRef<'_>], whole: usize, part: usize) -> Result<Value> {
     let (whole, part) = (read(arguments, whole)?, read(arguments, part)?);
-    Ok(Value::Boolean(is_contained(&whole, &part, true)))
+    Ok(Value::Boolean(is_contained(&whole, &part, JsonLevel::Top)))
 }
 
 fn has_key(whole: &Json<'_>, key: &str) -> Result<bool> {
@@ -222,7 +264,8 @@ fn has_key(whole: &Json<'_>, key: &str) -> Result<bool> {
     })
 }
 
-fn has_keys(arguments: &[ValueRef<'_>], any: bool) -> Result<Value> {
+fn has_keys(arguments: &[ValueRef<'_>], wanted: KeysWanted) -> Result<Value> {
+    let any = wanted == KeysWanted::Any;
     let whole = read(arguments, 0)?;
     for key in texts(arguments, 1)?.iter() {
         if let ValueRef::Text(key) = key
@@ -351,8 +394,9 @@ pub fn write_value(out: &mut String, value: ValueRef<'_>) -> Result<()> {
 
 pub(in crate::expression::builtin) fn to_json(
     arguments: &[ValueRef<'_>],
-    is_binary: bool,
+    json: JsonType,
 ) -> Result<Value> {
+    let is_binary = json == JsonType::Binary;
     let value = arguments.first().copied().unwrap_or_default();
     if value.is_null() {
         return Ok(Value::Null);
@@ -362,7 +406,8 @@ pub(in crate::expression::builtin) fn to_json(
     made(out, is_binary)
 }
 
-fn build_array(arguments: &[ValueRef<'_>], is_binary: bool) -> Result<Value> {
+fn build_array(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+    let is_binary = json == JsonType::Binary;
     let mut out = String::from("[");
     for (number, value) in arguments.iter().enumerate() {
         out.push_str(if number > 0 { ", " } else { "" });
@@ -390,7 +435,8 @@ pub fn write_key(out: &mut String, key: ValueRef<'_>) -> Result<()> {
     }
 }
 
-fn build_object(arguments: &[ValueRef<'_>], is_binary: bool) -> Result<Value> {
+fn build_object(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+    let is_binary = json == JsonType::Binary;
     if !arguments.len().is_multiple_of(2) {
         return Err(invalid("argument list must have even number of elements"));
     }
@@ -437,7 +483,8 @@ fn wrong_subscripts(message: &str) -> SqlError {
     SqlError::new(SqlState::ArraySubscriptError, message)
 }
 
-fn object_of_texts(arguments: &[ValueRef<'_>], is_binary: bool) -> Result<Value> {
+fn object_of_texts(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+    let is_binary = json == JsonType::Binary;
     let list = texts(arguments, 0)?;
     let dimensions = list.dimensions();
     match &dimensions[..] {
@@ -452,7 +499,8 @@ fn object_of_texts(arguments: &[ValueRef<'_>], is_binary: bool) -> Result<Value>
     object_of((0..list.len() / 2).map(pair), is_binary)
 }
 
-fn object_of_lists(arguments: &[ValueRef<'_>], is_binary: bool) -> Result<Value> {
+fn object_of_lists(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+    let is_binary = json == JsonType::Binary;
     let (keys, values) = (texts(arguments, 0)?, texts(arguments, 1)?);
     if keys.dimensions().len() > 1 || values.dimensions().len() > 1 {
         return Err(wrong_subscripts("wrong number of array subscripts"));

@@ -16,15 +16,24 @@ use crate::types::json::{Json, JsonKind, write_string};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 use DataType::{Boolean, Jsonb as B, Text};
 
+/// What becomes of errors of the steps of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PathErrors {
+    /// The answer is NULL, or no value.
+    Silent,
+    /// The function fails.
+    Raised,
+}
+
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
-    strict("@?", &[B, Text], Boolean, |v| exists(v, true)),
-    strict("@@", &[B, Text], Boolean, |v| matches(v, true)),
-    strict("jsonb_path_exists", &[B, Text], Boolean, |v| exists(v, false)),
-    strict("jsonb_path_exists", &[B, Text, B], Boolean, |v| exists(v, false)),
-    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, |v| exists(v, false)),
-    strict("jsonb_path_match", &[B, Text], Boolean, |v| matches(v, false)),
-    strict("jsonb_path_match", &[B, Text, B], Boolean, |v| matches(v, false)),
-    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, |v| matches(v, false)),
+    strict("@?", &[B, Text], Boolean, |v| exists(v, PathErrors::Silent)),
+    strict("@@", &[B, Text], Boolean, |v| matches(v, PathErrors::Silent)),
+    strict("jsonb_path_exists", &[B, Text], Boolean, |v| exists(v, PathErrors::Raised)),
+    strict("jsonb_path_exists", &[B, Text, B], Boolean, |v| exists(v, PathErrors::Raised)),
+    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, |v| exists(v, PathErrors::Raised)),
+    strict("jsonb_path_match", &[B, Text], Boolean, |v| matches(v, PathErrors::Raised)),
+    strict("jsonb_path_match", &[B, Text, B], Boolean, |v| matches(v, PathErrors::Raised)),
+    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, |v| matches(v, PathErrors::Raised)),
     strict("jsonb_path_query_array", &[B, Text], B, all),
     strict("jsonb_path_query_array", &[B, Text, B], B, all),
     strict("jsonb_path_query_array", &[B, Text, B, Boolean], B, all),
@@ -531,7 +540,8 @@ fn levels(item: &Item, level: u32, (from, to): (u32, u32), out: &mut Vec<Item>) 
 }
 
 /// Evaluates the path of a call; `None`: an error was suppressed.
-fn evaluate(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Option<Vec<Item>>> {
+fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Option<Vec<Item>>> {
+    let is_silent = errors == PathErrors::Silent;
     let jsonb = |at: usize| match arguments.get(at) {
         Some(ValueRef::Jsonb(text)) => Item::of(&Json::read(text)?),
         _ => Err(mismatch()),
@@ -560,14 +570,15 @@ fn evaluate(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Option<Vec<It
     }
 }
 
-fn exists(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Value> {
-    let found = evaluate(arguments, is_silent)?;
+fn exists(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
+    let found = evaluate(arguments, errors)?;
     Ok(found.map_or(Value::Null, |items| Value::Boolean(!items.is_empty())))
 }
 
-fn matches(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Value> {
+fn matches(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
+    let is_silent = errors == PathErrors::Silent;
     let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
-    match evaluate(arguments, is_silent)?.as_deref() {
+    match evaluate(arguments, errors)?.as_deref() {
         Some([Item::Boolean(truth)]) => Ok(Value::Boolean(*truth)),
         Some([Item::Null]) | None => Ok(Value::Null),
         Some(_) if is_silent => Ok(Value::Null),
@@ -579,17 +590,17 @@ fn matches(arguments: &[ValueRef<'_>], is_silent: bool) -> Result<Value> {
 }
 
 fn all(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let items = evaluate(arguments, false)?.unwrap_or_default();
+    let items = evaluate(arguments, PathErrors::Raised)?.unwrap_or_default();
     Ok(Item::Array(items.into()).value())
 }
 
 fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let items = evaluate(arguments, false)?.unwrap_or_default();
+    let items = evaluate(arguments, PathErrors::Raised)?.unwrap_or_default();
     Ok(items.first().map_or(Value::Null, Item::value))
 }
 
 /// Returns the rows of `jsonb_path_query`.
 pub(in crate::expression::builtin) fn query(arguments: &[ValueRef<'_>]) -> Result<Vec<Vec<Value>>> {
-    let items = evaluate(arguments, false)?.unwrap_or_default();
+    let items = evaluate(arguments, PathErrors::Raised)?.unwrap_or_default();
     Ok(items.iter().map(|item| vec![item.value()]).collect())
 }

@@ -1,5 +1,6 @@
 //! Functions of BYTEA values, and digests.
 
+use super::text::TextEnd;
 use md5::Md5;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 
@@ -22,9 +23,9 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("substring", &[Bytea, Integer, Integer], Bytea, substring),
     strict("overlay", &[Bytea, Bytea, Integer], Bytea, overlay),
     strict("overlay", &[Bytea, Bytea, Integer, Integer], Bytea, overlay),
-    strict("btrim", &[Bytea, Bytea], Bytea, |v| trim(v, true, true)),
-    strict("ltrim", &[Bytea, Bytea], Bytea, |v| trim(v, true, false)),
-    strict("rtrim", &[Bytea, Bytea], Bytea, |v| trim(v, false, true)),
+    strict("btrim", &[Bytea, Bytea], Bytea, |v| trim(v, &[TextEnd::Start, TextEnd::End])),
+    strict("ltrim", &[Bytea, Bytea], Bytea, |v| trim(v, &[TextEnd::Start])),
+    strict("rtrim", &[Bytea, Bytea], Bytea, |v| trim(v, &[TextEnd::End])),
     strict("get_byte", &[Bytea, Integer], Integer, get_byte),
     strict("set_byte", &[Bytea, Integer, Integer], Bytea, set_byte),
     strict("bit_count", &[Bytea], BigInt, |v| {
@@ -80,7 +81,9 @@ fn overlay(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::bytea([before, placed, after].concat()))
 }
 
-fn trim(arguments: &[ValueRef<'_>], at_start: bool, at_end: bool) -> Result<Value> {
+fn trim(arguments: &[ValueRef<'_>], ends: &[TextEnd]) -> Result<Value> {
+    let at_start = ends.contains(&TextEnd::Start);
+    let at_end = ends.contains(&TextEnd::End);
     let (mut rest, set) = (bytes(arguments, 0)?, bytes(arguments, 1)?);
     while at_start && rest.first().is_some_and(|byte| set.contains(byte)) {
         rest = &rest[1..];

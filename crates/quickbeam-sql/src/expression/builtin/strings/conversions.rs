@@ -11,6 +11,21 @@ use crate::expression::builtin::{
 use crate::types::{Array, DataType, ElementType, Value, ValueRef, checked_text};
 use DataType::{BigInt, Boolean, Bytea, Integer, Text};
 
+/// What may follow names that are parsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameSpelling {
+    /// Nothing.
+    Strict,
+    /// Anything.
+    Lenient,
+}
+
+impl From<bool> for NameSpelling {
+    fn from(is_strict: bool) -> NameSpelling {
+        if is_strict { NameSpelling::Strict } else { NameSpelling::Lenient }
+    }
+}
+
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
 
 /// Declares a function of one or more arguments of any type, which may be NULL.
@@ -53,9 +68,11 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         Ok(Value::bytea(changed))
     }),
     strict("unistr", &[Text], Text, |v| unescape(text(v, 0)?)),
-    strict("parse_ident", &[Text], TEXTS, |v| parse_names(text(v, 0)?, true)),
+    strict("parse_ident", &[Text], TEXTS, |v| parse_names(text(v, 0)?, NameSpelling::Strict)),
     strict("parse_ident", &[Text, Boolean], TEXTS, |v| match v.get(1) {
-        Some(ValueRef::Boolean(is_strict)) => parse_names(text(v, 0)?, *is_strict),
+        Some(ValueRef::Boolean(is_strict)) => {
+            parse_names(text(v, 0)?, NameSpelling::from(*is_strict))
+        }
         _ => Err(mismatch()),
     }),
     of_any("num_nulls", |v| count(v.iter().filter(|value| value.is_null()).count())),
@@ -185,7 +202,8 @@ fn unescape(text: &str) -> Result<Value> {
 }
 
 /// Splits a qualified name. If it is not strict, what follows the name is ignored.
-fn parse_names(text: &str, is_strict: bool) -> Result<Value> {
+fn parse_names(text: &str, spelling: NameSpelling) -> Result<Value> {
+    let is_strict = spelling == NameSpelling::Strict;
     let fault = || invalid(format!("string is not a valid identifier: \"{text}\""));
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_' || !c.is_ascii();
     let is_part = |c: char| is_start(c) || c.is_ascii_digit() || c == '$';

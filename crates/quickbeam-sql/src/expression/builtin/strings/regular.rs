@@ -7,20 +7,38 @@ use regex::{Captures, Regex, RegexBuilder};
 
 use super::regular_syntax::{Options, invalid as invalid_expression, translate, translate_similar};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::LetterCase;
 use crate::expression::builtin::{Builtin, check_size, count, integer, invalid, strict, text};
 use crate::types::{DataType, Value, ValueRef};
 use DataType::{Boolean, Char, Integer, Text};
 
+/// What an operator wants of a text and a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WantedAnswer {
+    /// `~`
+    Match,
+    /// `!~`
+    NoMatch,
+}
+
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
-    strict("~", &[Text, Text], Boolean, |v| operator(v, false, true)),
-    strict("~*", &[Text, Text], Boolean, |v| operator(v, true, true)),
-    strict("!~", &[Text, Text], Boolean, |v| operator(v, false, false)),
-    strict("!~*", &[Text, Text], Boolean, |v| operator(v, true, false)),
+    strict("~", &[Text, Text], Boolean, |v| operator(v, LetterCase::Kept, WantedAnswer::Match)),
+    strict("~*", &[Text, Text], Boolean, |v| operator(v, LetterCase::Ignored, WantedAnswer::Match)),
+    strict("!~", &[Text, Text], Boolean, |v| operator(v, LetterCase::Kept, WantedAnswer::NoMatch)),
+    strict("!~*", &[Text, Text], Boolean, |v| {
+        operator(v, LetterCase::Ignored, WantedAnswer::NoMatch)
+    }),
     // The trailing blanks of a CHAR are matched.
-    strict("~", &[Char(1), Text], Boolean, |v| operator(v, false, true)),
-    strict("~*", &[Char(1), Text], Boolean, |v| operator(v, true, true)),
-    strict("!~", &[Char(1), Text], Boolean, |v| operator(v, false, false)),
-    strict("!~*", &[Char(1), Text], Boolean, |v| operator(v, true, false)),
+    strict("~", &[Char(1), Text], Boolean, |v| operator(v, LetterCase::Kept, WantedAnswer::Match)),
+    strict("~*", &[Char(1), Text], Boolean, |v| {
+        operator(v, LetterCase::Ignored, WantedAnswer::Match)
+    }),
+    strict("!~", &[Char(1), Text], Boolean, |v| {
+        operator(v, LetterCase::Kept, WantedAnswer::NoMatch)
+    }),
+    strict("!~*", &[Char(1), Text], Boolean, |v| {
+        operator(v, LetterCase::Ignored, WantedAnswer::NoMatch)
+    }),
     strict("similar to", &[Text, Text, Text], Boolean, similar),
     strict("regexp_like", &[Text, Text], Boolean, like),
     strict("regexp_like", &[Text, Text, Text], Boolean, like),
@@ -139,7 +157,9 @@ pub(in crate::expression::builtin) fn compile(
     compiled(pattern, PatternSource::Regular(options))
 }
 
-fn operator(arguments: &[ValueRef<'_>], ignores_case: bool, wanted: bool) -> Result<Value> {
+fn operator(arguments: &[ValueRef<'_>], case: LetterCase, wants: WantedAnswer) -> Result<Value> {
+    let ignores_case = case == LetterCase::Ignored;
+    let wanted = wants == WantedAnswer::Match;
     let options = Options { ignores_case, ..Options::default() };
     let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
     Ok(Value::Boolean(regex.is_match(text(arguments, 0)?) == wanted))

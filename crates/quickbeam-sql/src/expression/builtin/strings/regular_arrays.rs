@@ -9,6 +9,21 @@ use crate::expression::builtin::{Builtin, Implementation, strict, text};
 use crate::types::{Array, DataType, ElementType, Value, ValueRef};
 use DataType::Text;
 
+/// How many matches are returned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MatchCount {
+    /// All of them.
+    All,
+    /// The first one.
+    First,
+}
+
+impl From<bool> for MatchCount {
+    fn from(is_global: bool) -> MatchCount {
+        if is_global { MatchCount::All } else { MatchCount::First }
+    }
+}
+
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
@@ -28,7 +43,8 @@ fn texts(values: Vec<ValueRef<'_>>) -> Result<Value> {
 }
 
 /// Returns the groups of each match, or the whole match of an expression without groups.
-fn groups<'t>(text: &'t str, regex: &Regex, is_global: bool) -> Vec<Vec<ValueRef<'t>>> {
+fn groups<'t>(text: &'t str, regex: &Regex, count: MatchCount) -> Vec<Vec<ValueRef<'t>>> {
+    let is_global = count == MatchCount::All;
     let (mut rows, mut at) = (Vec::new(), 0);
     let first = usize::from(regex.captures_len() > 1);
     while at <= text.len()
@@ -48,7 +64,7 @@ fn groups<'t>(text: &'t str, regex: &Regex, is_global: bool) -> Vec<Vec<ValueRef
 
 fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let regex = expression(arguments, 2, "regexp_match")?;
-    let found = groups(text(arguments, 0)?, &regex, false).into_iter().next();
+    let found = groups(text(arguments, 0)?, &regex, MatchCount::First).into_iter().next();
     found.map_or(Ok(Value::Null), texts)
 }
 
@@ -62,7 +78,7 @@ pub(in crate::expression::builtin) fn captures_of<'v>(
     };
     let is_global = options.is_global;
     let regex = compile(text(arguments, 1)?, Options { is_global: false, ..options })?;
-    Ok(groups(text(arguments, 0)?, &regex, is_global))
+    Ok(groups(text(arguments, 0)?, &regex, MatchCount::from(is_global)))
 }
 
 /// Returns the parts of a text between matches. An empty match at the end of the text or of the

@@ -7,6 +7,15 @@ use crate::expression::builtin::{
 use crate::types::{DataType, Value, ValueRef};
 use DataType::{Boolean, Char, Integer, Text};
 
+/// An end of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TextEnd {
+    /// Its first characters.
+    Start,
+    /// Its last characters.
+    End,
+}
+
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("length", &[Text], Integer, length),
     strict("char_length", &[Text], Integer, length),
@@ -24,18 +33,18 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("substring", &[Text, Integer, Integer], Text, substring),
     strict("position", &[Text, Text], Integer, position),
     strict("strpos", &[Text, Text], Integer, position),
-    strict("btrim", &[Text], Text, |v| trim(v, true, true)),
-    strict("btrim", &[Text, Text], Text, |v| trim(v, true, true)),
-    strict("ltrim", &[Text], Text, |v| trim(v, true, false)),
-    strict("ltrim", &[Text, Text], Text, |v| trim(v, true, false)),
-    strict("rtrim", &[Text], Text, |v| trim(v, false, true)),
-    strict("rtrim", &[Text, Text], Text, |v| trim(v, false, true)),
-    strict("left", &[Text, Integer], Text, |v| side(v, true)),
-    strict("right", &[Text, Integer], Text, |v| side(v, false)),
-    strict("lpad", &[Text, Integer], Text, |v| pad(v, true)),
-    strict("lpad", &[Text, Integer, Text], Text, |v| pad(v, true)),
-    strict("rpad", &[Text, Integer], Text, |v| pad(v, false)),
-    strict("rpad", &[Text, Integer, Text], Text, |v| pad(v, false)),
+    strict("btrim", &[Text], Text, |v| trim(v, &[TextEnd::Start, TextEnd::End])),
+    strict("btrim", &[Text, Text], Text, |v| trim(v, &[TextEnd::Start, TextEnd::End])),
+    strict("ltrim", &[Text], Text, |v| trim(v, &[TextEnd::Start])),
+    strict("ltrim", &[Text, Text], Text, |v| trim(v, &[TextEnd::Start])),
+    strict("rtrim", &[Text], Text, |v| trim(v, &[TextEnd::End])),
+    strict("rtrim", &[Text, Text], Text, |v| trim(v, &[TextEnd::End])),
+    strict("left", &[Text, Integer], Text, |v| side(v, TextEnd::Start)),
+    strict("right", &[Text, Integer], Text, |v| side(v, TextEnd::End)),
+    strict("lpad", &[Text, Integer], Text, |v| pad(v, TextEnd::Start)),
+    strict("lpad", &[Text, Integer, Text], Text, |v| pad(v, TextEnd::Start)),
+    strict("rpad", &[Text, Integer], Text, |v| pad(v, TextEnd::End)),
+    strict("rpad", &[Text, Integer, Text], Text, |v| pad(v, TextEnd::End)),
     strict("repeat", &[Text, Integer], Text, repeat),
     strict("replace", &[Text, Text, Text], Text, replace),
     strict("reverse", &[Text], Text, |v| {
@@ -129,7 +138,9 @@ fn position(arguments: &[ValueRef<'_>]) -> Result<Value> {
     count(whole.find(wanted).map_or(0, |at| whole[..at].chars().count() + 1))
 }
 
-fn trim(arguments: &[ValueRef<'_>], at_start: bool, at_end: bool) -> Result<Value> {
+fn trim(arguments: &[ValueRef<'_>], ends: &[TextEnd]) -> Result<Value> {
+    let at_start = ends.contains(&TextEnd::Start);
+    let at_end = ends.contains(&TextEnd::End);
     let mut rest = text(arguments, 0)?;
     let set = if arguments.len() > 1 { text(arguments, 1)? } else { " " };
     if at_start {
@@ -142,7 +153,8 @@ fn trim(arguments: &[ValueRef<'_>], at_start: bool, at_end: bool) -> Result<Valu
 }
 
 /// Returns the first or last characters; a negative count leaves out characters at the other end.
-fn side(arguments: &[ValueRef<'_>], is_left: bool) -> Result<Value> {
+fn side(arguments: &[ValueRef<'_>], end: TextEnd) -> Result<Value> {
+    let is_left = end == TextEnd::Start;
     let (text, wanted) = (text(arguments, 0)?, integer(arguments, 1)?);
     let count = text.chars().count() as i64;
     let taken = if wanted < 0 { count.saturating_add(wanted).max(0) } else { wanted.min(count) };
@@ -150,7 +162,8 @@ fn side(arguments: &[ValueRef<'_>], is_left: bool) -> Result<Value> {
     Ok(Value::text(text.chars().skip(skipped as usize).take(taken as usize).collect::<String>()))
 }
 
-fn pad(arguments: &[ValueRef<'_>], at_start: bool) -> Result<Value> {
+fn pad(arguments: &[ValueRef<'_>], end: TextEnd) -> Result<Value> {
+    let at_start = end == TextEnd::Start;
     let (text, fill) =
         (text(arguments, 0)?, if arguments.len() > 2 { text(arguments, 2)? } else { " " });
     let wanted = usize::try_from(integer(arguments, 1)?).unwrap_or(0);

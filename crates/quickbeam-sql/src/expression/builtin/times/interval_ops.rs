@@ -8,6 +8,15 @@ use crate::types::{
 };
 use DataType::{Boolean, Date, Double, Integer, Interval as Span, Time, Timestamp, TimestampTz};
 
+/// The direction in which an interval moves a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TimeStep {
+    /// `time - interval`
+    Back,
+    /// `time + interval`
+    Forward,
+}
+
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("+", &[Span, Span], Span, |v| {
         Ok(Value::Interval(span(v, 0)?.checked_add(span(v, 1)?)?))
@@ -23,18 +32,18 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         Ok(Value::Interval(span(v, 1)?.checked_mul(double(v, 0)?)?))
     }),
     strict("/", &[Span, Double], Span, divide),
-    strict("+", &[Timestamp, Span], Timestamp, |v| move_by(v, 0, 1, false)),
-    strict("+", &[Span, Timestamp], Timestamp, |v| move_by(v, 1, 0, false)),
-    strict("-", &[Timestamp, Span], Timestamp, |v| move_by(v, 0, 1, true)),
-    strict("+", &[TimestampTz, Span], TimestampTz, |v| move_by(v, 0, 1, false)),
-    strict("+", &[Span, TimestampTz], TimestampTz, |v| move_by(v, 1, 0, false)),
-    strict("-", &[TimestampTz, Span], TimestampTz, |v| move_by(v, 0, 1, true)),
-    strict("+", &[Date, Span], Timestamp, |v| move_by(v, 0, 1, false)),
-    strict("+", &[Span, Date], Timestamp, |v| move_by(v, 1, 0, false)),
-    strict("-", &[Date, Span], Timestamp, |v| move_by(v, 0, 1, true)),
-    strict("+", &[Time, Span], Time, |v| turn(v, 0, 1, false)),
-    strict("+", &[Span, Time], Time, |v| turn(v, 1, 0, false)),
-    strict("-", &[Time, Span], Time, |v| turn(v, 0, 1, true)),
+    strict("+", &[Timestamp, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Forward)),
+    strict("+", &[Span, Timestamp], Timestamp, |v| move_by(v, 1, 0, TimeStep::Forward)),
+    strict("-", &[Timestamp, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Back)),
+    strict("+", &[TimestampTz, Span], TimestampTz, |v| move_by(v, 0, 1, TimeStep::Forward)),
+    strict("+", &[Span, TimestampTz], TimestampTz, |v| move_by(v, 1, 0, TimeStep::Forward)),
+    strict("-", &[TimestampTz, Span], TimestampTz, |v| move_by(v, 0, 1, TimeStep::Back)),
+    strict("+", &[Date, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Forward)),
+    strict("+", &[Span, Date], Timestamp, |v| move_by(v, 1, 0, TimeStep::Forward)),
+    strict("-", &[Date, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Back)),
+    strict("+", &[Time, Span], Time, |v| turn(v, 0, 1, TimeStep::Forward)),
+    strict("+", &[Span, Time], Time, |v| turn(v, 1, 0, TimeStep::Forward)),
+    strict("-", &[Time, Span], Time, |v| turn(v, 0, 1, TimeStep::Back)),
     strict("-", &[Time, Time], Span, |v| {
         let micros = micros_of(v, 0)? - micros_of(v, 1)?;
         Ok(Value::Interval(Interval { micros, ..Interval::default() }))
@@ -158,8 +167,9 @@ fn move_by(
     arguments: &[ValueRef<'_>],
     moment: usize,
     interval: usize,
-    is_back: bool,
+    step: TimeStep,
 ) -> Result<Value> {
+    let is_back = step == TimeStep::Back;
     let mut by = span(arguments, interval)?;
     if is_back {
         by = by.checked_neg()?;
@@ -168,7 +178,8 @@ fn move_by(
 }
 
 /// Adds the time part of an interval to a time of day, which wraps around at midnight.
-fn turn(arguments: &[ValueRef<'_>], time: usize, interval: usize, is_back: bool) -> Result<Value> {
+fn turn(arguments: &[ValueRef<'_>], time: usize, interval: usize, step: TimeStep) -> Result<Value> {
+    let is_back = step == TimeStep::Back;
     let by = span(arguments, interval)?.micros % DAY;
     let by = if is_back { -by } else { by };
     Ok(Value::Time((micros_of(arguments, time)? + by).rem_euclid(DAY)))
