@@ -30,7 +30,7 @@ pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::stack_arrays;
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Polymorphic, RowFunction, SERVER_VERSION, ScalarFunction,
-    Shape, overloads, polymorphic, row_function,
+    Shape, add_interval, overloads, polymorphic, row_function,
 };
 pub use builtin::{json_of_any, write_key, write_value};
 pub use datum::Datum;

@@ -3,7 +3,8 @@
 //! `TABLE name` as a query becomes `SELECT * FROM name`. FOR NO KEY UPDATE and FOR KEY SHARE become
 //! FOR UPDATE and FOR SHARE: a row has one lock, whatever of it is to change. `ONLY table` becomes
 //! the table, as no table has children. `ROWS FROM (…)` and the first bound of BETWEEN SYMMETRIC
-//! become calls of functions with the names of markers.
+//! become calls of functions with the names of markers. `VARIADIC array` becomes the named argument
+//! `VARIADIC => array`, and `TRIM(FROM text)` names the blanks that it removes.
 
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 use sqlparser::keywords::Keyword;
@@ -144,15 +145,19 @@ pub fn symmetric_bound(low: &Expr) -> Option<&Expr> {
     arguments_of(function)?.first().copied()
 }
 
-/// Returns the tokens of a text with ONLY, ROWS FROM and BETWEEN SYMMETRIC in the parser's form.
+/// Returns the tokens of a text with ONLY, ROWS FROM, BETWEEN SYMMETRIC, VARIADIC and TRIM in the
+/// parser's form.
 fn with_markers(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    use Keyword::{ASYMMETRIC, BETWEEN, FROM, JOIN, ONLY, ROWS, UPDATE, USING};
+    use Keyword::{
+        ASYMMETRIC, BETWEEN, BOTH, FROM, JOIN, LEADING, ONLY, ROWS, TRAILING, TRIM, UPDATE, USING,
+        VARIADIC,
+    };
     let keyword = |token: &TokenWithSpan| match &token.token {
         Token::Word(word) if word.quote_style.is_none() => word.keyword,
         _ => Keyword::NoKeyword,
     };
     let is_such = |token: &TokenWithSpan| {
-        matches!(keyword(token), ONLY | ROWS | ASYMMETRIC | Keyword::SYMMETRIC)
+        matches!(keyword(token), ONLY | ROWS | ASYMMETRIC | Keyword::SYMMETRIC | TRIM | VARIADIC)
     };
     if !tokens.iter().any(is_such) {
         return tokens;
@@ -179,6 +184,19 @@ fn with_markers(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             {
                 changes.push((shown[place], vec![marker(ROWS_FROM)]));
                 changes.push((shown[place + 1], Vec::new()));
+            }
+            (_, TRIM) if next == Some(&Token::LParen) => {
+                let side = matches!(word_at(place + 2), BOTH | LEADING | TRAILING);
+                let from = place + 2 + usize::from(side);
+                if word_at(from) == FROM {
+                    let blank = Token::SingleQuotedString(" ".to_owned());
+                    changes.push((shown[from], vec![blank, word("FROM", FROM)]));
+                }
+            }
+            // The types of a routine's arguments may be VARIADIC too.
+            (_, VARIADIC) if word_at(0) != Keyword::CREATE && word_at(0) != Keyword::DROP => {
+                let own = tokens[shown[place]].token.clone();
+                changes.push((shown[place], vec![own, Token::RArrow]));
             }
             (BETWEEN, ASYMMETRIC) => changes.push((shown[place], Vec::new())),
             (BETWEEN, Keyword::SYMMETRIC) => {

@@ -7,6 +7,7 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{self, ColumnOption, GeneratedAs, TableConstraint};
 use sqlparser::tokenizer::Token;
 
+use super::super::from::catalogs::{is_byte_order, no_collation};
 use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
 use super::constraints::Constraints;
@@ -251,6 +252,9 @@ impl Binder<'_> {
                 new.identity = Some(NewIdentity { always, options });
                 new.not_null = true;
             }
+            // Texts are in byte order without it.
+            ColumnOption::Collation(collation) if is_byte_order(collation) => {}
+            ColumnOption::Collation(collation) => return Err(no_collation(collation)),
             other => return Err(SqlError::unsupported(format!("the column option {other}"))),
         }
         Ok(())

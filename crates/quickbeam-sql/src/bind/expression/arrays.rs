@@ -350,7 +350,7 @@ impl Binder<'_> {
     ) -> Option<Result<OfElements>> {
         let mut is_known = false;
         let mut is_unknown = false;
-        for known in polymorphic(name) {
+        for known in polymorphic(name).filter(|known| known.arguments.len() == types.len()) {
             is_known = true;
             match fit(known, types) {
                 ArgumentFit::Of(element) => return Some(Ok((known, element))),

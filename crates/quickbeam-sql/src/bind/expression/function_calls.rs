@@ -6,6 +6,7 @@ use sqlparser::ast::{
     FunctionArgumentClause, FunctionArguments, TrimWhereField,
 };
 
+use super::argument_forms::positional;
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
@@ -54,6 +55,8 @@ impl Binder<'_> {
                 (&list.args[..], distinct, order)
             }
         };
+        let plain = positional(&name, list).map_err(|error| error.at(position as usize))?;
+        let list = plain.as_deref().unwrap_or(list);
         if let Some(over) = &call.over {
             if !order.is_empty() || !call.within_group.is_empty() {
                 return refuse("ORDER BY in the arguments of a window function");
@@ -156,6 +159,16 @@ impl Binder<'_> {
             }
             _ => {}
         }
+        let arguments = match &arguments[..] {
+            [Typed { data_type: Some(known), .. }]
+                if matches!(name, "quote_literal" | "quote_nullable") && !known.is_text() =>
+            {
+                let cast: Result<Vec<Typed>> =
+                    arguments.into_iter().map(|it| self.cast(it, DataType::Text)).collect();
+                cast?
+            }
+            _ => arguments,
+        };
         let special = match name {
             "coalesce" => Function::COALESCE,
             "nullif" if arguments.len() == 2 => Function::NULL_IF,

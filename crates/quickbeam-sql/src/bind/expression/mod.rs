@@ -1,11 +1,13 @@
 //! Expressions: names, predicates, casts, CASE.
 
+pub(super) mod argument_forms;
 pub(super) mod arrays;
 pub(super) mod function_calls;
 pub(super) mod intervals;
 pub(super) mod literals;
 pub(super) mod operators;
 pub(super) mod overloads;
+pub(super) mod pattern_quantifiers;
 pub(super) mod row_values;
 pub(super) mod system_types;
 
@@ -19,9 +21,10 @@ use sqlparser::ast::{
 
 use self::literals::quoted;
 use self::operators::{comparison, many_operators, trimmed};
+use self::pattern_quantifiers::quantified_like;
 use super::{Binder, Scope, Typed, fold, types};
 use crate::bind::dml::insert::is_default;
-use crate::bind::from::catalogs::{is_byte_order, plain_operator};
+use crate::bind::from::catalogs::{is_byte_order, no_collation, plain_operator};
 use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::query::subqueries::Quantifier;
 use crate::error::{Result, SqlError, SqlState};
@@ -103,6 +106,9 @@ impl Binder<'_> {
             Ast::Collate { expr, collation } if is_byte_order(collation) => {
                 self.expression(expr, scope)
             }
+            Ast::Collate { collation, .. } => {
+                Err(no_collation(collation).at(self.position(collation) as usize))
+            }
             Ast::BinaryOp { left, op, right } => {
                 let position = self.position(&**left);
                 if *op == BinaryOperator::Overlaps {
@@ -135,6 +141,9 @@ impl Binder<'_> {
                 self.between(expr, low, high, *negated, scope)
             }
             Ast::InList { expr, list, negated } => self.in_list(expr, list, *negated, scope),
+            Ast::Like { .. } | Ast::ILike { .. } if let Some(call) = quantified_like(ast) => {
+                self.quantified_pattern(&call, scope)
+            }
             Ast::Like { negated, expr, pattern, escape_char, any: false } => self.like(
                 expr,
                 pattern,
@@ -231,6 +240,13 @@ impl Binder<'_> {
             && let Some(number) = self.table_oid(before.last(), scope)
         {
             return Ok(Typed::new(number, DataType::OID, position));
+        }
+        if let (Err(_), Ast::Identifier(ident)) = (&found, ast)
+            && ident.quote_style.is_none()
+            && let [name @ ("current_schema" | "current_role")] =
+                names.iter().map(SmolStr::as_str).collect::<Vec<_>>()[..]
+        {
+            return self.function(name, Vec::new(), position);
         }
         let column = found.map_err(|error| error.at(position as usize))?;
         self.check_column(column.at).map_err(|error| error.at(position as usize))?;
@@ -557,7 +573,7 @@ impl Binder<'_> {
     }
 
     /// Binds an operand that must be text; a CHAR keeps its trailing blanks.
-    fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+    pub(super) fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let bound = self.expression(ast, scope)?;
         let position = bound.position;
         match bound.data_type {
@@ -577,7 +593,13 @@ impl Binder<'_> {
         otherwise: Option<&Ast>,
         scope: &Scope,
     ) -> Result<Typed> {
-        let operand = operand.map(|operand| self.expression(operand, scope)).transpose()?;
+        let mut operand = operand.map(|operand| self.expression(operand, scope)).transpose()?;
+        // An untyped literal is a text, even beside numbers.
+        if let Some(Typed { expr: Expr::Constant(_), data_type: data_type @ None, .. }) =
+            &mut operand
+        {
+            *data_type = Some(DataType::Text);
+        }
         let (mut tests, mut results) = (Vec::new(), Vec::new());
         for branch in conditions {
             tests.push(match &operand {

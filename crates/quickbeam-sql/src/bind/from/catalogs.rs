@@ -32,7 +32,18 @@ pub(in crate::bind) fn named_catalog(name: &ObjectName) -> Result<Option<&'stati
 pub(in crate::bind) fn is_byte_order(collation: &ObjectName) -> bool {
     let name = collation.to_string().to_lowercase().replace('"', "");
     let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    matches!(name, "default" | "c" | "posix" | "ucs_basic")
+    matches!(name, "default" | "c" | "posix" | "ucs_basic" | "c.utf8" | "c.utf-8")
+}
+
+/// Returns the error of a collation in another order. Those of ICU are known by their names.
+#[cold]
+pub(in crate::bind) fn no_collation(collation: &ObjectName) -> SqlError {
+    let name = collation.to_string().replace('"', "");
+    if name.ends_with("-x-icu") || name == "unicode" {
+        return SqlError::unsupported(format!("the collation \"{name}\""));
+    }
+    let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
+    SqlError::new(SqlState::UndefinedObject, message)
 }
 
 /// Returns the operator that `OPERATOR(pg_catalog.~)` means.

@@ -196,6 +196,13 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<(TableFunctionKind, Vec<Expr>, DataType)> {
+        if let Some(moment) = series_of_moments(name, &arguments) {
+            let mut exprs = Vec::with_capacity(arguments.len());
+            for (argument, to) in arguments.into_iter().zip([moment, moment, DataType::Interval]) {
+                exprs.push(self.coerce(argument, to)?);
+            }
+            return Ok((TableFunctionKind::GenerateSeries(moment), exprs, moment));
+        }
         let known: Vec<DataType> = arguments.iter().filter_map(|one| one.data_type).collect();
         let missing = || {
             let types = arguments.iter().map(|one| {
@@ -227,4 +234,25 @@ impl Binder<'_> {
         }
         Ok((TableFunctionKind::GenerateSeries(data_type), exprs, data_type))
     }
+}
+
+/// Returns the type of a series of dates or timestamps with an interval as its step. Dates alone
+/// become timestamps with a time zone, the preferred type among those that they convert to.
+fn series_of_moments(name: &str, arguments: &[Typed]) -> Option<DataType> {
+    let [first, last, step] = arguments else { return None };
+    let plain = |argument: &Typed| argument.data_type.map(DataType::unconstrained);
+    let bounds = [plain(first), plain(last)];
+    let known: Vec<DataType> = bounds.into_iter().flatten().collect();
+    let is_moment = |data_type: &DataType| {
+        matches!(data_type, DataType::Date | DataType::Timestamp | DataType::TimestampTz)
+    };
+    let has_step = match plain(step) {
+        None => !known.is_empty(),
+        Some(data_type) => data_type == DataType::Interval,
+    };
+    if name != "generate_series" || !has_step || !known.iter().all(is_moment) {
+        return None;
+    }
+    let is_local = known.contains(&DataType::Timestamp) && !known.contains(&DataType::TimestampTz);
+    Some(if is_local { DataType::Timestamp } else { DataType::TimestampTz })
 }

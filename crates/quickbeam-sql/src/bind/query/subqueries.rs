@@ -5,6 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 
 use crate::bind::expression::operators::comparison;
+use crate::bind::expression::pattern_quantifiers::{QuantifiedPattern, pattern_symbol};
 use crate::bind::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
@@ -87,7 +88,15 @@ impl Binder<'_> {
                 self.any_of(value, comparison, query, quantifier, scope)
             }
             (Some(comparison), _) => self.any_element(value, comparison, right, any, scope),
-            (None, _) => Err(SqlError::unsupported(format!("ANY or ALL with the operator {op}"))),
+            (None, _) => match pattern_symbol(op) {
+                Some(symbol) => {
+                    let quantifier = if any { "any" } else { "all" };
+                    let test =
+                        QuantifiedPattern { text: value, symbol, patterns: right, quantifier };
+                    self.quantified_pattern(&test, scope)
+                }
+                None => Err(SqlError::unsupported(format!("ANY or ALL with the operator {op}"))),
+            },
         }
     }
 

@@ -4,8 +4,8 @@ use super::super::system::system_rows;
 use super::{Context, MemoryCharge};
 use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Expr, RowFunction};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::expression::{Current, Expr, RowFunction, add_interval};
+use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
 
 /// The rows of functions, computed one at a time.
 #[derive(Debug)]
@@ -33,6 +33,7 @@ enum State {
     Ended,
     Integers(i64, i64, i64),
     Numerics(Numeric, Numeric, Numeric),
+    Moments(i64, i64, Interval),
     /// Rows that are computed already.
     Rows(std::vec::IntoIter<Vec<Value>>),
 }
@@ -73,7 +74,7 @@ impl FunctionScan {
         let mut has_row = false;
         for call in &mut self.calls {
             let end = values.len() + call.width;
-            has_row |= call.append_row(&mut values);
+            has_row |= call.append_row(&mut values)?;
             values.resize(end, Value::Null);
         }
         self.row += 1;
@@ -120,6 +121,15 @@ impl CallScan {
             }
             return Ok(State::Numerics(first, last, step));
         }
+        if let [Value::Timestamp(first), Value::Timestamp(last), Value::Interval(step)]
+        | [Value::TimestampTz(first), Value::TimestampTz(last), Value::Interval(step)] =
+            &values[..]
+        {
+            if *step == Interval::default() {
+                return Err(is_zero());
+            }
+            return Ok(State::Moments(*first, *last, *step));
+        }
         let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_i64());
         match (number(0), number(1), number(2).unwrap_or(1)) {
             (_, _, 0) => Err(is_zero()),
@@ -128,13 +138,28 @@ impl CallScan {
         }
     }
 
-    fn next_value(&mut self) -> Option<Value> {
-        match &mut self.state {
+    fn next_value(&mut self) -> Result<Option<Value>> {
+        Ok(match &mut self.state {
             State::Ended | State::Rows(_) => None,
+            State::Moments(next, last, step) => {
+                let moment = *next;
+                let is_past =
+                    if *step > Interval::default() { moment > *last } else { moment < *last };
+                if is_past {
+                    return Ok(None);
+                }
+                *next = add_interval(moment, *step)?;
+                Some(match self.kind {
+                    TableFunctionKind::GenerateSeries(DataType::Timestamp) => {
+                        Value::Timestamp(moment)
+                    }
+                    _ => Value::TimestampTz(moment),
+                })
+            }
             State::Integers(next, last, step) => {
                 let value = *next;
                 if if *step > 0 { value > *last } else { value < *last } {
-                    return None;
+                    return Ok(None);
                 }
                 match value.checked_add(*step) {
                     Some(after) => *next = after,
@@ -150,7 +175,7 @@ impl CallScan {
             State::Numerics(next, last, step) => {
                 let value = *next;
                 if if *step > Numeric::from(0) { value > *last } else { value < *last } {
-                    return None;
+                    return Ok(None);
                 }
                 match value.checked_add(*step) {
                     Ok(after) => *next = after,
@@ -158,21 +183,21 @@ impl CallScan {
                 }
                 Some(Value::Numeric(value))
             }
-        }
+        })
     }
 
     /// Appends the next row. Returns false at the end.
-    fn append_row(&mut self, values: &mut Vec<Value>) -> bool {
+    fn append_row(&mut self, values: &mut Vec<Value>) -> Result<bool> {
         if let State::Rows(rows) = &mut self.state {
             let row = rows.next();
             let is_row = row.is_some();
             values.extend(row.into_iter().flatten());
-            return is_row;
+            return Ok(is_row);
         }
-        let value = self.next_value();
+        let value = self.next_value()?;
         let is_row = value.is_some();
         values.extend(value);
-        is_row
+        Ok(is_row)
     }
 }
 

@@ -106,6 +106,7 @@ static POLYMORPHIC: &[Polymorphic] = &[
     tolerant("array_to_string", &[A, T, T], T, to_text),
     strict("array_to_json", &[A], Shape::Is(DataType::Json), |v| to_json(v, JsonType::Plain)),
     strict("trim_array", &[A, I], A, trim),
+    strict("width_bucket", &[E, A], I, bucket_of),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS)], A, fill),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS), Shape::Is(INTEGERS)], A, fill),
 ];
@@ -308,6 +309,25 @@ fn positions(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let places = array.iter().enumerate().filter(|(_, it)| is_same(*it, wanted));
     let places = places.map(|(at, _)| ValueRef::Integer(lower.wrapping_add(at as i32)));
     Ok(Value::Array(Array::new(ElementType::INTEGER, places)?))
+}
+
+/// Returns the number of lower bounds that are not above a value, in an ordered array of them.
+fn bucket_of(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let (value, bounds) = (value(arguments, 0), array(arguments, 1)?);
+    if bounds.dimensions().len() > 1 {
+        let message = "thresholds must be one-dimensional array";
+        return Err(SqlError::new(SqlState::ArraySubscriptError, message));
+    }
+    if bounds.iter().any(ValueRef::is_null) {
+        let message = "thresholds array must not contain NULLs";
+        return Err(SqlError::new(SqlState::NullValueNotAllowed, message));
+    }
+    let (mut low, mut high) = (0, bounds.len());
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if value < bounds.get(middle) { high = middle } else { low = middle + 1 }
+    }
+    count(low)
 }
 
 fn bound(arguments: &[ValueRef<'_>], of: fn(Dimension) -> i64) -> Result<Value> {

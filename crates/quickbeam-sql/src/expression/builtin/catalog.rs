@@ -9,8 +9,76 @@ use crate::catalog::system::{Procedure, procedure, type_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::no_relation;
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
-use crate::types::{DataType, SystemType, Value, ValueRef};
+use crate::types::{DataType, Numeric, SystemType, Value, ValueRef};
 
+/// The encodings of PostgreSQL, in the order of their numbers.
+const ENCODINGS: [&str; 42] = [
+    "SQL_ASCII",
+    "EUC_JP",
+    "EUC_CN",
+    "EUC_KR",
+    "EUC_TW",
+    "EUC_JIS_2004",
+    "UTF8",
+    "MULE_INTERNAL",
+    "LATIN1",
+    "LATIN2",
+    "LATIN3",
+    "LATIN4",
+    "LATIN5",
+    "LATIN6",
+    "LATIN7",
+    "LATIN8",
+    "LATIN9",
+    "LATIN10",
+    "WIN1256",
+    "WIN1258",
+    "WIN866",
+    "WIN874",
+    "KOI8R",
+    "WIN1251",
+    "WIN1252",
+    "ISO_8859_5",
+    "ISO_8859_6",
+    "ISO_8859_7",
+    "ISO_8859_8",
+    "WIN1250",
+    "WIN1253",
+    "WIN1254",
+    "WIN1255",
+    "WIN1257",
+    "KOI8U",
+    "SJIS",
+    "BIG5",
+    "GBK",
+    "UHC",
+    "GB18030",
+    "JOHAB",
+    "SHIFT_JIS_2004",
+];
+
+/// Other names of encodings, without signs.
+const ALIASES: [(&str, &str); 17] = [
+    ("unicode", "UTF8"),
+    ("iso88591", "LATIN1"),
+    ("iso88592", "LATIN2"),
+    ("iso88593", "LATIN3"),
+    ("iso88594", "LATIN4"),
+    ("iso88599", "LATIN5"),
+    ("iso885910", "LATIN6"),
+    ("iso885913", "LATIN7"),
+    ("iso885914", "LATIN8"),
+    ("iso885915", "LATIN9"),
+    ("iso885916", "LATIN10"),
+    ("windows1251", "WIN1251"),
+    ("windows1252", "WIN1252"),
+    ("windows949", "UHC"),
+    ("windows936", "GBK"),
+    ("windows950", "BIG5"),
+    ("shiftjis", "SJIS"),
+];
+
+const NAME: DataType = DataType::System(SystemType::Name);
 const OID: DataType = DataType::OID;
 const REGCLASS: DataType = DataType::System(SystemType::Regclass);
 
@@ -37,9 +105,20 @@ pub(super) static TABLE: &[Builtin] = &[
         let name = role_of_oid(frame.host()?.snapshot(), oid);
         Ok(Value::text(name.map_or_else(|| format!("unknown (OID={oid})"), |it| it.to_string())))
     }),
-    strict("pg_encoding_to_char", &[Integer], Text, |v| {
-        Ok(Value::text(if integer(v, 0)? == 6 { "UTF8" } else { "" }))
+    strict("pg_encoding_to_char", &[Integer], NAME, |v| {
+        let number = usize::try_from(integer(v, 0)?).ok();
+        Ok(Value::text(number.and_then(|it| ENCODINGS.get(it)).copied().unwrap_or_default()))
     }),
+    strict("pg_char_to_encoding", &[Text], Integer, |v| {
+        let plain = |name: &str| name.replace(['_', '-', ' '], "").to_lowercase();
+        let wanted = plain(text(v, 0)?);
+        let wanted =
+            ALIASES.iter().find(|(alias, _)| *alias == wanted).map_or(wanted, |(_, of)| plain(of));
+        let found = ENCODINGS.iter().position(|name| plain(name) == wanted);
+        Ok(Value::Integer(found.map_or(-1, |at| at as i32)))
+    }),
+    strict("getdatabaseencoding", &[], NAME, |_| Ok(Value::text("UTF8"))),
+    strict("pg_size_bytes", &[Text], BigInt, |v| bytes_of(text(v, 0)?)),
     strict("pg_get_expr", &[Text, OID], Text, |v| Ok(Value::text(text(v, 0)?))),
     strict("pg_get_expr", &[Text, OID, Boolean], Text, |v| Ok(Value::text(text(v, 0)?))),
     stable("pg_get_indexdef", &[OID], Text, |f, v| index(f, integer(v, 0)?, 0)),
@@ -146,6 +225,34 @@ fn pretty(bytes: i64) -> String {
         halves >>= 10;
     }
     format!("{} {}", rounded(halves), UNITS[UNITS.len() - 1])
+}
+
+/// Reads a number of bytes with a unit, as `pg_size_pretty` writes it.
+fn bytes_of(text: &str) -> Result<Value> {
+    let invalid = || {
+        let message = format!("invalid size: \"{text}\"");
+        SqlError::new(SqlState::InvalidParameterValue, message)
+    };
+    let trimmed = text.trim();
+    let end = trimmed.find(|c: char| c.is_ascii_alphabetic() && !"eE".contains(c));
+    let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
+    let number = Numeric::parse(number.trim()).ok_or_else(invalid)?;
+    let power = match &unit.trim().to_ascii_lowercase()[..] {
+        "" | "b" | "bytes" => 0,
+        "kb" => 1,
+        "mb" => 2,
+        "gb" => 3,
+        "tb" => 4,
+        "pb" => 5,
+        _ => {
+            let hint =
+                "Valid units are \"bytes\", \"B\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\".";
+            return Err(invalid().with_hint(hint));
+        }
+    };
+    let bytes = number.checked_mul(Numeric::from(1_i64 << (10 * power)))?;
+    let wide = || SqlError::new(SqlState::NumericValueOutOfRange, "bigint out of range");
+    bytes.to_i64().map(Value::BigInt).ok_or_else(wide)
 }
 
 /// Returns the function with the OID in the first argument.

@@ -22,6 +22,7 @@ pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
+pub use times::interval_ops::moved as add_interval;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -163,6 +164,7 @@ static TABLES: &[&[Builtin]] = &[
     references::REFERENCES,
     references::VECTORS,
     strings::conversions::TABLE,
+    strings::element_patterns::TABLE,
     numbers::double::TABLE,
     strings::encoding::TABLE,
     encoded::bit_strings::TABLE,

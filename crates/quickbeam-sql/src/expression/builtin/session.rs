@@ -8,7 +8,7 @@ use super::{Builtin, Implementation, integer, mismatch, text, volatile};
 use crate::catalog::path_schemas;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
-use crate::types::{DataType, ElementType, Value, ValueRef};
+use crate::types::{DataType, ElementType, EncodedKind, SystemType, Value, ValueRef};
 
 /// The version of PostgreSQL that statements answer as.
 pub const SERVER_VERSION: &str = "15.0 (Quickbeam)";
@@ -32,10 +32,10 @@ pub(super) static TABLE: &[Builtin] = &[
         let session = frame.host()?.session();
         session.set_setting(text(v, 0)?, text(v, 1)?, boolean(v, 2)?).map(Value::text)
     }),
-    stable("current_schema", &[], Text, |frame, _| {
+    stable("current_schema", &[], NAME, |frame, _| {
         Ok(search_path(frame)?.into_iter().next().map_or(Value::Null, Value::text))
     }),
-    stable("current_schemas", &[Boolean], TEXTS, |frame, v| {
+    stable("current_schemas", &[Boolean], NAMES, |frame, v| {
         let mut known = search_path(frame)?;
         if boolean(v, 0)? && !known.iter().any(|name| name == "pg_catalog") {
             known.insert(0, "pg_catalog".into());
@@ -43,7 +43,7 @@ pub(super) static TABLE: &[Builtin] = &[
         let escaped = |name: &SmolStr| name.replace('\\', "\\\\").replace('"', "\\\"");
         let quoted: Vec<String> =
             known.iter().map(|name| format!("\"{}\"", escaped(name))).collect();
-        crate::types::parse_value(&format!("{{{}}}", quoted.join(",")), TEXTS)
+        crate::types::parse_value(&format!("{{{}}}", quoted.join(",")), NAMES)
     }),
     stable("version", &[], Text, |_, _| {
         let version = SERVER_VERSION.split(' ').next().unwrap_or_default();
@@ -56,9 +56,9 @@ pub(super) static TABLE: &[Builtin] = &[
     }),
     stable("pg_is_in_recovery", &[], Boolean, |_, _| Ok(Value::Boolean(false))),
     stable("pg_client_encoding", &[], Text, |_, _| Ok(Value::text("UTF8"))),
-    stable("inet_server_addr", &[], Text, |_, _| Ok(Value::Null)),
+    stable("inet_server_addr", &[], INET, |_, _| Ok(Value::Null)),
     stable("inet_server_port", &[], Integer, |_, _| Ok(Value::Null)),
-    stable("inet_client_addr", &[], Text, |_, _| Ok(Value::Null)),
+    stable("inet_client_addr", &[], INET, |_, _| Ok(Value::Null)),
     stable("inet_client_port", &[], Integer, |_, _| Ok(Value::Null)),
     volatile("pg_advisory_lock", &[BigInt], Text, |f, v| lock(f, v, EXCLUSIVE, true, false)),
     volatile("pg_advisory_lock", &[Integer, Integer], Text, |f, v| {
@@ -135,8 +135,14 @@ pub(super) fn search_path(frame: &Frame<'_>) -> Result<Vec<SmolStr>> {
     Ok(known)
 }
 
-/// The type TEXT[].
-const TEXTS: DataType = DataType::Array(ElementType::TEXT);
+/// The type INET.
+const INET: DataType = EncodedKind::Inet.data_type();
+
+/// The type `name`.
+const NAME: DataType = DataType::System(SystemType::Name);
+
+/// The type `name[]`.
+const NAMES: DataType = DataType::Array(ElementType::NAME);
 
 const EXCLUSIVE: bool = false;
 const SHARED: bool = true;

@@ -53,6 +53,9 @@ impl ElementType {
     pub const TEXT: ElementType = ElementType(8 << CODE_SHIFT);
     /// INTEGER
     pub const INTEGER: ElementType = ElementType(3 << CODE_SHIFT);
+    /// `name`
+    pub const NAME: ElementType =
+        ElementType((FIRST_SYSTEM_CODE + SystemType::Name as u32) << CODE_SHIFT);
     /// `oid`
     pub const OID: ElementType = ElementType(FIRST_SYSTEM_CODE << CODE_SHIFT);
 

@@ -3,17 +3,26 @@
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, bytes, check_size, invalid, strict, text};
 use crate::types::{DataType, Value, ValueRef};
-use DataType::{Bytea, Text};
+use DataType::{Bytea, Integer, Text};
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("encode", &[Bytea, Text], Text, encode),
     strict("decode", &[Text, Text], Bytea, decode),
+    strict("to_ascii", &[Text], Text, to_ascii),
+    strict("to_ascii", &[Text, Integer], Text, to_ascii),
+    strict("to_ascii", &[Text, Text], Text, to_ascii),
 ];
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Characters of a line of base64 output.
 const LINE: usize = 76;
+
+/// Refuses a text: PostgreSQL converts encodings of one byte only.
+fn to_ascii(_: &[ValueRef<'_>]) -> Result<Value> {
+    let message = "encoding conversion from UTF8 to ASCII not supported";
+    Err(SqlError::new(SqlState::FeatureNotSupported, message))
+}
 
 #[cold]
 fn unknown(name: &str) -> SqlError {

@@ -2,6 +2,7 @@
 
 pub(super) mod bytes;
 pub(super) mod conversions;
+pub(super) mod element_patterns;
 pub(super) mod encoding;
 pub(super) mod format;
 pub(super) mod regular;

@@ -14,7 +14,7 @@ use DataType::{Boolean, Char, Integer, Text};
 
 /// What an operator wants of a text and a pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum WantedAnswer {
+pub(super) enum WantedAnswer {
     /// `~`
     Match,
     /// `!~`
@@ -157,7 +157,11 @@ pub(in crate::expression::builtin) fn compile(
     compiled(pattern, PatternSource::Regular(options))
 }
 
-fn operator(arguments: &[ValueRef<'_>], case: LetterCase, wants: WantedAnswer) -> Result<Value> {
+pub(super) fn operator(
+    arguments: &[ValueRef<'_>],
+    case: LetterCase,
+    wants: WantedAnswer,
+) -> Result<Value> {
     let ignores_case = case == LetterCase::Ignored;
     let wanted = wants == WantedAnswer::Match;
     let options = Options { ignores_case, ..Options::default() };

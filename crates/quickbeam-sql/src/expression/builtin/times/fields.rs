@@ -3,7 +3,9 @@
 use jiff::Timestamp as Instant;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
 
-use super::interval_ops::{like, micros_of, moved, span, timestamp_out_of_range, unknown_unit};
+use super::interval_ops::{
+    like, make_timestamp, micros_of, moved, span, timestamp_out_of_range, unknown_unit,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::encoded::zoned_times::zoned_time;
 use crate::expression::builtin::{Builtin, Implementation, NUMERIC, invalid, strict, text};
@@ -12,7 +14,7 @@ use crate::types::{
     DAY, DataType, EncodedKind, HOUR, Interval, MINUTE, Numeric, SECOND, TIMESTAMP_INFINITY, Value,
     ValueRef, date_of, days_of, is_timestamp,
 };
-use DataType::{Date, Double, Interval as Span, Text, Time, Timestamp, TimestampTz};
+use DataType::{Date, Double, Integer, Interval as Span, Text, Time, Timestamp, TimestampTz};
 
 const TIMETZ: DataType = EncodedKind::TimeTz.data_type();
 
@@ -23,7 +25,10 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("extract", &[Text, Timestamp], NUMERIC, extract),
     strict("extract", &[Text, TimestampTz], NUMERIC, extract),
     strict("extract", &[Text, Span], NUMERIC, extract),
-    strict("date_part", &[Text, Date], Double, part),
+    strict("date_part", &[Text, Date], Double, |v| {
+        let midnight = ValueRef::Timestamp(micros_of(v, 1)?);
+        part(&[v.first().copied().unwrap_or_default(), midnight])
+    }),
     strict("date_part", &[Text, Time], Double, part),
     strict("date_part", &[Text, TIMETZ], Double, part),
     strict("date_part", &[Text, Timestamp], Double, part),
@@ -33,6 +38,12 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("date_trunc", &[Text, TimestampTz], TimestampTz, truncate),
     strict("date_trunc", &[Text, TimestampTz, Text], TimestampTz, truncate_in_zone),
     strict("date_trunc", &[Text, Span], Span, truncate_interval),
+    strict(
+        "make_timestamptz",
+        &[Integer, Integer, Integer, Integer, Integer, Double, Text],
+        TimestampTz,
+        |v| Ok(Value::TimestampTz(to_instant(make_timestamp(v)?, &zone(text(v, 6)?)?)?)),
+    ),
     strict("timezone", &[Text, Timestamp], TimestampTz, |v| {
         Ok(Value::TimestampTz(to_instant(micros_of(v, 1)?, &zone(text(v, 0)?)?)?))
     }),

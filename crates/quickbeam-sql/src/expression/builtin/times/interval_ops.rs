@@ -145,7 +145,7 @@ fn infinite(micros: i64) -> bool {
 }
 
 /// Adds an interval: first the months, in whose last day a later day ends, then days and time.
-pub(in crate::expression::builtin) fn moved(micros: i64, interval: Interval) -> Result<i64> {
+pub fn moved(micros: i64, interval: Interval) -> Result<i64> {
     if infinite(micros) {
         return Ok(micros);
     }
@@ -288,7 +288,7 @@ fn clock(arguments: &[ValueRef<'_>], at: usize) -> Result<i64> {
     Ok(total)
 }
 
-fn make_timestamp(arguments: &[ValueRef<'_>]) -> Result<i64> {
+pub(super) fn make_timestamp(arguments: &[ValueRef<'_>]) -> Result<i64> {
     let days = date(arguments)?;
     let moment = days.checked_mul(DAY).and_then(|it| it.checked_add(clock(arguments, 3).ok()?));
     clock(arguments, 3)?;
