@@ -9,7 +9,7 @@ use crate::plan::access_path::{PathRequest, choose, selectivity};
 use crate::plan::cost::RowGoal;
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, OUTGROWN_ESTIMATE};
 use crate::plan::in_list::node_of;
-use crate::plan::rewrite::equalities::infer_equalities;
+use crate::plan::rewrite::equalities::{KnownEqualities, close_equalities, infer_equalities};
 use crate::plan::{AccessPath, HashJoin, Join, LoopGuard, PlanNode};
 
 /// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
@@ -174,8 +174,11 @@ impl Planner<'_> {
         let few = goal == RowGoal::Few;
         let mut items = Vec::new();
         flatten(from, &mut items, &mut conjuncts);
-        infer_equalities(&mut conjuncts);
         let is_one = items.len() == 1;
+        if items.len() > 2 {
+            close_equalities(&mut conjuncts, &|a, b| self.hash_alike(a, b));
+        }
+        infer_equalities(&mut conjuncts);
         if matches!(from, From::Join { .. }) {
             self.is_sampling.set(true);
         }
@@ -227,6 +230,7 @@ impl Planner<'_> {
         if let Some(condition) = Expr::all(around) {
             joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
         }
+        let equalities = KnownEqualities::of(&conjuncts);
         take(&mut conjuncts, &(&joined.set() | outside));
         while !items.is_empty() {
             let mut best: Option<(usize, JoinSide)> = None;
@@ -237,6 +241,7 @@ impl Planner<'_> {
                     continue;
                 }
                 let relevant = within(&conjuncts, &(&item.set() | &known));
+                let relevant = equalities.without_implied(relevant, &item.set());
                 let connects = relevant.iter().any(|c| c.slots().meets(&there));
                 let candidate = match needs.is_empty() {
                     true => self.join(&joined, item, alone, relevant, outside)?,
@@ -271,6 +276,7 @@ impl Planner<'_> {
     ) -> Result<JoinSide> {
         let mut joined: Option<JoinSide> = None;
         let mut around = Expr::all(around);
+        let equalities = KnownEqualities::of(&conjuncts);
         for (item, mut alone, _) in items {
             joined = Some(match joined {
                 None => {
@@ -282,6 +288,7 @@ impl Planner<'_> {
                 Some(outer) => {
                     let known = &(&item.set() | &outer.set()) | outside;
                     let relevant = within(&conjuncts, &known);
+                    let relevant = equalities.without_implied(relevant, &item.set());
                     self.join(&outer, &item, &alone, relevant, outside)?
                 }
             });

@@ -14,6 +14,7 @@ use crate::bind::Source;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_ORDERED};
+use crate::plan::rewrite::equalities::KnownEqualities;
 use crate::plan::{AccessPath, PlanNode, TurnedOff};
 
 /// A condition between items.
@@ -42,7 +43,10 @@ struct Search<'s, 'p, 'f> {
     planner: &'s Planner<'p>,
     items: &'s [(JoinItem<'f>, JoinSide, Slots)],
     conjuncts: &'s [Expr],
+    /// The slots of each item.
+    sets: Vec<Slots>,
     edges: Vec<Edge<'s>>,
+    equalities: KnownEqualities,
     outside: &'s Slots,
     /// Lookups, by item and the conditions that they can use.
     lookups: HashMap<(usize, Vec<usize>), Lookup>,
@@ -80,8 +84,18 @@ impl Planner<'_> {
         });
         let edges = edges.collect();
         let (lookups, selectivities) = (HashMap::new(), HashMap::new());
-        let mut search =
-            Search { planner: self, items, conjuncts, edges, outside, lookups, selectivities };
+        let equalities = KnownEqualities::of(conjuncts);
+        let mut search = Search {
+            planner: self,
+            items,
+            conjuncts,
+            sets,
+            edges,
+            equalities,
+            outside,
+            lookups,
+            selectivities,
+        };
         search.run()
     }
 }
@@ -122,11 +136,17 @@ impl<'s> Search<'s, '_, '_> {
         let bit = 1_u32 << next;
         let mut between = Vec::new();
         let mut keys = Vec::new();
-        for (number, edge) in self.edges.iter().enumerate() {
+        let mut earlier: Vec<&Expr> = Vec::new();
+        let own = self.sets.get(next);
+        for (number, (edge, conjunct)) in self.edges.iter().zip(self.conjuncts).enumerate() {
             let reads_both = edge.items & bit != 0 && edge.items & joined != 0;
             if !reads_both || edge.items & !(joined | bit) != 0 {
                 continue;
             }
+            if own.is_some_and(|own| self.equalities.implies(&earlier, conjunct, own)) {
+                continue;
+            }
+            earlier.push(conjunct);
             between.push(number);
             if let Some([(left, _), (right, _)]) = edge.sides
                 && (left == bit && right & bit == 0 || right == bit && left & bit == 0)
