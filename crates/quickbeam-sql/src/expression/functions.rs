@@ -2,7 +2,7 @@
 
 use quickbeam::invariant;
 
-use super::builtin::{Builtin, Implementation, Special};
+use super::builtin::{Builtin, Implementation, OfValues, Special};
 use super::datum::{Datum, compare};
 use super::{Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
@@ -66,6 +66,24 @@ impl Function {
         let is_special = matches!(self.0.implementation, Implementation::Special(_));
         let is_text = self.0.arguments.first() == Some(&DataType::Text);
         !is_special && is_text && self.0.result == DataType::Text
+    }
+
+    /// Returns the implementation, if it depends on the arguments alone and is strict.
+    pub fn of_values(self) -> Option<OfValues> {
+        match self.0.implementation {
+            Implementation::Strict(evaluate) => Some(evaluate),
+            _ => None,
+        }
+    }
+
+    /// Returns the type of the results, if they are numbers of the same type for all arguments.
+    pub fn number_type(self) -> Option<DataType> {
+        let is_number = matches!(
+            self.0.result,
+            DataType::Integer | DataType::BigInt | DataType::Double | DataType::Numeric(None)
+        );
+        let is_plain = matches!(self.0.implementation, Implementation::Strict(_));
+        (is_number && is_plain).then_some(self.0.result)
     }
 
     /// Returns whether the result is NULL if an argument is.

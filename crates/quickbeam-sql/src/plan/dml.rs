@@ -139,6 +139,7 @@ fn plan_change(
         &Slots::default(),
         &[],
         RowGoal::All,
+        false,
     )?;
     request_row_keys(&mut root, &[change.slot]);
     let single = is_single(&root) && tables.is_empty();
@@ -193,8 +194,9 @@ fn plan_merge(
     let outside = Slots::default();
     let tables = planner.stored_tables(&merge.with, &outside)?;
     let (from, filter) = (Some(&merge.from), &merge.filter[..]);
+    let subqueries = &merge.subqueries;
     let (mut root, ..) =
-        planner.rows_of(from, filter, &merge.subqueries, &outside, &[], RowGoal::All)?;
+        planner.rows_of(from, filter, subqueries, &outside, &[], RowGoal::All, false)?;
     request_row_keys(&mut root, &[merge.slot]);
     if !tables.is_empty() {
         root = PlanNode::With { tables, input: Box::new(root) };

@@ -1,15 +1,17 @@
 //! Queries: FROM, subqueries, groups, order, limits, one step above the other.
 
+use crate::plan::access_path::selectivity;
 use crate::plan::cost::MANY_ROWS;
 use crate::plan::cost::RowGoal;
 use crate::plan::query::tail::TailOrder;
 use std::cell::{Cell, RefCell};
+use std::sync::Arc;
 
 use super::tail::Tail;
 use super::types_alike;
 use crate::bind::{
-    Aggregate, AggregateKind, Body, CommonTable, From, JoinKind, OrderKey, Query, QueryPart,
-    RowLock, Select, SlotShape, Source, Subquery,
+    Aggregate, AggregateKind, Body, CommonTable, From, JoinKind, OrderKey, OutputColumn, Query,
+    QueryPart, RowLock, Select, SlotShape, Source, Subquery,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
@@ -34,6 +36,8 @@ pub(in crate::plan) struct Planner<'p> {
     parameters: &'p [DataType],
     /// The number of slots that the planner added after the binder's.
     more: Cell<usize>,
+    /// The columns of the added slots whose rows are those of a query.
+    added: RefCell<Vec<(usize, Arc<[OutputColumn]>)>>,
     /// For a slot looked up by an IN list, the added slot of the current value.
     members: RefCell<Vec<(usize, usize)>>,
     /// The number of subqueries around the present step.
@@ -69,7 +73,7 @@ impl<'p> Planner<'p> {
         statistics: &'p dyn Statistics,
     ) -> Planner<'p> {
         let (more, above) = (Cell::new(0), Cell::new(0));
-        let (members, stored) = (RefCell::default(), RefCell::default());
+        let (members, stored, added) = (RefCell::default(), RefCell::default(), RefCell::default());
         let off = statistics.turned_off();
         let (is_sampling, sampled) = (Cell::new(false), RefCell::default());
         Planner {
@@ -78,6 +82,7 @@ impl<'p> Planner<'p> {
             off,
             parameters,
             more,
+            added,
             members,
             above,
             is_sampling,
@@ -113,6 +118,13 @@ impl<'p> Planner<'p> {
         slot
     }
 
+    /// Returns a new slot for the rows of a query with these columns.
+    pub(in crate::plan) fn new_query_slot(&self, columns: &[OutputColumn]) -> usize {
+        let slot = self.new_slot();
+        self.added.borrow_mut().push((slot, columns.into()));
+        slot
+    }
+
     /// Returns the slot of the current IN-list value for lookups in slot `of`.
     pub fn slot_of_members(&self, of: usize) -> usize {
         let known = self.members.borrow().iter().find(|(slot, _)| *slot == of).map(|known| known.1);
@@ -132,12 +144,22 @@ impl<'p> Planner<'p> {
                 shape.name = "values".into();
             }
         }
+        for (slot, columns) in self.added.borrow().iter() {
+            if let Some(shape) = slots.get_mut(*slot) {
+                shape.source = Source::Query(columns.clone());
+            }
+        }
         slots
     }
 
     /// Returns the type of an expression, if it is cheap to derive.
     pub(in crate::plan) fn type_of(&self, expr: &Expr) -> Option<DataType> {
         match expr {
+            Expr::Column(column) if column.slot >= self.slots.len() => {
+                let added = self.added.borrow();
+                let (_, columns) = added.iter().find(|(slot, _)| *slot == column.slot)?;
+                columns.get(column.column).map(|known| known.data_type)
+            }
             Expr::Column(column) => match &self.slots.get(column.slot)?.source {
                 Source::Table(table) => {
                     table.columns.get(column.column).map(|known| known.data_type)
@@ -151,6 +173,7 @@ impl<'p> Planner<'p> {
             Expr::Cast(_, data_type, _) => Some(*data_type),
             Expr::Trimmed(_) => Some(DataType::Text),
             Expr::Call(function, ..) if function.is_of_text() => Some(DataType::Text),
+            Expr::Call(function, ..) => function.number_type(),
             Expr::Arithmetic(_, kind, ..) => Some(NumberKind::data_type(*kind)),
             _ => None,
         }
@@ -275,6 +298,7 @@ impl<'p> Planner<'p> {
                 outside,
                 order,
                 RowGoal::from(few),
+                select.for_update.is_none(),
             )?,
         };
         if let Some(lock) = &select.for_update {
@@ -294,6 +318,9 @@ impl<'p> Planner<'p> {
             let answers: Slots = group.subqueries.iter().map(|subquery| subquery.slot).collect();
             let (after, before): (Vec<Expr>, Vec<Expr>) =
                 group.having.iter().cloned().partition(|part| part.slots().meets(&answers));
+            if !keys_are_none {
+                rows = (rows * before.iter().map(selectivity).product::<f64>()).max(1.0);
+            }
             if let Some(condition) = Expr::all(before) {
                 node = PlanNode::Filter { input: Box::new(node), condition };
             }
@@ -390,7 +417,9 @@ impl<'p> Planner<'p> {
     }
 
     /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
-    /// have the requested order.
+    /// have the requested order. `may_join` tells whether the rows of subqueries may be joined: a
+    /// row that is locked or changed must be the current row of its slot.
+    #[allow(clippy::too_many_arguments)]
     pub fn rows_of(
         &self,
         from: Option<&From>,
@@ -399,13 +428,15 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         order: &[OrderKey],
         goal: RowGoal,
+        may_join: bool,
     ) -> Result<(PlanNode, f64, bool)> {
         let few = goal == RowGoal::Few;
         self.below(subqueries.len(), || {
-            self.rows_below(from, filter, subqueries, outside, order, few)
+            self.rows_below(from, filter, subqueries, outside, order, few, may_join)
         })
     }
 
+    #[allow(clippy::too_many_arguments)]
     fn rows_below(
         &self,
         from: Option<&From>,
@@ -414,6 +445,7 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         order: &[OrderKey],
         few: bool,
+        may_join: bool,
     ) -> Result<(PlanNode, f64, bool)> {
         let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
@@ -422,6 +454,7 @@ impl<'p> Planner<'p> {
             Some(from) => Some(without_answers(from, &answers, &mut after)?),
             None => None,
         };
+        let mut answered: Vec<Expr> = Vec::new();
         let (mut node, mut rows, ordered, mut around) = match from {
             None => {
                 let mut node = PlanNode::SingleRow;
@@ -431,11 +464,27 @@ impl<'p> Planner<'p> {
                 (node, 1.0, true, Slots::default())
             }
             Some(from) => {
+                let own = if subqueries.is_empty() { Vec::new() } else { before.clone() };
                 let joined = self.joins(&from, before, outside, order, RowGoal::from(few))?;
-                (joined.node, joined.rows, joined.ordered, from.slots())
+                let is_first_only = few && !order.is_empty();
+                let members = match subqueries.is_empty() || is_first_only || !may_join {
+                    true => None,
+                    false => {
+                        self.joined_with_members(&from, own, &after, subqueries, outside, &joined)?
+                    }
+                };
+                match members {
+                    Some(members) => {
+                        answered = members.answered;
+                        after.retain(|conjunct| !answered.contains(conjunct));
+                        (members.joined.node, members.joined.rows, false, members.slots)
+                    }
+                    None => (joined.node, joined.rows, joined.ordered, from.slots()),
+                }
             }
         };
-        for subquery in in_order_of_evaluation(subqueries, &around) {
+        let is_open = |subquery: &&Subquery| !answered.contains(&Expr::column(subquery.slot, 0));
+        for subquery in in_order_of_evaluation(subqueries, &around).into_iter().filter(is_open) {
             let asking = (!is_single(&node)).then_some(rows);
             let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
             let once = !subquery.reads.meets(&around);

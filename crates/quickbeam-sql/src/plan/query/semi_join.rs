@@ -1,16 +1,111 @@
-//! `column IN (SELECT …)` the other way round: the subquery's rows, each once, look up the table's.
+//! `column IN (SELECT …)` the other way round: the subquery's rows, each once, look up the table's,
+//! or are joined like an item of FROM.
 
 use super::select::Planner;
 use super::types_alike;
-use crate::bind::{Body, From, Query, Select, Source, SubqueryKind};
+use std::sync::Arc;
+
+use super::join::JoinSide;
+use crate::bind::{Body, Derived, From, JoinKind, Query, Select, Source, Subquery, SubqueryKind};
 use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, column_of};
-use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST};
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MIN_TABLE_ROWS, RowGoal};
 use crate::plan::{AccessPath, Join, PlanNode};
 use crate::types::DataType;
 
+/// Rows of FROM joined with the rows of subqueries.
+pub(in crate::plan) struct JoinedMembers {
+    pub joined: JoinSide,
+    pub slots: Slots,
+    /// The conditions that the join has checked: answers of subqueries.
+    pub answered: Vec<Expr>,
+}
+
+/// How many times less a join with the rows of subqueries must cost than checking each row.
+const JOIN_GAIN: f64 = 4.0;
+
 impl Planner<'_> {
+    /// Plans FROM with the rows of each `value IN (SELECT …)` as a further item, each row once, if
+    /// that costs far less than `known`, the plan without, whose rows are checked afterwards. Few
+    /// rows of a subquery then decide which rows of the other items are read.
+    pub(in crate::plan) fn joined_with_members(
+        &self,
+        from: &From,
+        before: Vec<Expr>,
+        after: &[Expr],
+        subqueries: &[Subquery],
+        outside: &Slots,
+        known: &JoinSide,
+    ) -> Result<Option<JoinedMembers>> {
+        if known.rows < MIN_TABLE_ROWS || !outside.is_empty() {
+            return Ok(None);
+        }
+        let around = from.slots();
+        let (mut joined, mut before, mut answered) = (from.clone(), before, Vec::new());
+        for subquery in subqueries {
+            let answer = Expr::column(subquery.slot, 0);
+            let readers = after.iter().filter(|c| c.slots().contains(subquery.slot)).count();
+            if readers != 1 || !after.contains(&answer) {
+                continue;
+            }
+            let Some((derived, condition)) = self.members(subquery, &around) else { continue };
+            before.push(condition);
+            answered.push(answer);
+            joined = From::Join {
+                kind: JoinKind::Inner,
+                left: Box::new(joined),
+                right: Box::new(From::Query(derived)),
+                on: Vec::new(),
+            };
+        }
+        if answered.is_empty() {
+            return Ok(None);
+        }
+        let slots = joined.slots();
+        let joined = self.joins(&joined, before, outside, &[], RowGoal::All)?;
+        let is_better = joined.cost * JOIN_GAIN < known.cost + known.rows * HASH_PROBE_COST;
+        Ok(is_better.then_some(JoinedMembers { joined, slots, answered }))
+    }
+
+    /// Returns the distinct rows of `value IN (SELECT …)` as an item of FROM, and the condition
+    /// that joins it. Returns `None` if the subquery reads the rows around or is not a plain one.
+    fn members(&self, subquery: &Subquery, around: &Slots) -> Option<(Derived, Expr)> {
+        let SubqueryKind::Any(value, Comparison::Equal) = &subquery.kind else { return None };
+        let query = &*subquery.query;
+        let Body::Select(select) = &query.body else { return None };
+        let is_plain = query.with.is_empty()
+            && query.limit.is_none()
+            && query.offset.is_none()
+            && select.distinct_on.is_empty()
+            && select.for_update.is_none()
+            && query.columns.len() == 1;
+        let slots = value.slots();
+        let is_of_rows = !slots.is_empty() && slots.is_within(around);
+        let mut volatile = value.is_volatile();
+        query.each_expression(&mut |expr| volatile |= expr.is_volatile());
+        if !is_plain
+            || !is_of_rows
+            || volatile
+            || query.reads().meets(around)
+            || !self.is_flat(query)
+        {
+            return None;
+        }
+        let slot = self.new_query_slot(&query.columns);
+        let member = Expr::column(slot, 0);
+        if !self.hash_alike(value, &member) {
+            return None;
+        }
+        let mut distinct = query.clone();
+        distinct.order = Vec::new();
+        if let Body::Select(select) = &mut distinct.body {
+            select.distinct = true;
+        }
+        let condition = Expr::Compare(Comparison::Equal, Box::new([value.clone(), member]));
+        Some((Derived { slot, query: Arc::new(distinct), reads: Slots::default() }, condition))
+    }
+
     /// Whether nothing but tables is joined.
     pub(in crate::plan) fn is_of_tables(&self, from: &From) -> bool {
         let slots = from.slots();

@@ -26,7 +26,7 @@ impl Planner<'_> {
         if !query.reads().meets(around) {
             let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
             let hash = (compares && rows.is_some()).then(SubqueryHash::default);
-            return Ok((self.query(query, &(outside | around))?, hash));
+            return Ok((self.query(query, outside)?, hash));
         }
         if let Some(rows) = rows
             && !self.off.hash_join
