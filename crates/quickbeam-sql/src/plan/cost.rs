@@ -15,6 +15,15 @@ impl From<bool> for RowGoal {
     }
 }
 
+/// What may be done with the rows of `value IN (SELECT …)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemberUse {
+    /// They may be joined like an item of FROM.
+    Joined,
+    /// Each row is checked. A row that is locked or changed must be the current row of its slot.
+    Checked,
+}
+
 /// Costs, in rows read one after the other: a row by its key.
 pub(super) const LOOKUP_COST: f64 = 6.0;
 /// Cost of a row found through an index: its entry, and a lookup in the table.

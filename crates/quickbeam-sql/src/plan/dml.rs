@@ -15,7 +15,7 @@ use crate::bind::{
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
-use crate::plan::cost::RowGoal;
+use crate::plan::cost::{MemberUse, RowGoal};
 use crate::plan::query::select::{Planner, is_single, plan_query, request_row_keys};
 use crate::types::DataType;
 
@@ -139,7 +139,7 @@ fn plan_change(
         &Slots::default(),
         &[],
         RowGoal::All,
-        false,
+        MemberUse::Checked,
     )?;
     request_row_keys(&mut root, &[change.slot]);
     let single = is_single(&root) && tables.is_empty();
@@ -195,8 +195,15 @@ fn plan_merge(
     let tables = planner.stored_tables(&merge.with, &outside)?;
     let (from, filter) = (Some(&merge.from), &merge.filter[..]);
     let subqueries = &merge.subqueries;
-    let (mut root, ..) =
-        planner.rows_of(from, filter, subqueries, &outside, &[], RowGoal::All, false)?;
+    let (mut root, ..) = planner.rows_of(
+        from,
+        filter,
+        subqueries,
+        &outside,
+        &[],
+        RowGoal::All,
+        MemberUse::Checked,
+    )?;
     request_row_keys(&mut root, &[merge.slot]);
     if !tables.is_empty() {
         root = PlanNode::With { tables, input: Box::new(root) };

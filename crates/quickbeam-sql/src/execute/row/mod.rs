@@ -19,6 +19,7 @@ mod aggregate;
 mod hashed_subquery;
 mod in_list;
 mod join;
+mod last_answer;
 pub(super) mod lock;
 mod memory;
 mod query;
@@ -53,6 +54,7 @@ pub use crate::execute::dml::update::UpdateExec;
 pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
 pub(super) use crate::execute::hash::key_table::{KeyTable, append, mix, seed};
 pub(super) use aggregate::{AggregateState, overflow};
+use last_answer::LastAnswer;
 pub(super) use memory::MemoryCharge;
 pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
@@ -355,7 +357,7 @@ impl<'b> OperatorBuilder<'b> {
             PlanNode::SingleRow => Operator::One(false),
             PlanNode::Table(access) => {
                 let handle = self.handles.of(&access.table)?;
-                Operator::Scan(Box::new(scan::TableScan::new(access, handle)))
+                Operator::Scan(Box::new(scan::TableScan::new(access, handle, self.parameters)))
             }
             PlanNode::Values { slot, rows, once: false } => {
                 Operator::Values(*slot, rows.clone(), 0)
@@ -377,15 +379,15 @@ impl<'b> OperatorBuilder<'b> {
                 Operator::HashJoin(Box::new(join::RowHashJoin::new(outer, inner, join)))
             }
             PlanNode::Subquery { input, query, slot, kind, once, hash } => {
-                let input = self.operator(input)?;
-                let query = self.query(query)?;
+                let last = LastAnswer::new(input, query, *once || hash.is_some());
+                let (input, query) = (self.operator(input)?, self.query(query)?);
                 Operator::Apply(Box::new(query::Apply::new(
                     input,
                     query,
                     *slot,
                     kind.clone(),
                     *once,
-                    hash.clone(),
+                    (hash.clone(), last),
                 )))
             }
             PlanNode::Group { input, slot, keys, sets, aggregates } => {

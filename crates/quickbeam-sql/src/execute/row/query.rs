@@ -1,6 +1,7 @@
 //! Queries within statements: outputs, LIMIT, subqueries.
 
 use super::hashed_subquery::HashedSubquery;
+use super::last_answer::LastAnswer;
 use super::{Context, MemoryCharge, Operator, bound_of};
 use crate::bind::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
@@ -144,6 +145,8 @@ pub struct Apply {
     answered: bool,
     /// The hashed rows of the subquery, if the plan chose so.
     answers: Option<HashedSubquery>,
+    /// The answer for the last row, if it may be that of the next.
+    last: Option<LastAnswer>,
 }
 
 impl Apply {
@@ -153,7 +156,7 @@ impl Apply {
         slot: usize,
         kind: SubqueryKind,
         once: bool,
-        hash: Option<SubqueryHash>,
+        (hash, last): (Option<SubqueryHash>, Option<LastAnswer>),
     ) -> Apply {
         // The value compared differs from row to row.
         let once = once && !matches!(kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
@@ -161,9 +164,14 @@ impl Apply {
             input,
             query,
             slot,
-            kind,
             once,
             answered: false,
+            last: last.filter(|_| {
+                hash.is_none()
+                    && !once
+                    && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists)
+            }),
+            kind,
             answers: hash.map(HashedSubquery::new),
         }
     }
@@ -171,6 +179,7 @@ impl Apply {
     pub fn rewind(&mut self) {
         self.input.rewind();
         self.answered = false;
+        self.last.iter_mut().for_each(LastAnswer::clear);
         if let Some(answers) = &mut self.answers {
             answers.rewind();
         }
@@ -190,12 +199,25 @@ impl Apply {
             if let SubqueryKind::Row = self.kind {
                 self.answer_row(context)?;
             } else {
-                let answer = self.answer(context)?;
+                let answer = self.answer_or_last(context)?;
                 context.put_values(self.slot, std::iter::once(answer));
             }
             self.answered = true;
         }
         Ok(true)
+    }
+
+    fn answer_or_last(&mut self, context: &mut Context<'_>) -> Result<Value> {
+        if let Some(last) = &mut self.last
+            && let Some(answer) = last.get(context)?
+        {
+            return Ok(answer);
+        }
+        let answer = self.answer(context)?;
+        if let Some(last) = &mut self.last {
+            last.put(&answer, context)?;
+        }
+        Ok(answer)
     }
 
     /// Puts the only row of the subquery into the slot, or NULLs.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch};
 
+use super::super::vector::LeafSelection;
 use super::Context;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
@@ -25,6 +26,9 @@ enum RangeSide {
     Upper,
 }
 
+/// The fewest rows of a leaf whose filter is evaluated by columns.
+const FEWEST_SELECTED: usize = 16;
+
 /// The operator of a table scan.
 #[derive(Debug)]
 pub struct TableScan {
@@ -37,6 +41,9 @@ pub struct TableScan {
     is_filter_pushed: bool,
     /// Whether rows inside all ranges satisfy the filter.
     is_filter_covered: bool,
+    /// The filter by columns, if it can be evaluated so, and whether the batch is.
+    selection: Option<Box<LeafSelection>>,
+    is_selected: bool,
     /// The row format tag, and the ranges of integer columns that a join above asks for.
     key_filters: Vec<(u16, IntRange)>,
     /// The row format tag and integer fields, if nothing else of a row is read.
@@ -154,6 +161,17 @@ impl PushedFilter {
     }
 }
 
+/// Adds a range of an integer without members. Ranges of the same integer become one.
+fn add_range(ranges: &mut Vec<IntRange>, range: IntRange) {
+    let is_same = |known: &&mut IntRange| known.at == range.at && known.width == range.width;
+    match ranges.iter_mut().find(is_same) {
+        Some(known) => {
+            (known.low, known.high) = (known.low.max(range.low), known.high.min(range.high));
+        }
+        None => ranges.push(range),
+    }
+}
+
 #[derive(Debug)]
 enum ScanMethod {
     Rows(Option<KeyRangeExpr>),
@@ -213,7 +231,12 @@ enum ColumnBound {
 }
 
 impl TableScan {
-    pub fn new(access: &TableAccess, handle: Arc<TableHandle>) -> TableScan {
+    /// Makes a scan. `parameters` are the types of the parameters.
+    pub fn new(
+        access: &TableAccess,
+        handle: Arc<TableHandle>,
+        parameters: &[DataType],
+    ) -> TableScan {
         let method = match &access.path {
             AccessPath::All => ScanMethod::Rows(None),
             AccessPath::Key(values) => ScanMethod::Key(values.clone()),
@@ -242,6 +265,11 @@ impl TableScan {
         }
         let (pushed_filters, is_filter_pushed) =
             if entries { (Vec::new(), false) } else { pushed_filters(access) };
+        let is_selecting = matches!(access.path, AccessPath::All) && !is_filter_pushed;
+        let filter = access.filter.as_ref().filter(|_| is_selecting && !is_database);
+        let selection = filter.and_then(|filter| {
+            LeafSelection::new(filter, (&access.table, access.slot), parameters, true)
+        });
         TableScan {
             slot: access.slot,
             handle,
@@ -249,6 +277,8 @@ impl TableScan {
             pushed_filters,
             is_filter_pushed,
             is_filter_covered: false,
+            selection: selection.map(Box::new),
+            is_selected: false,
             key_filters: Vec::new(),
             numbers: None,
             method,
@@ -324,12 +354,15 @@ impl TableScan {
     /// Gives the scan the ranges, so that it skips rows that the filter would reject.
     fn push_down_filters(&mut self, context: &Context<'_>) -> Result<()> {
         let frame = context.frame();
-        let mut ranges = Vec::with_capacity(self.pushed_filters.len());
+        let (mut ranges, mut known) = (Vec::with_capacity(self.pushed_filters.len()), 0);
         for filter in &self.pushed_filters {
             let value = filter.value.evaluate(&frame)?;
-            ranges.extend(filter.range(value.as_ref()));
+            if let Some(range) = filter.range(value.as_ref()) {
+                known += 1;
+                add_range(&mut ranges, range);
+            }
         }
-        self.is_filter_covered = self.is_filter_pushed && ranges.len() == self.pushed_filters.len();
+        self.is_filter_covered = self.is_filter_pushed && known == self.pushed_filters.len();
         let form = self.pushed_filters.first().map(|filter| filter.form);
         let form = form.or(self.key_filters.first().map(|filter| filter.0)).unwrap_or(0);
         ranges.extend(self.key_filters.drain(..).map(|filter| filter.1));
@@ -373,6 +406,10 @@ impl TableScan {
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
         if let ScanMethod::Rows(_) = self.method {
             self.push_down_filters(context)?;
+            self.is_selected = false;
+            if let Some(selection) = &mut self.selection {
+                selection.begin(context)?;
+            }
         }
         match &self.method {
             ScanMethod::Key(values) => {
@@ -467,6 +504,11 @@ impl TableScan {
         self.numbers = Some((form, numbers.collect()));
     }
 
+    /// Whether the rows of a batch are known to satisfy the filter.
+    pub fn is_filtered(&self, batch: &ScanBatch) -> bool {
+        self.filter.is_none() || self.is_filter_covered && batch.is_exact()
+    }
+
     /// The table.
     pub fn table(&self) -> &Arc<Table> {
         self.handle.table()
@@ -497,6 +539,21 @@ impl TableScan {
         Ok(more)
     }
 
+    /// Evaluates the filter for all rows of the batch by columns, if that is possible and worth it.
+    /// Otherwise it is evaluated for each row.
+    fn select(&mut self, context: &Context<'_>) {
+        self.is_selected = false;
+        let (Some(selection), Some(slot)) = (&mut self.selection, context.slots.get(self.slot))
+        else {
+            return;
+        };
+        let is_covered = self.is_filter_covered && slot.batch.is_exact();
+        if slot.batch.len() < FEWEST_SELECTED || is_covered {
+            return;
+        }
+        self.is_selected = selection.select(self.handle.table(), &slot.batch).is_ok();
+    }
+
     fn next_row(&mut self, context: &mut Context<'_>) -> Result<bool> {
         let transaction = context.transaction;
         loop {
@@ -507,7 +564,18 @@ impl TableScan {
                 }
                 self.next = 0;
                 context.check_cancelled()?;
+                self.select(context);
                 slot = context.slot(self.slot)?;
+            }
+            if let (true, Some(selection)) = (self.is_selected, &mut self.selection) {
+                let Some(record) = selection.rows.get(selection.next) else {
+                    self.next = slot.batch.len();
+                    continue;
+                };
+                selection.next += 1;
+                slot.current = Current::Record(*record as usize);
+                self.next = *record as usize + 1;
+                return Ok(true);
             }
             if self.is_database {
                 slot.bytes.clear();

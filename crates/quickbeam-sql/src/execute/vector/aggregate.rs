@@ -4,8 +4,8 @@ use arrow_array::{Array, BooleanArray, Float64Array, Int64Array};
 
 use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append, overflow};
 use super::column::{ColumnBuilder, Vector, VectorType, kind_of, number_value};
-use super::decimal::sum_wide;
 use super::evaluate::VectorExpr;
+use super::operations::decimal::sum_wide;
 use super::source::{ColumnBatch, VectorSource};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};

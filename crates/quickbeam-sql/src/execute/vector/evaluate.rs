@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use arrow_arith::arity::try_binary;
 use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
 use arrow_array::{Array, BooleanArray, Datum, Decimal128Array, Int64Array, Scalar, StringArray};
 use arrow_ord::cmp;
@@ -18,12 +17,13 @@ use quickbeam::invariant;
 
 use super::super::row::Context;
 use super::column::{Vector, VectorType, kind_of};
-use super::decimal;
-use crate::error::{Result, SqlError, SqlState};
+use super::operations::calls::VectorCall;
+use super::operations::{decimal, integers};
+use crate::error::{Result, SqlError};
 use crate::expression::{
     Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, TextPosition,
 };
-use crate::types::{DataType, MAX_PRECISION, Numeric, Value, decimal_power};
+use crate::types::{DataType, MAX_PRECISION, Numeric, Value, ValueRef, decimal_power};
 
 /// An expression on columns.
 #[derive(Debug)]
@@ -45,7 +45,10 @@ enum Step {
     Not(Box<VectorExpr>),
     IsNull(Box<VectorExpr>, bool),
     InSet(Box<VectorExpr>, Arc<Vec<i64>>, bool),
+    /// Whether a text is among others.
+    InTexts(Box<VectorExpr>, Vec<String>, bool),
     Like(Box<VectorExpr>, Arc<Pattern>, bool),
+    Call(VectorCall, Vec<VectorExpr>, TextPosition),
     /// A text without the blanks at its end.
     Trimmed(Box<VectorExpr>),
     /// NUMERIC of one scale, or of any if they are multiplied.
@@ -100,12 +103,35 @@ impl InputColumns<'_> {
             }
             Expr::InSet(inner, set, negated) => {
                 let inner = self.boxed(inner)?;
+                if inner.data_type.is_text() {
+                    let text = |value: &Value| match value.as_ref() {
+                        ValueRef::Text(text) => Some(text.to_owned()),
+                        _ => None,
+                    };
+                    let texts = set.iter().map(text).collect::<Option<Vec<String>>>()?;
+                    return made(Step::InTexts(inner, texts, *negated), DataType::Boolean);
+                }
                 let numbers: Option<Vec<i64>> =
                     set.iter().map(|value| value.as_ref().as_i64()).collect();
                 inner.data_type.is_integer().then_some(())?;
                 let mut numbers = numbers?;
                 numbers.sort_unstable();
                 made(Step::InSet(inner, Arc::new(numbers), *negated), DataType::Boolean)
+            }
+            Expr::InList(inner, list, negated) => {
+                let inner = self.boxed(inner)?;
+                inner.data_type.is_text().then_some(())?;
+                let text = |member: &Expr| match member.as_constant()?.as_ref() {
+                    ValueRef::Text(text) => Some(text.to_owned()),
+                    _ => None,
+                };
+                let texts = list.iter().map(text).collect::<Option<Vec<String>>>()?;
+                made(Step::InTexts(inner, texts, *negated), DataType::Boolean)
+            }
+            Expr::Call(function, list, place) => {
+                let call = VectorCall::new(*function, list)?;
+                let list = list.iter().map(|part| self.formula(part)).collect::<Option<_>>()?;
+                made(Step::Call(call, list, *place), call.data_type)
             }
             Expr::Like(inner, pattern, negated) => {
                 let inner = self.boxed(inner)?;
@@ -324,10 +350,13 @@ impl VectorExpr {
             Step::Compare(_, pair) | Step::Arithmetic(_, _, pair, _) | Step::Decimal(_, pair) => {
                 pair.iter_mut().collect()
             }
-            Step::And(list) | Step::Or(list) | Step::Case(list) => list.iter_mut().collect(),
+            Step::And(list) | Step::Or(list) | Step::Case(list) | Step::Call(_, list, _) => {
+                list.iter_mut().collect()
+            }
             Step::Not(inner)
             | Step::IsNull(inner, _)
             | Step::InSet(inner, ..)
+            | Step::InTexts(inner, ..)
             | Step::Like(inner, ..)
             | Step::Trimmed(inner)
             | Step::Rescaled(inner, _)
@@ -347,9 +376,11 @@ impl VectorExpr {
             Step::And(list) | Step::Or(list) | Step::Case(list) => {
                 list.iter().any(VectorExpr::may_fail)
             }
+            Step::Call(call, list, _) => call.may_fail || list.iter().any(VectorExpr::may_fail),
             Step::Not(inner)
             | Step::IsNull(inner, _)
             | Step::InSet(inner, ..)
+            | Step::InTexts(inner, ..)
             | Step::Like(inner, ..)
             | Step::Trimmed(inner)
             | Step::Rescaled(inner, _)
@@ -420,6 +451,13 @@ impl VectorExpr {
                 let given = given.clone().map(VectorValues::Given);
                 given.ok_or_else(|| SqlError::internal("a run did not begin"))
             }
+            Step::Compare(comparison @ (Comparison::Equal | Comparison::NotEqual), pair)
+                if pair[0].data_type.is_text() && pair[1].given_text().is_some() =>
+            {
+                let (text, is_equal) = (pair[1].given_text(), *comparison == Comparison::Equal);
+                let text = text.unwrap_or_default();
+                pair[0].each_text(columns, |other| (other == text) == is_equal)
+            }
             Step::Compare(comparison, pair) => {
                 let (left, right) = (pair[0].evaluate(columns)?, pair[1].evaluate(columns)?);
                 let (left, right) = decimal::of_one_width(left, right)?;
@@ -434,7 +472,8 @@ impl VectorExpr {
                 })
             }
             Step::Arithmetic(operator, kind, pair, place) => {
-                calculate(*operator, *kind, &pair[0], &pair[1], columns)
+                let (left, right) = (pair[0].numbers(columns)?, pair[1].numbers(columns)?);
+                integers::calculate(*operator, *kind, &left, &right)
                     .map_err(|error| error.at(place.0 as usize))
             }
             Step::Decimal(operator, pair) => {
@@ -461,11 +500,18 @@ impl VectorExpr {
                 let found = BooleanArray::from_unary(&numbers, is_in);
                 Ok(VectorValues::Column(Vector::Truths(found)))
             }
+            Step::InTexts(inner, list, negated) => {
+                let is_in = |text: &str| list.iter().any(|known| known == text) != *negated;
+                inner.each_text(columns, is_in)
+            }
+            Step::Call(call, list, place) => {
+                let argument = |part: &VectorExpr| Ok((part.evaluate(columns)?, part.data_type));
+                let arguments = list.iter().map(argument).collect::<Result<Vec<_>>>()?;
+                let result = call.call(&arguments, row_count(columns));
+                result.map_err(|error| error.at(place.0 as usize))
+            }
             Step::Like(inner, pattern, negated) => {
-                let texts = inner.texts(columns)?;
-                let matches = |text: Option<&str>| text.map(|t| pattern.matches(t) != *negated);
-                let found: BooleanArray = texts.iter().map(matches).collect();
-                Ok(VectorValues::Column(Vector::Truths(found)))
+                inner.each_text(columns, |text| pattern.matches(text) != *negated)
             }
             Step::Trimmed(inner) => {
                 let texts = inner.texts(columns)?;
@@ -478,6 +524,26 @@ impl VectorExpr {
         }
     }
 
+    /// Returns the text that it has for all rows, if it is one that is not NULL.
+    fn given_text(&self) -> Option<&str> {
+        let Step::Given(_, Some(given)) = &self.step else { return None };
+        let texts = given.get().0.as_any().downcast_ref::<StringArray>()?;
+        (!texts.is_empty() && texts.is_valid(0)).then(|| texts.value(0))
+    }
+
+    /// Returns whether a predicate holds for each text; NULL for a NULL. Texts are not copied to
+    /// be trimmed.
+    fn each_text(&self, columns: &[Vector], holds: impl Fn(&str) -> bool) -> Result<VectorValues> {
+        let (texts, is_trimmed) = match &self.step {
+            Step::Trimmed(inner) => (inner.texts(columns)?, true),
+            _ => (self.texts(columns)?, false),
+        };
+        let found = BooleanArray::from_unary(&texts, |text| {
+            holds(if is_trimmed { text.trim_end_matches(' ') } else { text })
+        });
+        Ok(VectorValues::Column(Vector::Truths(found)))
+    }
+
     fn combined(
         &self,
         list: &[VectorExpr],
@@ -487,7 +553,15 @@ impl VectorExpr {
         invariant!(BATCH_2, !self.may_fail(), "a part of AND or OR may fail");
         let rows = row_count(columns);
         let mut all: Option<BooleanArray> = None;
+        // The result of all rows is known once the parts are all false in AND, or true in OR.
+        let decided = |all: &BooleanArray| {
+            let wanted = if matches!(self.step, Step::Or(_)) { rows } else { 0 };
+            all.null_count() == 0 && all.true_count() == wanted
+        };
         for part in list {
+            if all.as_ref().is_some_and(decided) {
+                break;
+            }
             let part = part.truths(columns, rows)?;
             all = Some(match all {
                 None => part,
@@ -551,38 +625,6 @@ impl Datum for VectorValues {
             VectorValues::Column(vector) => (vector.array(), false),
             VectorValues::Given(scalar) => scalar.get(),
         }
-    }
-}
-
-fn calculate(
-    operator: Arithmetic,
-    kind: NumberKind,
-    left: &VectorExpr,
-    right: &VectorExpr,
-    columns: &[Vector],
-) -> Result<VectorValues> {
-    let (left, right) = (left.numbers(columns)?, right.numbers(columns)?);
-    let range = match kind {
-        NumberKind::Small => i64::from(i16::MIN)..=i64::from(i16::MAX),
-        NumberKind::Integer => i64::from(i32::MIN)..=i64::from(i32::MAX),
-        _ => i64::MIN..=i64::MAX,
-    };
-    let overflow = || ArrowError::ArithmeticOverflow(String::new());
-    let result: std::result::Result<Int64Array, ArrowError> = try_binary(&left, &right, |a, b| {
-        let result = match operator {
-            Arithmetic::Add => a.checked_add(b),
-            Arithmetic::Subtract => a.checked_sub(b),
-            _ => a.checked_mul(b),
-        };
-        result.filter(|number| range.contains(number)).ok_or_else(overflow)
-    });
-    match result {
-        Ok(numbers) => Ok(VectorValues::Column(Vector::Numbers(numbers))),
-        Err(ArrowError::ArithmeticOverflow(_)) => Err(SqlError::new(
-            SqlState::NumericValueOutOfRange,
-            format!("{} out of range", kind.data_type()),
-        )),
-        Err(error) => Err(failed(&error)),
     }
 }
 

@@ -8,13 +8,14 @@
 
 mod aggregate;
 mod column;
-mod decimal;
 mod evaluate;
 mod filter;
 mod join;
 mod join_input;
 mod join_matches;
 mod join_waiting;
+mod operations;
+mod selection;
 mod sort;
 mod source;
 
@@ -26,6 +27,7 @@ use crate::expression::{ColumnRef, Expr, NumberKind};
 use crate::plan::{PlanNode, each_expression};
 use crate::types::DataType;
 use evaluate::{InputColumns, VectorExpr};
+pub use selection::LeafSelection;
 use source::VectorSource;
 
 /// A vectorized step.

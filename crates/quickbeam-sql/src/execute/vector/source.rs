@@ -10,12 +10,15 @@ use super::column::{self, Vector, VectorType, kind_of};
 use super::evaluate::{InputColumns, VectorExpr, keep};
 use super::filter::Filter;
 use super::join::VectorJoin;
+use super::selection::LeafSelection;
 use super::{conjuncts_of, known_columns};
+use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
 use crate::plan::{AccessPath, PlanNode, TableAccess};
 use crate::table::{NumberAt, StoredRow};
 use crate::types::{DataType, ValueRef};
+use quickbeam::query_layer::ScanBatch;
 
 /// Rows decoded together, about.
 pub const ROWS: usize = 4096;
@@ -34,19 +37,37 @@ pub enum VectorSource {
 #[derive(Debug)]
 pub struct RowSource {
     operator: Operator,
-    columns: Vec<Wanted>,
+    columns: Vec<ScannedColumn>,
     /// Conditions, if the rows come leaf by leaf. Otherwise the operator applies them.
     filter: Vec<VectorExpr>,
+    /// The same, if the rows come leaf by leaf, for the records of one leaf.
+    selection: Option<LeafSelection>,
+    /// Whether the conditions are still to be applied to a batch.
+    is_unfiltered: bool,
     by_leaf: bool,
     begun: bool,
 }
 
+/// A column of the rows of a scan.
 #[derive(Debug)]
-struct Wanted {
+pub struct ScannedColumn {
     at: ColumnRef,
     kind: VectorType,
     /// Its place in a row, if it is a NOT NULL integer or short NUMERIC.
     number: Option<NumberAt>,
+}
+
+impl ScannedColumn {
+    /// A column of a table's rows.
+    pub fn of_table(at: ColumnRef, kind: VectorType, table: &Table) -> ScannedColumn {
+        let known = table.columns.get(at.column).filter(|known| known.not_null);
+        ScannedColumn { at, kind, number: known.and_then(|_| table.number_at(at.column)) }
+    }
+
+    /// An empty column.
+    pub fn builder(&self) -> column::ColumnBuilder {
+        column::ColumnBuilder::new(self.kind)
+    }
 }
 
 /// Columns of some rows.
@@ -94,16 +115,20 @@ impl VectorSource {
                 _ => {}
             }
         }
-        let filter = match input {
+        let (filter, selection) = match input {
             PlanNode::Table(access) => {
-                leaf_filter(access, &known_columns(columns, builder.parameters()))
+                let (table, filter) = (&access.table, access.filter.as_ref());
+                let selection = filter.and_then(|filter| {
+                    LeafSelection::new(filter, (table, access.slot), builder.parameters(), false)
+                });
+                (leaf_filter(access, &known_columns(columns, builder.parameters())), selection)
             }
-            _ => None,
+            _ => (None, None),
         };
         Ok(VectorSource::RowSource(Box::new(RowSource::new(
             builder.operator(input)?,
             columns,
-            filter,
+            (filter, selection),
         )?)))
     }
 
@@ -159,29 +184,28 @@ impl RowSource {
     fn new(
         operator: Operator,
         columns: &[(ColumnRef, DataType)],
-        filter: Option<Vec<VectorExpr>>,
+        (filter, selection): (Option<Vec<VectorExpr>>, Option<LeafSelection>),
     ) -> Result<RowSource> {
         let mut wanted = Vec::with_capacity(columns.len());
         for (at, data_type) in columns {
             let kind = kind_of(*data_type);
             let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
-            wanted.push(Wanted { at: *at, kind, number: None });
+            wanted.push(ScannedColumn { at: *at, kind, number: None });
         }
         let mut source = RowSource {
             operator,
             columns: wanted,
             by_leaf: filter.is_some(),
+            selection: selection.filter(|_| filter.is_some()),
             filter: filter.unwrap_or_default(),
+            is_unfiltered: true,
             begun: false,
         };
         if source.by_leaf {
             let (scan, _) = source.operator.as_scan().ok_or_else(no_scan)?;
             let table = scan.table().clone();
             for wanted in &mut source.columns {
-                let known = table.columns.get(wanted.at.column);
-                if known.is_some_and(|column| column.not_null) {
-                    wanted.number = table.number_at(wanted.at.column);
-                }
+                *wanted = ScannedColumn::of_table(wanted.at, wanted.kind, &table);
             }
             let numbers: Option<Vec<NumberAt>> =
                 source.columns.iter().map(|wanted| wanted.number).collect();
@@ -201,6 +225,9 @@ impl RowSource {
         if !self.begun {
             self.begun = true;
             self.filter.iter_mut().try_for_each(|condition| condition.begin(context))?;
+            if let Some(selection) = &mut self.selection {
+                selection.begin(context)?;
+            }
         }
         loop {
             context.check_cancelled()?;
@@ -209,15 +236,15 @@ impl RowSource {
                 true => self.leaves(context, &mut builders)?,
                 false => self.each(context, &mut builders)?,
             };
-            if rows == 0 {
-                return Ok(None);
-            }
+            let Some(rows) = rows else { return Ok(None) };
             let vectors: Vec<Vector> =
                 builders.iter_mut().map(column::ColumnBuilder::finish).collect();
             let are_full = || vectors.iter().all(|vector| vector.array().len() == rows);
             invariant!(SOURCE_1, are_full(), "a column has not {rows} values");
             let mut columns = ColumnBatch { rows, vectors };
-            columns.narrow(&self.filter)?;
+            if self.is_unfiltered {
+                columns.narrow(&self.filter)?;
+            }
             if self.by_leaf
                 && let Some((_, Some(count))) = self.operator.as_scan()
             {
@@ -231,29 +258,52 @@ impl RowSource {
 
     /// An empty builder for each column (SOURCE-1).
     fn builders(&self) -> Vec<column::ColumnBuilder> {
-        self.columns.iter().map(|wanted| column::ColumnBuilder::new(wanted.kind)).collect()
+        self.columns.iter().map(ScannedColumn::builder).collect()
     }
 
-    /// Decodes leaves into the builders and returns the number of rows.
+    /// Decodes leaves into the builders and returns the number of rows, or `None` at the end.
+    /// Records that fail the conditions are not decoded.
     fn leaves(
         &mut self,
         context: &mut Context<'_>,
         builders: &mut [column::ColumnBuilder],
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
         let mut rows = 0;
-        while rows < ROWS && scan.next_leaf(context)? {
-            rows += decode(scan, context, &self.columns, builders)?;
+        self.is_unfiltered = false;
+        while rows < ROWS {
+            if !scan.next_leaf(context)? {
+                return Ok((rows > 0).then_some(rows));
+            }
+            let Some(slot) = context.slots.get(scan.slot()) else { continue };
+            let (table, batch) = (scan.table(), &slot.batch);
+            let is_filtered = scan.is_filtered(batch);
+            if take_numbers(batch, builders)? {
+                rows += batch.rows();
+                self.is_unfiltered |= !is_filtered;
+                continue;
+            }
+            let Some(selection) = self.selection.as_mut().filter(|_| !is_filtered) else {
+                decode(table, batch, || 0..batch.len(), &self.columns, builders)?;
+                rows += batch.len();
+                self.is_unfiltered |= !is_filtered;
+                continue;
+            };
+            selection.select(table, batch)?;
+            let selected = || selection.rows.iter().map(|row| *row as usize);
+            decode(table, batch, selected, &self.columns, builders)?;
+            rows += selection.rows.len();
         }
-        Ok(rows)
+        Ok(Some(rows))
     }
 
-    /// Appends rows of the operator to the builders, one by one, and returns the number of rows.
+    /// Appends rows of the operator to the builders, one by one, and returns the number of rows, or
+    /// `None` at the end.
     fn each(
         &mut self,
         context: &mut Context<'_>,
         builders: &mut [column::ColumnBuilder],
-    ) -> Result<usize> {
+    ) -> Result<Option<usize>> {
         let mut rows = 0;
         while rows < ROWS && self.operator.next(context)? {
             for (wanted, builder) in self.columns.iter().zip(&mut *builders) {
@@ -263,7 +313,7 @@ impl RowSource {
             }
             rows += 1;
         }
-        Ok(rows)
+        Ok((rows > 0).then_some(rows))
     }
 }
 
@@ -272,29 +322,32 @@ fn no_scan() -> SqlError {
     SqlError::internal("leaves of what is no table")
 }
 
-/// Decodes the current leaf of a scan, column by column.
-fn decode(
-    scan: &TableScan,
-    context: &Context<'_>,
-    columns: &[Wanted],
-    builders: &mut [column::ColumnBuilder],
-) -> Result<usize> {
-    let table = scan.table();
-    let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
-    let batch = &slot.batch;
-    if batch.rows() > 0 {
-        for (nth, builder) in builders.iter_mut().enumerate() {
-            match builder {
-                column::ColumnBuilder::Numbers(builder)
-                | column::ColumnBuilder::Decimals(builder, _) => {
-                    builder.append_slice(batch.column(nth));
-                }
-                _ => return Err(SqlError::internal("a number that is kept as something else")),
-            }
-        }
-        return Ok(batch.rows());
+/// Appends the columns that a scan has read instead of records. Returns false if it has records.
+fn take_numbers(batch: &ScanBatch, builders: &mut [column::ColumnBuilder]) -> Result<bool> {
+    if batch.rows() == 0 {
+        return Ok(false);
     }
-    let is_current = (0..batch.len()).all(|record| table.is_current(batch.value(record)));
+    for (nth, builder) in builders.iter_mut().enumerate() {
+        match builder {
+            column::ColumnBuilder::Numbers(builder)
+            | column::ColumnBuilder::Decimals(builder, _) => {
+                builder.append_slice(batch.column(nth));
+            }
+            _ => return Err(SqlError::internal("a number that is kept as something else")),
+        }
+    }
+    Ok(true)
+}
+
+/// Decodes records of a leaf, column by column.
+pub fn decode<I: Iterator<Item = usize>>(
+    table: &Table,
+    batch: &ScanBatch,
+    records: impl Fn() -> I,
+    columns: &[ScannedColumn],
+    builders: &mut [column::ColumnBuilder],
+) -> Result<()> {
+    let is_current = records().all(|record| table.is_current(batch.value(record)));
     for (wanted, builder) in columns.iter().zip(builders) {
         if let (
             Some(number),
@@ -302,15 +355,15 @@ fn decode(
             true,
         ) = (&wanted.number, &mut *builder, is_current)
         {
-            for record in 0..batch.len() {
+            for record in records() {
                 builder.append_value(number.read(batch.value(record))?);
             }
             continue;
         }
-        for record in 0..batch.len() {
+        for record in records() {
             let row = StoredRow::new(table, batch.value(record))?;
             builder.push(row.get(wanted.at.column)?)?;
         }
     }
-    Ok(batch.len())
+    Ok(())
 }

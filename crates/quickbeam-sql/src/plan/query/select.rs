@@ -2,7 +2,7 @@
 
 use crate::plan::access_path::selectivity;
 use crate::plan::cost::MANY_ROWS;
-use crate::plan::cost::RowGoal;
+use crate::plan::cost::{MemberUse, RowGoal};
 use crate::plan::query::tail::TailOrder;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -289,6 +289,10 @@ impl<'p> Planner<'p> {
         if let Some(plan) = self.min_max_from_index(select, query, outside)? {
             return Ok(plan);
         }
+        let members = match &select.for_update {
+            None => MemberUse::Joined,
+            Some(_) => MemberUse::Checked,
+        };
         let (mut node, mut rows, mut ordered) = match self.semi_join(select, query, outside)? {
             Some((node, rows)) => (node, rows, false),
             None => self.rows_of(
@@ -298,7 +302,7 @@ impl<'p> Planner<'p> {
                 outside,
                 order,
                 RowGoal::from(few),
-                select.for_update.is_none(),
+                members,
             )?,
         };
         if let Some(lock) = &select.for_update {
@@ -417,8 +421,8 @@ impl<'p> Planner<'p> {
     }
 
     /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
-    /// have the requested order. `may_join` tells whether the rows of subqueries may be joined: a
-    /// row that is locked or changed must be the current row of its slot.
+    /// have the requested order. `members` tells what may be done with the
+    /// rows of subqueries.
     #[allow(clippy::too_many_arguments)]
     pub fn rows_of(
         &self,
@@ -428,11 +432,11 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         order: &[OrderKey],
         goal: RowGoal,
-        may_join: bool,
+        members: MemberUse,
     ) -> Result<(PlanNode, f64, bool)> {
         let few = goal == RowGoal::Few;
         self.below(subqueries.len(), || {
-            self.rows_below(from, filter, subqueries, outside, order, few, may_join)
+            self.rows_below(from, filter, subqueries, outside, order, few, members)
         })
     }
 
@@ -445,7 +449,7 @@ impl<'p> Planner<'p> {
         outside: &Slots,
         order: &[OrderKey],
         few: bool,
-        may_join: bool,
+        members: MemberUse,
     ) -> Result<(PlanNode, f64, bool)> {
         let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
@@ -467,12 +471,13 @@ impl<'p> Planner<'p> {
                 let own = if subqueries.is_empty() { Vec::new() } else { before.clone() };
                 let joined = self.joins(&from, before, outside, order, RowGoal::from(few))?;
                 let is_first_only = few && !order.is_empty();
-                let members = match subqueries.is_empty() || is_first_only || !may_join {
-                    true => None,
-                    false => {
-                        self.joined_with_members(&from, own, &after, subqueries, outside, &joined)?
-                    }
-                };
+                let members =
+                    match subqueries.is_empty() || is_first_only || members != MemberUse::Joined {
+                        true => None,
+                        false => self.joined_with_members(
+                            &from, own, &after, subqueries, outside, &joined,
+                        )?,
+                    };
                 match members {
                     Some(members) => {
                         answered = members.answered;

@@ -2,6 +2,7 @@
 
 mod adaptive;
 mod computed_indexes;
+mod derived_conditions;
 mod executions;
 mod from_queries;
 mod lookups;

@@ -12,8 +12,8 @@ use arrow_array::{Array, Datum, Decimal128Array, Int64Array};
 use arrow_schema::ArrowError;
 use quickbeam::invariant;
 
-use super::column::Vector;
-use super::evaluate::{VectorValues, failed};
+use super::super::column::Vector;
+use super::super::evaluate::{VectorValues, failed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Arithmetic;
 use crate::types::{DataType, MAX_PRECISION, decimal_power};
