@@ -64,9 +64,10 @@ impl<'p> ChainWriter<'p> {
         self.first
     }
 
-    /// Appends a page that holds `part`, at most [`page_room`](Self::page_room) bytes. Returns the
-    /// page.
-    pub fn push(&mut self, part: &[u8]) -> Result<PageId> {
+    /// Appends a page that holds `part`, at most [`page_room`](Self::page_room) bytes. Calls
+    /// `announce` with the page before a checkpoint can begin: the checkpoint has to know who frees
+    /// the page after a crash.
+    pub fn push(&mut self, part: &[u8], announce: impl FnOnce(PageId)) -> Result<()> {
         let change_guard = self.pool.enter(self.stripe);
         let guard = self.pool.new_page(&change_guard, PageKind::Overflow, self.tree, 0)?;
         guard.page().store_bytes(HEADER_BYTES, part);
@@ -81,12 +82,13 @@ impl<'p> ChainWriter<'p> {
             return Err(error);
         }
         self.last = page;
-        Ok(page)
+        announce(page);
+        Ok(())
     }
 }
 
-/// Writes `value` to a new chain and returns its first page. Calls `announce` with each page once
-/// it is part of the chain, before the next page is created.
+/// Writes `value` to a new chain and returns its first page. Calls `announce` with each page, as
+/// [`ChainWriter::push`] does.
 pub fn write_chain(
     pool: &Pool,
     stripe: usize,
@@ -96,7 +98,7 @@ pub fn write_chain(
 ) -> Result<PageId> {
     let mut chain = ChainWriter::new(pool, stripe, tree);
     for part in value.chunks(chain.page_room()) {
-        announce(chain.push(part)?);
+        chain.push(part, &mut announce)?;
     }
     Ok(chain.first())
 }

@@ -64,10 +64,11 @@ impl Transaction {
                 let read = source.read_exact(&mut part[..wanted]);
                 read.map_err(|error| Error::io("reading the source of a value", error))?;
                 let is_first = chain.first() == 0;
-                let page = chain.push(&part[..wanted])?;
-                if is_first {
-                    writer.new_chains.lock().push(page);
-                }
+                chain.push(&part[..wanted], |page| {
+                    if is_first {
+                        writer.new_chains.lock().push(page);
+                    }
+                })?;
                 left -= wanted as u64;
             }
             Ok(())
