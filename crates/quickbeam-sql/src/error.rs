@@ -55,6 +55,32 @@ sql_states! {
     InvalidCatalogName = "3D000",
     /// A query that must return a row returned none.
     NoData = "02000",
+    /// A CASE of a procedural block without a branch for its value.
+    CaseNotFound = "20000",
+    /// COMMIT or ROLLBACK where a procedure may not end the transaction.
+    InvalidTransactionTermination = "2D000",
+    /// An assignment to a constant.
+    ErrorInAssignment = "22005",
+    /// A function that ended without RETURN.
+    FunctionExecutedNoReturnStatement = "2F005",
+    /// A function that is not volatile changes something.
+    ModifyingSqlDataNotPermitted = "2F002",
+    /// A trigger function that did not what triggers do.
+    TriggerProtocolViolated = "39P01",
+    /// A definition of a function that makes no sense.
+    InvalidFunctionDefinition = "42P13",
+    /// RAISE without a condition.
+    RaiseException = "P0001",
+    /// SELECT INTO STRICT without a row.
+    NoDataFound = "P0002",
+    /// SELECT INTO STRICT with more than one row.
+    TooManyRows = "P0003",
+    /// ASSERT of what is not true.
+    AssertFailure = "P0004",
+    /// GET STACKED DIAGNOSTICS outside of an exception handler.
+    StackedDiagnosticsAccessedWithoutActiveHandler = "0Z002",
+    /// RAISE without parameters outside of an exception handler.
+    ActiveErrorHandlerNotFound = "0Z000",
     /// A feature of the language that is not there.
     FeatureNotSupported = "0A000",
     /// A subquery used as an expression gave more than one row.
@@ -304,10 +330,15 @@ pub struct SqlError {
 #[derive(Debug)]
 struct Content {
     state: SqlState,
+    /// A SQLSTATE that a function raised and that is none of the known ones.
+    code: Option<&'static str>,
     message: String,
     detail: Option<String>,
     hint: Option<String>,
     position: Option<usize>,
+    /// Whether the error is one of a statement within a function, which has no place in the
+    /// statement that called it.
+    is_inner: bool,
     constraint: Option<String>,
     context: Option<String>,
     cause: Option<quickbeam::Error>,
@@ -320,10 +351,12 @@ impl SqlError {
         let message = message.into();
         let content = Content {
             state,
+            code: None,
             message,
             detail: None,
             hint: None,
             position: None,
+            is_inner: false,
             constraint: None,
             context: None,
             cause: None,
@@ -366,7 +399,9 @@ impl SqlError {
     /// With the place in the statement, in bytes from its start, unless a place is known already.
     #[must_use]
     pub fn at(mut self, position: usize) -> SqlError {
-        self.content.position.get_or_insert(position);
+        if !self.content.is_inner {
+            self.content.position.get_or_insert(position);
+        }
         self
     }
 
@@ -374,6 +409,37 @@ impl SqlError {
     #[must_use]
     pub(crate) fn shifted(mut self, by: usize) -> SqlError {
         self.content.position = self.content.position.map(|position| position.saturating_add(by));
+        self
+    }
+
+    /// Without a place: the statement is not the one that was sent.
+    #[must_use]
+    pub(crate) fn without_place(mut self) -> SqlError {
+        self.content.position = None;
+        self
+    }
+
+    /// As an error in a body that begins at a place: a syntax error has that place, others none.
+    #[must_use]
+    pub(crate) fn of_body(self, position: usize) -> SqlError {
+        match self.content.state {
+            SqlState::SyntaxError => self.without_place().at(position),
+            _ => self,
+        }
+    }
+
+    /// As the error of a statement within a function.
+    #[must_use]
+    pub(crate) fn inner(mut self) -> SqlError {
+        self.content.position = None;
+        self.content.is_inner = true;
+        self
+    }
+
+    /// With a SQLSTATE of the program's own.
+    #[must_use]
+    pub(crate) fn with_code(mut self, code: &'static str) -> SqlError {
+        self.content.code = Some(code);
         self
     }
 
@@ -391,6 +457,13 @@ impl SqlError {
         self
     }
 
+    /// With what was being done, unless that is known already.
+    #[must_use]
+    pub(crate) fn in_context_if_none(mut self, context: String) -> SqlError {
+        self.content.context.get_or_insert(context);
+        self
+    }
+
     /// The class of the error.
     #[must_use]
     pub fn state(&self) -> SqlState {
@@ -400,7 +473,7 @@ impl SqlError {
     /// The five characters of its class.
     #[must_use]
     pub fn code(&self) -> &'static str {
-        self.content.state.code()
+        self.content.code.unwrap_or_else(|| self.content.state.code())
     }
 
     /// What went wrong, in a sentence without a full stop.

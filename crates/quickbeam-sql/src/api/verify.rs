@@ -154,6 +154,7 @@ impl SqlDatabase {
             path: None,
             turned_off: Default::default(),
             functions: &self.shared.functions,
+            variables: None,
             types: &[],
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));

@@ -16,6 +16,7 @@ mod positions;
 mod query;
 mod relation_names;
 pub(crate) mod rights;
+pub(crate) mod routines;
 mod scope;
 mod statement_tree;
 mod tree;
@@ -35,6 +36,7 @@ pub use self::ddl::{
 pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub(crate) use self::expression::system_types::named_outputs;
+pub use self::routines::VariableLookup;
 pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use statement_tree::*;
 pub use tree::*;
@@ -81,6 +83,12 @@ pub trait Names {
     /// The catalog in which rights are looked up.
     fn snapshot(&self) -> Option<&CatalogSnapshot> {
         None
+    }
+
+    /// Returns the parameter that stands for a variable of the function around the statement, and
+    /// its type. `is_column`: the name means a column, too.
+    fn variable(&self, _names: &[SmolStr], _is_column: bool) -> Result<Option<(usize, DataType)>> {
+        Ok(None)
     }
 
     /// The functions of that name that the program has registered.
@@ -209,7 +217,8 @@ fn cross_database(name: &ObjectName) -> SqlError {
     SqlError::unsupported(format!("a reference to another database, {name},"))
 }
 
-/// Returns the name of a function. All functions are in the schema `pg_catalog`.
+/// Returns the name of a function. Those that are built in are in the schema `pg_catalog`; the name
+/// of one in another schema has the schema before it, with the character 0 between them.
 pub fn function_name(name: &ObjectName) -> Result<SmolStr> {
     match &name.0[..] {
         [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(function)]
@@ -219,11 +228,10 @@ pub fn function_name(name: &ObjectName) -> Result<SmolStr> {
             Ok(fold(function))
         }
         [_] => object_name(name),
-        [ObjectNamePart::Identifier(schema), _]
-            if !matches!(&fold(schema)[..], "public" | "information_schema") =>
+        [ObjectNamePart::Identifier(schema), ObjectNamePart::Identifier(function)]
+            if fold(schema) != "information_schema" =>
         {
-            let message = format!("schema \"{}\" does not exist", fold(schema));
-            Err(SqlError::new(SqlState::InvalidSchemaName, message))
+            Ok(smol_str::format_smolstr!("{}\0{}", fold(schema), fold(function)))
         }
         _ => {
             let message = format!("function {name} does not exist");

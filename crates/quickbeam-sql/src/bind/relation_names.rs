@@ -55,7 +55,7 @@ impl Binder<'_> {
     }
 
     /// Returns the schema in which a statement creates objects that it does not qualify.
-    fn creation_schema(&self) -> Result<SmolStr> {
+    pub(super) fn creation_schema(&self) -> Result<SmolStr> {
         let Some(path) = &self.path else { return Ok(PUBLIC) };
         let is_usable = |name: &&SmolStr| !is_system_schema(name) && self.names.has_schema(name);
         path.iter().find(is_usable).cloned().ok_or_else(|| {

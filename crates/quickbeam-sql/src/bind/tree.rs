@@ -147,6 +147,8 @@ pub enum TableFunctionKind {
     GenerateSeries(DataType),
     /// A function that returns all its rows at once.
     Rows(&'static RowFunction),
+    /// A function of the catalog, with its name.
+    Routine(&'static crate::expression::RoutineCall, &'static str),
     /// The rows of a system catalog.
     Catalog(&'static crate::catalog::system::SystemTable),
 }

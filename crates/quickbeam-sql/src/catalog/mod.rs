@@ -38,13 +38,13 @@ use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
-    AclItem, AclKind, Added, BOOTSTRAP, BOOTSTRAP_NAME, Check, Column, ConstraintTiming,
-    DATABASE_ID, DropBehavior, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
-    KeyColumn, Membership, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity,
-    NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId,
-    PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Schema, Sequence,
-    SequenceChanges, SequenceOptions, Table, View, is_system_schema, lookup_name, path_schemas,
-    shown_name, split_lookup_name,
+    AclItem, AclKind, Added, Argument, ArgumentMode, BOOTSTRAP, BOOTSTRAP_NAME, Check, Column,
+    ConstraintTiming, DATABASE_ID, DropBehavior, EXPRESSIONS, ForeignKey, ForeignKeyAction,
+    Identity, Index, KeyColumn, Language, Membership, Method, NewCheck, NewColumn, NewForeignKey,
+    NewGenerated, NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable,
+    ObjectAccess, ObjectId, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation,
+    Role, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions, Table, View,
+    Volatility, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;

@@ -19,8 +19,8 @@ use crate::schema::names::{is_public, public};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
-    IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Schema, Sequence,
-    Table, View,
+    IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Routine, Schema,
+    Sequence, Table, View,
 };
 use crate::types::{DataType, Value, format_value, parse_value};
 
@@ -34,6 +34,7 @@ pub enum Record {
     Schema(Schema),
     Role(Role),
     Access(ObjectAccess),
+    Routine(Routine),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -13,7 +13,7 @@ use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::roles::{ObjectAccess, Role};
-use crate::schema::{Index, ObjectId, Reference, Relation, Schema, Sequence, Table, View};
+use crate::schema::{Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, View};
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
 #[derive(Debug, Default)]
@@ -28,6 +28,9 @@ pub struct CatalogSnapshot {
     pub(crate) roles: BTreeMap<ObjectId, Arc<Role>>,
     /// The owners and rights, by the number of the object.
     pub(crate) access: BTreeMap<ObjectId, Arc<ObjectAccess>>,
+    pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
+    /// The routines of each lookup name.
+    routine_names: HashMap<SmolStr, Vec<ObjectId>>,
     /// By lookup name.
     pub(crate) names: HashMap<SmolStr, ObjectId>,
     /// The table of each index.
@@ -76,6 +79,7 @@ impl CatalogSnapshot {
                 Record::Role(role) => {
                     snapshot.roles.insert(role.id, Arc::new(role));
                 }
+                Record::Routine(routine) => snapshot.add_routine(routine),
                 Record::Access(_) => return Err(misplaced()),
             }
             more = cursor.next()?;
@@ -101,6 +105,29 @@ impl CatalogSnapshot {
             "{name:?} is the name of two objects"
         );
         self.names.insert(name, id);
+    }
+
+    fn add_routine(&mut self, routine: Routine) {
+        let name = lookup_name(&routine.schema, &routine.name);
+        self.routine_names.entry(name).or_default().push(routine.id);
+        self.routines.insert(routine.id, Arc::new(routine));
+    }
+
+    /// The functions and procedures of a lookup name.
+    pub fn routines_named(&self, name: &str) -> impl Iterator<Item = &Arc<Routine>> {
+        let ids = self.routine_names.get(name).into_iter().flatten();
+        ids.filter_map(|id| self.routines.get(id))
+    }
+
+    /// The function or procedure of that number.
+    #[must_use]
+    pub fn routine(&self, id: ObjectId) -> Option<&Arc<Routine>> {
+        self.routines.get(&id)
+    }
+
+    /// All functions and procedures, in the order in which they were made.
+    pub fn routines(&self) -> impl Iterator<Item = &Arc<Routine>> {
+        self.routines.values()
     }
 
     fn add_tables(&mut self, mut tables: BTreeMap<ObjectId, Table>) {

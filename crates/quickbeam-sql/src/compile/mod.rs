@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 
 use self::create_as::CreateAs;
 use self::statistics::PlanBasis;
-use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath};
+use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, VariableLookup};
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
 use crate::error::Result;
 use crate::execute::{
@@ -113,6 +113,8 @@ pub(crate) struct CompileContext<'l> {
     pub turned_off: TurnedOff,
     /// The functions of the program.
     pub functions: &'l FunctionRegistry,
+    /// The variables of the function around the statement.
+    pub variables: Option<&'l dyn VariableLookup>,
     /// The declared types of the first parameters.
     pub types: &'l [Option<DataType>],
 }
@@ -157,6 +159,13 @@ impl Names for CompileContext<'_> {
 
     fn snapshot(&self) -> Option<&CatalogSnapshot> {
         Some(self.snapshot)
+    }
+
+    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>> {
+        match self.variables {
+            Some(variables) => variables.variable(names, is_column),
+            None => Ok(None),
+        }
     }
 
     fn registered_functions(&self, name: &str) -> Vec<&'static Builtin> {

@@ -27,8 +27,13 @@ impl CompileContext<'_> {
         let parsed = match parsed {
             Some(parsed) => Some(parsed),
             None => {
-                if let Some(Command::Access(statement)) = crate::parse::command(text)? {
-                    return Ok(self.prepared(Program::Catalog(CatalogChange::Access(statement))));
+                let change = match crate::parse::command(text)? {
+                    Some(Command::Access(statement)) => Some(CatalogChange::Access(statement)),
+                    Some(Command::Routine(statement)) => Some(CatalogChange::Routine(statement)),
+                    _ => None,
+                };
+                if let Some(change) = change {
+                    return Ok(self.prepared(Program::Catalog(change)));
                 }
                 crate::parse::statement(text)?.map(Box::new)
             }

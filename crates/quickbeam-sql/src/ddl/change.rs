@@ -17,7 +17,7 @@ use crate::schema::errors::{
     constraint_exists, named_twice, no_column, no_definition, no_schema, relation_exists,
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
-use crate::schema::{Index, ObjectAccess, ObjectId, Role, Schema, Sequence, Table, View};
+use crate::schema::{Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table, View};
 use crate::types::DataType;
 
 /// Most columns of a table.
@@ -177,6 +177,10 @@ impl<'a> CatalogChange<'a> {
             Some(Record::Access(access)) => Ok(access),
             _ => Ok(ObjectAccess::default()),
         }
+    }
+
+    pub fn put_routine(&self, routine: Routine) -> Result<()> {
+        self.put(routine.id, &Record::Routine(routine))
     }
 
     pub fn put_role(&self, role: Role) -> Result<()> {

@@ -6,6 +6,7 @@ mod columns;
 mod constraint_changes;
 mod constraints;
 mod indexes;
+mod routines;
 mod schemas;
 mod sequences;
 mod tables;

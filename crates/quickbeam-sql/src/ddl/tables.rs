@@ -117,6 +117,7 @@ impl Catalog {
         for id in ids {
             let table = change.latest(id)?;
             change.drop_dependents(id, &[], &format!("table {}", table.name), cascade)?;
+            change.drop_functions_of(&table, cascade)?;
             change.drop_table(&table)?;
         }
         Ok(())

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use quickbeam::Transaction;
 use quickbeam::query_layer::ScanBatch;
 
 use crate::catalog::describe::Described;
@@ -278,6 +279,16 @@ pub trait SessionState {
 
     /// Releases all advisory locks of the session but those of the transaction.
     fn unlock_all_advisory(&self);
+
+    /// Calls a function of the catalog and returns its rows.
+    fn call_routine(
+        &self,
+        _transaction: &Transaction,
+        _routine: ObjectId,
+        _arguments: Vec<Value>,
+    ) -> Result<Vec<Vec<Value>>> {
+        Err(SqlError::unsupported("a function of the catalog here"))
+    }
 }
 
 /// What functions read and change besides rows: sequences, the session and the catalog.
@@ -296,6 +307,11 @@ pub trait Host {
 
     /// Returns the session's last value of the sequence, or of any sequence without a number.
     fn current_value(&self, sequence: Option<u32>) -> Result<i64>;
+
+    /// Calls a function of the catalog that returns a value.
+    fn call_routine(&self, _routine: ObjectId, _arguments: Vec<Value>) -> Result<Value> {
+        Err(SqlError::unsupported("a function of the catalog here"))
+    }
 
     /// Sets the sequence's value. If `is_called` is false, the next call returns `value` itself.
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()>;

@@ -5,6 +5,7 @@ use quickbeam::invariant;
 use super::builtin::{Builtin, Implementation, OfValues, Special};
 use super::datum::{Datum, compare};
 use super::{Expr, Frame};
+use crate::catalog::Volatility;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DAY, DataType, Value, ValueRef};
 
@@ -57,8 +58,15 @@ impl Function {
         match self.0.implementation {
             Implementation::Volatile(_) => true,
             Implementation::Registered(function) => function.is_volatile(),
+            Implementation::Routine(call) => call.volatility == Volatility::Volatile,
             _ => false,
         }
+    }
+
+    /// Returns whether a call may change the database.
+    pub fn may_change(self) -> bool {
+        matches!(self.0.implementation, Implementation::Routine(call)
+            if call.volatility == Volatility::Volatile)
     }
 
     /// Returns whether it makes a text of a text.
@@ -94,13 +102,14 @@ impl Function {
             }
             Implementation::NullTolerant(_) => false,
             Implementation::Registered(function) => !function.is_called_with_nulls(),
+            Implementation::Routine(call) => call.is_strict,
             _ => true,
         }
     }
 
-    /// Returns whether the program has registered it.
+    /// Returns whether the program has registered it, or it is one of the catalog.
     pub fn is_of_program(self) -> bool {
-        matches!(self.0.implementation, Implementation::Registered(_))
+        matches!(self.0.implementation, Implementation::Registered(_) | Implementation::Routine(_))
     }
 
     /// Returns whether the result depends on the transaction.
@@ -108,6 +117,7 @@ impl Function {
         matches!(
             self.0.implementation,
             Implementation::Stable(_)
+                | Implementation::Routine(_)
                 | Implementation::Special(Special::Now | Special::CurrentDate)
         )
     }
@@ -218,6 +228,10 @@ fn run<'a>(
             let value = function.call(values)?;
             invariant!(FUNCTION_1, value.is_of(builtin.result), "{value:?} of {}", function.name());
             value
+        }
+        Implementation::Routine(call) => {
+            let values = values.iter().map(|value| value.to_value()).collect();
+            frame.host()?.call_routine(call.id, values)?
         }
         Implementation::Special(_) => return Err(mismatch()),
     };

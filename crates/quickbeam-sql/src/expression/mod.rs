@@ -29,8 +29,8 @@ use std::sync::Arc;
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::stack_arrays;
 pub use builtin::{
-    Builtin, EXPANSION, FunctionRegistry, Polymorphic, RowFunction, SERVER_VERSION, ScalarFunction,
-    Shape, add_interval, overloads, polymorphic, row_function,
+    Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, RoutineCall, RowFunction,
+    SERVER_VERSION, ScalarFunction, Shape, add_interval, overloads, polymorphic, row_function,
 };
 pub use builtin::{json_of_any, write_key, write_value};
 pub use datum::Datum;
@@ -349,9 +349,13 @@ impl Expr {
         calls
     }
 
-    /// Returns whether the expression advances or sets a sequence.
+    /// Returns whether the expression advances or sets a sequence, or calls a function that may
+    /// change something.
     pub fn counts_up(&self) -> bool {
-        let mut counts = matches!(self, Expr::NextValue(..) | Expr::SetValue(..));
+        let mut counts = match self {
+            Expr::Call(function, ..) => function.may_change(),
+            other => matches!(other, Expr::NextValue(..) | Expr::SetValue(..)),
+        };
         self.each_child(&mut |child| counts |= child.counts_up());
         counts
     }

@@ -431,6 +431,7 @@ fn function_scan(function: &TableFunction) -> String {
     let name = |call: &FunctionCall| match call.kind {
         TableFunctionKind::GenerateSeries(_) => "generate_series",
         TableFunctionKind::Rows(function) => function.name,
+        TableFunctionKind::Routine(_, name) => name,
         TableFunctionKind::Catalog(table) => table.name,
     };
     let names: Vec<&str> = function.calls.iter().map(name).collect();

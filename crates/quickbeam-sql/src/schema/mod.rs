@@ -6,6 +6,7 @@ pub(crate) mod errors;
 pub(crate) mod index_expressions;
 pub(crate) mod names;
 pub(crate) mod roles;
+pub(crate) mod routines;
 pub(crate) mod tables;
 
 pub use definition::{
@@ -20,6 +21,7 @@ pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,
 };
+pub use routines::{Argument, ArgumentMode, Language, Routine, RoutineResult, Volatility};
 pub use tables::{
     Check, Column, ConstraintTiming, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index,
     KeyColumn, Method, ObjectId, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,

@@ -90,8 +90,8 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 create_schema(name, owner.as_ref(), look)?;
             }
         }
-        CatalogChange::Access(_) => {
-            return Err(SqlError::internal("rights are changed by their session"));
+        CatalogChange::Access(_) | CatalogChange::Routine(_) => {
+            return Err(SqlError::internal("rights and functions are changed by their session"));
         }
         CatalogChange::RenameIndex(from, to) => catalog.rename_index(transaction, from, to)?,
         CatalogChange::RenameSchema(from, to) => catalog.rename_schema(transaction, from, to)?,
@@ -151,6 +151,16 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
         };
         let what = format!("schema {}", split_lookup_name(name).0);
         return Err(depended(&what, &format!("{kind} {}", shown_name(name))));
+    }
+    let snapshot = catalog.snapshot(transaction)?;
+    let routines: Vec<_> =
+        snapshot.routines().filter(|it| names.contains(&it.schema)).cloned().collect();
+    if let (Some(routine), false) = (routines.first(), cascade) {
+        let what = format!("schema {}", routine.schema);
+        return Err(depended(&what, &format!("{} {}", routine.word(), routine.signature())));
+    }
+    if !routines.is_empty() {
+        catalog.drop_routines(transaction, &routines)?;
     }
     // Each step may remove some of what the next one would.
     while let Some((name, _)) =

@@ -176,7 +176,8 @@ impl Session {
             snapshot.version()
         );
         if !work.has_plan() {
-            return self.run_utility(work, slots, snapshot, transaction, parameters, alone);
+            let done = self.run_utility(work, slots, snapshot, transaction, parameters, alone);
+            return self.finish_calls(transaction, done);
         }
         let budget = MemoryBudget::new(*executions);
         let mut context = Context {
@@ -191,7 +192,8 @@ impl Session {
             limits: &self.limits,
             budget: &budget,
         };
-        self.work(work, &mut context, alone)
+        let done = self.work(work, &mut context, alone);
+        self.finish_calls(transaction, done)
     }
 
     /// Executes what is no query and changes no rows of a table by a plan of its own.
@@ -211,6 +213,14 @@ impl Session {
             Program::Catalog(CatalogChange::Access(statement)) => {
                 self.check_no_rows_read()?;
                 let change = || self.change_access(statement, &look);
+                self.whole(transaction, alone, change).map(|()| Done::default())
+            }
+            Program::Catalog(CatalogChange::Routine(statement)) => {
+                self.check_no_rows_read()?;
+                let change = || {
+                    self.change_routine(statement, &look)?;
+                    own_new(&look)
+                };
                 self.whole(transaction, alone, change).map(|()| Done::default())
             }
             Program::Catalog(change) => {

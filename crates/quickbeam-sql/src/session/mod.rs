@@ -20,6 +20,7 @@ pub(crate) mod events;
 pub(crate) mod executor;
 pub(crate) mod named;
 pub(crate) mod prepared_statement;
+pub(crate) mod routine;
 pub(crate) mod rows;
 pub(crate) mod settings;
 pub(crate) mod transaction;
@@ -37,6 +38,7 @@ use self::copy::CopyAccess;
 use self::database::SqlDatabase;
 use self::events::{Event, Events};
 use self::named::{Cursors, NamedStatements};
+use self::routine::Routines;
 use self::rows::OpenQueries;
 use self::settings::variables::Variables;
 use self::transaction::Open;
@@ -50,6 +52,7 @@ use crate::expression::{
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::SettingScope;
+use crate::types::Value;
 
 /// Bytes that a statement may keep, unless it is set otherwise.
 pub(crate) const MEMORY: usize = 256 << 20;
@@ -96,6 +99,10 @@ pub(crate) struct Session {
     /// What `quickbeam_control` runs.
     pub control: Mutex<Option<Box<ControlFunction>>>,
     pub events: Events,
+    /// The functions that the session has compiled.
+    pub routines: Routines,
+    /// A procedure has ended the transaction in which it began.
+    pub ended_in_procedure: Cell<bool>,
     /// The transaction under way may have changed something.
     pub has_changed: Cell<bool>,
 }
@@ -186,6 +193,15 @@ impl SessionState for Session {
 
     fn unlock_all_advisory(&self) {
         self.release_locks(false);
+    }
+
+    fn call_routine(
+        &self,
+        transaction: &quickbeam::Transaction,
+        routine: ObjectId,
+        arguments: Vec<Value>,
+    ) -> Result<Vec<Vec<Value>>> {
+        self.call_in(transaction, routine, arguments)
     }
 }
 

@@ -230,7 +230,7 @@ impl Session {
 
     /// Whether it is prepared, for about as much as there is.
     #[inline]
-    fn is_current(
+    pub(crate) fn is_current(
         &self,
         prepared: Option<&mut Prepared>,
         transaction: &quickbeam::Transaction,
@@ -269,6 +269,7 @@ impl Session {
             path,
             turned_off,
             functions,
+            variables: None,
             types: &[],
         }
     }

@@ -99,6 +99,9 @@ struct Running<'c> {
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
+        // Rows that were not read to their end made no error.
+        let ended = self.session.finish_calls(self.read.transaction(), Ok(()));
+        debug_assert!(ended.is_ok(), "the end of a statement that did not fail");
         self.read.transaction().end_statement();
         self.session.reading.remove(&self.read);
         let is_own = matches!(self.read, QueryTransaction::Own(_));
@@ -384,6 +387,9 @@ impl Running<'_> {
                 }
             }
         }
-        more
+        match more {
+            Err(_) => self.session.finish_calls(self.read.transaction(), more),
+            more => more,
+        }
     }
 }

@@ -48,10 +48,10 @@ enum What {
 
 /// What a command is executed with, beside itself.
 pub(crate) struct CommandCall<'p> {
-    text: Arc<str>,
+    pub(super) text: Arc<str>,
     /// The parameters, and the types that were declared for them.
-    parameters: &'p [Value],
-    types: Arc<[Option<DataType>]>,
+    pub(super) parameters: &'p [Value],
+    pub(super) types: Arc<[Option<DataType>]>,
 }
 
 impl<'p> CommandCall<'p> {
@@ -68,6 +68,9 @@ impl Session {
         command: &Command,
         statement: &PreparedStatement,
     ) -> Result<Arc<[DataType]>> {
+        if let Command::Call(_, arguments) = command {
+            return self.call_parameters(arguments, statement);
+        }
         let Command::Declare(_, _, query) = command else { return Ok(Arc::new([])) };
         let text = statement.text.get(query.clone()).unwrap_or_default();
         // Without parameters the query is compiled when it is executed.
@@ -87,6 +90,7 @@ impl Session {
                 Arc::new([text_column(name)])
             }
             Command::Show(None) => Arc::new(["name", "setting", "description"].map(text_column)),
+            Command::Call(name, _) => self.call_columns(name),
             Command::Execute(name, _) => {
                 // An error is that of the execution, too.
                 self.columns_of_named(name).unwrap_or_else(|_| Arc::new([]))
@@ -190,8 +194,15 @@ impl Session {
                 self.check_relations(names, What::Maintain(what))?;
             }
             Command::Lock(names, is_weak) => self.lock_tables(names, *is_weak)?,
-            Command::Access(_) => {
-                return Err(SqlError::internal("a change of rights is no command"));
+            Command::Call(name, arguments) => {
+                let (columns, rows) = self.call(name, arguments, call)?;
+                return Ok(Rows::of(columns, rows));
+            }
+            Command::Do(block, at) => {
+                self.run_block(block).map_err(|error| error.of_body(*at))?;
+            }
+            Command::Access(_) | Command::Routine(_) => {
+                return Err(SqlError::internal("a change of the catalog is no command"));
             }
             Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,
             Command::Close(None) => self.cursors.borrow_mut().clear(),

@@ -28,6 +28,7 @@ use crate::session::executor::ResultRows;
 use crate::session::prepared_statement::{
     CachedStatement, Lease, PreparedStatement, StatementCache,
 };
+use crate::session::routine::Routines;
 use crate::session::rows::{MappedRows, OpenQueries, Rows};
 use crate::session::settings::variables::SettingScope;
 use crate::session::{MEMORY, Session};
@@ -165,6 +166,8 @@ impl Connection {
             copy_access: Mutex::new(None),
             control: Mutex::new(None),
             events: Events::default(),
+            routines: Routines::default(),
+            ended_in_procedure: Cell::new(false),
             has_changed: Cell::new(false),
         };
         Connection { session, cache: RefCell::new(LruCache::new(CACHED)) }

@@ -29,7 +29,7 @@ use crate::catalog::{
     Relation, SequenceChanges, SequenceOptions,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{AccessStatement, ColumnAction, first_from};
+use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, first_from};
 use crate::types::{DataType, Value};
 
 pub use generated::generated_columns;
@@ -72,6 +72,8 @@ pub enum CatalogChange {
     DropSchemas(Vec<SmolStr>, bool, bool),
     /// A change of roles, rights or owners.
     Access(Arc<AccessStatement>),
+    /// A change of functions or procedures.
+    Routine(Arc<RoutineStatement>),
 }
 
 /// The kinds of objects that can be dropped.

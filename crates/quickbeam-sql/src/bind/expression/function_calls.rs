@@ -9,6 +9,7 @@ use sqlparser::ast::{
 use super::argument_forms::positional;
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::query::row_calls::RowFunctions;
+use crate::bind::routines::is_named;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::system::type_oid;
@@ -55,6 +56,17 @@ impl Binder<'_> {
                 (&list.args[..], distinct, order)
             }
         };
+        if list.iter().any(is_named)
+            && let Some(ordered) = self.in_order(&name, list, position)?
+        {
+            let list = ast::FunctionArgumentList {
+                duplicate_treatment: None,
+                args: ordered,
+                clauses: Vec::new(),
+            };
+            let call = ast::Function { args: FunctionArguments::List(list), ..call.clone() };
+            return self.call(&call, scope);
+        }
         let plain = positional(&name, list).map_err(|error| error.at(position as usize))?;
         let list = plain.as_deref().unwrap_or(list);
         if let Some(over) = &call.over {
@@ -89,7 +101,7 @@ impl Binder<'_> {
         if distinct || call.filter.is_some() || !order.is_empty() || !within.is_empty() {
             return wrong_kind(format!("{name} is not an aggregate function"));
         }
-        if Self::is_row_function(&name, list.len()) {
+        if Self::is_row_function(&name, list.len()) || self.is_set_routine(&name, list.len()) {
             return self.listed_row_function(&name, list, position, scope);
         }
         let arguments = |binder: &mut Self| {

@@ -235,6 +235,9 @@ impl Binder<'_> {
             }
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
+        if let Some(variable) = self.variable(&names, found.is_ok(), position)? {
+            return Ok(variable);
+        }
         if let (Err(_), Some((last, before))) = (&found, names.split_last())
             && last == "tableoid"
             && let Some(number) = self.table_oid(before.last(), scope)

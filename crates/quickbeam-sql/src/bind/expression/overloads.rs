@@ -7,7 +7,7 @@
 use super::operators::many_operators;
 use crate::bind::{Binder, Typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Builtin, Expr, Function, TextPosition, overloads};
+use crate::expression::{Builtin, Expr, Function, Implementation, TextPosition, overloads};
 use crate::types::{CastContext, DataType, EncodedKind as K, cast_context};
 
 /// What is called by its argument types.
@@ -73,6 +73,15 @@ fn is_castable(from: Option<DataType>, to: DataType) -> bool {
 
 fn is_exact(from: Option<DataType>, to: DataType) -> bool {
     from.is_some_and(|from| from.is_same_kind(to))
+}
+
+/// Returns how far a type is from that of an argument: 0 for the same type; `None` if it does not
+/// fit.
+pub(in crate::bind) fn distance(from: DataType, to: DataType) -> Option<usize> {
+    match is_exact(Some(from), to) {
+        true => Some(0),
+        false => is_castable(Some(from), to).then(|| if is_preferred(to) { 1 } else { 2 }),
+    }
 }
 
 /// The result of a resolution.
@@ -183,13 +192,40 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<Typed> {
+        let (builtin, exprs) = self.chosen(name, arguments, position)?;
+        if let Implementation::Routine(call) = builtin.implementation {
+            return self.routine_call(builtin, call, exprs, position);
+        }
+        let call = Expr::Call(Function(builtin), exprs, TextPosition(position));
+        Ok(self.folded(Typed::new(call, builtin.result, position)))
+    }
+
+    /// Finds the function that a call means, and casts the arguments to its types.
+    pub(in crate::bind) fn chosen(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<(&'static Builtin, Vec<Expr>)> {
         let types: Vec<Option<DataType>> = arguments.iter().map(|a| a.data_type).collect();
         let mut known = self.names.registered_functions(name);
         known.extend(overloads(name));
+        known.extend(self.routine_entries(name, types.len()));
         match resolve(&known, &types, OverloadKind::Function) {
-            Resolution::One(builtin) => self.call_of(builtin, arguments, position),
+            Resolution::One(builtin) => Ok((builtin, self.cast_to(builtin, arguments)?)),
             Resolution::None => {
+                self.refuse_procedure(name, position)?;
                 let types = names(&arguments).join(", ");
+                let (name, missing) = (crate::catalog::shown_name(name), name.contains('\0'));
+                if missing
+                    && let Some((schema, _)) = name.split_once('.')
+                    && schema != "public"
+                    && !self.names.has_schema(schema)
+                {
+                    let message = format!("schema \"{schema}\" does not exist");
+                    let error = SqlError::new(SqlState::InvalidSchemaName, message);
+                    return Err(error.at(position as usize));
+                }
                 let message = format!("function {name}({types}) does not exist");
                 Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
             }
@@ -225,13 +261,20 @@ impl Binder<'_> {
         }
     }
 
-    /// Casts the arguments to the types of the function.
+    /// Calls a function with arguments that are cast to its types.
     fn call_of(
         &mut self,
         builtin: &'static Builtin,
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<Typed> {
+        let exprs = self.cast_to(builtin, arguments)?;
+        let call = Expr::Call(Function(builtin), exprs, TextPosition(position));
+        Ok(self.folded(Typed::new(call, builtin.result, position)))
+    }
+
+    /// Casts the arguments to the types of the function.
+    fn cast_to(&mut self, builtin: &'static Builtin, arguments: Vec<Typed>) -> Result<Vec<Expr>> {
         let mut exprs = Vec::with_capacity(arguments.len());
         for (at, argument) in arguments.into_iter().enumerate() {
             exprs.push(match (builtin.arguments.get(at), argument.data_type) {
@@ -240,8 +283,7 @@ impl Binder<'_> {
                 (None, _) => self.settle(argument)?.expr,
             });
         }
-        let call = Expr::Call(Function(builtin), exprs, TextPosition(position));
-        Ok(self.folded(Typed::new(call, builtin.result, position)))
+        Ok(exprs)
     }
 }
 

@@ -30,6 +30,8 @@ impl Binder<'_> {
         }
         let position = self.position(name);
         let folded = function_name(name).map_err(|error| error.at(position as usize))?;
+        let ordered = self.in_order(&folded, args, position)?;
+        let args = ordered.as_deref().unwrap_or(args);
         let mut arguments = Vec::with_capacity(args.len());
         for argument in args {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {

@@ -156,6 +156,13 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<(FunctionCall, Vec<OutputColumn>)> {
+        if !Self::is_row_function(name, arguments.len()) {
+            let types: Vec<Typed> = arguments.clone();
+            if let Some(found) = self.routine_rows(name, types, position)? {
+                return Ok(found);
+            }
+            self.refuse_procedure(name, position)?;
+        }
         let (kind, arguments, columns) = match row_function(name, arguments.len()) {
             Some(function) => self.row_function(function, arguments, position)?,
             None => {

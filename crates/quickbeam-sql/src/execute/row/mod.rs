@@ -163,6 +163,11 @@ impl Host for Context<'_> {
         })
     }
 
+    fn call_routine(&self, routine: ObjectId, arguments: Vec<Value>) -> Result<Value> {
+        let rows = self.session.call_routine(self.transaction, routine, arguments)?;
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null))
+    }
+
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()> {
         let known = self.sequence(sequence)?;
         self.catalog.set_value(self.transaction, known, value, is_called)?;

@@ -97,6 +97,19 @@ impl CallScan {
         if let TableFunctionKind::Rows(function) = self.kind {
             return rows_of(function, &values, charge, context);
         }
+        if let TableFunctionKind::Routine(call, _) = self.kind {
+            // A strict function that returns one row returns NULLs, of rows none.
+            if call.is_strict && values.iter().any(Value::is_null) {
+                let one = vec![vec![Value::Null; self.width]];
+                let rows = if call.returns_set { Vec::new() } else { one };
+                return Ok(State::Rows(rows.into_iter()));
+            }
+            let rows = context.session.call_routine(context.transaction, call.id, values)?;
+            for row in &rows {
+                charge.keep_values(row, context)?;
+            }
+            return Ok(State::Rows(rows.into_iter()));
+        }
         if values.iter().any(Value::is_null) {
             return Ok(State::Ended);
         }

@@ -93,6 +93,7 @@ impl SystemSource<'_> {
                     self.constraint(&constraint);
                 }
             }
+            "routines" | "parameters" => self.routine_rows(),
             _ => {}
         }
     }

@@ -7,6 +7,7 @@ mod constraints;
 mod information_schema;
 mod relations;
 mod roles;
+mod routines;
 mod session;
 
 use smol_str::SmolStr;

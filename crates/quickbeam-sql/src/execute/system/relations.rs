@@ -5,8 +5,8 @@ use crate::catalog::Method;
 use crate::catalog::describe::{Described, index_definition, key_columns, written_predicate};
 use crate::catalog::system::{
     CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, Procedure, SystemTable, default_oid,
-    object_oid, operator_class, procedures, row_type_oid, system_tables, type_modifier, type_oid,
-    type_row, type_row_named,
+    object_oid, operator_class, row_type_oid, system_tables, type_modifier, type_oid, type_row,
+    type_row_named,
 };
 use crate::catalog::{Column, Sequence, Table};
 use crate::types::{DataType, Value};
@@ -94,11 +94,7 @@ impl SystemSource<'_> {
                     }
                 }
             }
-            "pg_proc" => {
-                for known in procedures() {
-                    self.add(|row| pg_proc(row, known));
-                }
-            }
+            "pg_proc" => self.pg_proc_rows(),
             _ => {}
         }
     }
@@ -320,7 +316,7 @@ impl SystemSource<'_> {
     }
 }
 
-fn pg_proc(row: &mut SystemRow<'_>, known: &Procedure) {
+pub(super) fn pg_proc(row: &mut SystemRow<'_>, known: &Procedure) {
     let arguments: Vec<String> = known.arguments.iter().map(u32::to_string).collect();
     row.set("oid", i64::from(known.oid)).text("proname", known.name).text("prosrc", known.name);
     row.set("pronamespace", CATALOG_SCHEMA).set("proowner", OWNER).set("prolang", INTERNAL);

@@ -28,6 +28,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Frame;
+use crate::catalog::{ObjectId, Volatility};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
@@ -71,8 +72,23 @@ pub enum Implementation {
     Volatile(OfSession),
     /// A function of the program.
     Registered(&'static ScalarFunction),
+    /// A function of the catalog.
+    Routine(&'static RoutineCall),
     /// A form with an evaluation of its own.
     Special(Special),
+}
+
+/// A function of the catalog, as an expression calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoutineCall {
+    /// Its number.
+    pub id: ObjectId,
+    /// Whether the result is NULL if an argument is.
+    pub is_strict: bool,
+    /// Whether its value changes.
+    pub volatility: Volatility,
+    /// Whether it returns rows.
+    pub returns_set: bool,
 }
 
 /// One overload of a function or operator.
@@ -111,6 +127,16 @@ impl Builtin {
         implementation: Implementation,
     ) -> Builtin {
         Builtin { name, arguments, is_variadic: false, result, implementation }
+    }
+
+    /// Makes the entry of a function of the catalog.
+    pub fn of_routine(
+        name: &'static str,
+        arguments: &'static [DataType],
+        result: DataType,
+        implementation: Implementation,
+    ) -> Builtin {
+        Builtin::new(name, arguments, result, implementation)
     }
 
     /// Declares a special form, which the binder handles by name.

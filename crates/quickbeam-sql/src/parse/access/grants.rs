@@ -4,7 +4,7 @@ use sqlparser::tokenizer::Token;
 
 use super::{AccessStatement, GrantObjects, MembershipChange, PrivilegeChange};
 use crate::error::{Result, SqlError};
-use crate::parse::command::TokenCursor;
+use crate::parse::command::token_cursor::TokenCursor;
 
 impl TokenCursor<'_> {
     /// Reads GRANT or REVOKE after that word.

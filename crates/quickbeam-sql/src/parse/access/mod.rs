@@ -8,7 +8,7 @@ mod passwords;
 use smol_str::SmolStr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::command::{Name, TokenCursor};
+use super::command::token_cursor::{Name, TokenCursor};
 use crate::error::{Result, SqlError, SqlState};
 pub use passwords::without_passwords;
 
@@ -269,7 +269,7 @@ impl TokenCursor<'_> {
         }
     }
 
-    fn if_exists(&mut self) -> Result<bool> {
+    pub(super) fn if_exists(&mut self) -> Result<bool> {
         let is_there = self.takes("IF");
         if is_there {
             self.expect("EXISTS")?;

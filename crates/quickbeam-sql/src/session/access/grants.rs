@@ -99,8 +99,17 @@ impl AccessChange<'_> {
                 .collect(),
             GrantObjects::AllTables(schemas) => self.all(schemas, AclKind::Table),
             GrantObjects::AllSequences(schemas) => self.all(schemas, AclKind::Sequence),
-            GrantObjects::Functions(_) | GrantObjects::AllFunctions(_) => {
-                Err(SqlError::unsupported("GRANT and REVOKE on functions"))
+            GrantObjects::Functions(names) => names
+                .iter()
+                .map(|(name, types)| {
+                    let routine = self.routine(name, types.as_deref())?;
+                    Ok(GrantTarget::new(routine.id, AclKind::Function, &*routine.name))
+                })
+                .collect(),
+            GrantObjects::AllFunctions(schemas) => {
+                schemas.iter().try_for_each(|name| self.check_schema(name))?;
+                let inside = self.before().routines().filter(|it| schemas.contains(&it.schema));
+                Ok(inside.map(|it| GrantTarget::new(it.id, AclKind::Function, &*it.name)).collect())
             }
         }
     }

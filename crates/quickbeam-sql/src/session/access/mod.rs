@@ -11,17 +11,19 @@ mod owners;
 mod roles;
 mod scram;
 
+use std::sync::Arc;
+
 use quickbeam::{ReadTransaction, Transaction};
 use smol_str::SmolStr;
 
-use crate::catalog::{BOOTSTRAP, CatalogSnapshot, ObjectId};
+use crate::catalog::{BOOTSTRAP, CatalogSnapshot, ObjectId, Routine};
 use crate::compile::CompileContext;
 use crate::ddl::CatalogEdit;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{AccessStatement, RoleName};
+use crate::parse::{AccessStatement, Name, RoleName};
 use crate::session::Session;
 
-pub(crate) use needs::check_change;
+pub(crate) use needs::{check_change, check_create_in};
 pub(crate) use owners::own_new;
 
 /// A statement about roles, rights or owners under way.
@@ -32,6 +34,21 @@ struct AccessChange<'c> {
     user: ObjectId,
     session_user: ObjectId,
     look: &'c CompileContext<'c>,
+}
+
+impl AccessChange<'_> {
+    /// Returns the function or procedure that a statement names.
+    fn routine(&self, name: &Name, types: Option<&str>) -> Result<Arc<Routine>> {
+        let types: Option<Vec<String>> = match types {
+            None => None,
+            Some(types) if types.trim().is_empty() => Some(Vec::new()),
+            Some(types) => {
+                let parsed = crate::parse::data_types(types)?;
+                Some(parsed.iter().map(ToString::to_string).collect())
+            }
+        };
+        self.session.known_routine("ROUTINE", name, types.as_deref(), self.look)
+    }
 }
 
 impl Session {

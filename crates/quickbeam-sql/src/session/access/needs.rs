@@ -67,7 +67,19 @@ pub(crate) fn check_change(
             names.iter().try_for_each(|name| needs.own_schema(name))
         }
         // These check what they change themselves.
-        CatalogChange::Access(_) => Ok(()),
+        CatalogChange::Access(_) | CatalogChange::Routine(_) => Ok(()),
+    }
+}
+
+/// Checks that a role may make objects in a schema.
+pub(crate) fn check_create_in(
+    snapshot: &CatalogSnapshot,
+    role: ObjectId,
+    schema: &str,
+) -> Result<()> {
+    match snapshot.may_in_schema(role, schema, Privileges::CREATE) {
+        true => Ok(()),
+        false => Err(denied("schema", schema)),
     }
 }
 

@@ -45,6 +45,12 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
         word: "schema",
         name: schema.name.to_string(),
     }));
+    all.extend(snapshot.routines().map(|routine| Owned {
+        id: routine.id,
+        kind: AclKind::Function,
+        word: routine.word(),
+        name: routine.signature(),
+    }));
     for (id, kind, word, name) in [
         (PUBLIC_SCHEMA_ID, AclKind::Schema, "schema", "public"),
         (DATABASE_ID, AclKind::Database, "database", "quickbeam"),
@@ -114,7 +120,14 @@ impl AccessChange<'_> {
         let role = self.role(role)?;
         let before = self.before();
         match object {
-            OwnedObject::Function(..) => Err(SqlError::unsupported("ALTER FUNCTION … OWNER TO")),
+            OwnedObject::Function(name, types) => {
+                let routine = self.routine(name, types.as_deref())?;
+                if !before.owns(self.user, routine.id) {
+                    return Err(not_owner(routine.word(), &routine.name));
+                }
+                self.check_new_owner(role)?;
+                self.set_owner(routine.id, AclKind::Function, role)
+            }
             OwnedObject::Database(name) => {
                 if name != "quickbeam" {
                     let message = format!("database \"{name}\" does not exist");

@@ -6,6 +6,7 @@ mod hostile;
 mod positions;
 mod registered_functions;
 mod roles;
+mod routines;
 mod scripts;
 mod settings;
 mod sql_basics;

@@ -112,7 +112,7 @@ const CASES: [(&str, &str); 113] = [
     ("EXPLAIN SELECT «nothing FROM t", "42703"),
     ("EXPLAIN ANALYZE SELECT «nothing FROM t", "42703"),
     ("EXPLAIN VERBOSE2 «SELECT 1", "42601"),
-    ("«DO 'x'", "42601"),
+    ("DO «'x'", "42601"),
     ("SELECT «nextval('nowhere')", "42P01"),
     ("SELECT «nextval('t')", "42809"),
     ("«SELEC 1", "42601"),

@@ -2,6 +2,8 @@
 //!
 //! Such a command begins with a word of its own, so that other statements pay one comparison.
 
+pub(super) mod token_cursor;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,8 +12,11 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::access::{self, AccessStatement};
+use super::routine::{self, RoutineStatement};
 use super::{offset_of, statement_end};
 use crate::error::{Result, SqlError, SqlState};
+pub use token_cursor::Name;
+pub(in crate::parse) use token_cursor::TokenCursor;
 
 /// A session or maintenance command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +41,12 @@ pub enum Command {
     Lock(Vec<Name>, bool),
     /// A statement about roles, rights or owners, which is executed as a change of the catalog.
     Access(Arc<AccessStatement>),
+    /// A statement about functions or procedures, which is a change of the catalog.
+    Routine(Arc<RoutineStatement>),
+    /// CALL: the procedure, and the text of the arguments in parentheses.
+    Call(Name, Range<usize>),
+    /// DO: the block, and where it begins.
+    Do(Arc<str>, usize),
     /// LISTEN to a channel.
     Listen(SmolStr),
     /// UNLISTEN; `None`: all channels.
@@ -51,9 +62,6 @@ pub enum Command {
     /// CLOSE; `None`: ALL.
     Close(Option<SmolStr>),
 }
-
-/// A name and, if it is qualified, its schema.
-pub type Name = (Option<SmolStr>, SmolStr);
 
 /// What DISCARD gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +90,7 @@ pub enum Direction {
 }
 
 /// The first words of commands.
-const WORDS: [&str; 22] = [
+const WORDS: [&str; 24] = [
     "SHOW",
     "RESET",
     "PREPARE",
@@ -105,10 +113,12 @@ const WORDS: [&str; 22] = [
     "FETCH",
     "MOVE",
     "CLOSE",
+    "CALL",
+    "DO",
 ];
 
 /// Returns whether a statement that begins with the token is a command.
-pub(super) fn begins_command(token: &Token) -> bool {
+pub(in crate::parse) fn begins_command(token: &Token) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none()
         && WORDS.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
 }
@@ -146,7 +156,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let word = match WORDS.iter().find(|known| word.eq_ignore_ascii_case(known)) {
         Some(word) => *word,
         None if word.eq_ignore_ascii_case("SET") && sets_constraints(text) => "SET",
-        None if access::may_begin(word, text) => {
+        None if access::may_begin(word, text) || routine::may_begin(word, text) => {
             let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
             known.into_iter().find(|it| word.eq_ignore_ascii_case(it)).unwrap_or_default()
         }
@@ -166,135 +176,20 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     while tokens.first().is_some_and(|one| one.token == Token::SemiColon) {
         tokens.remove(0);
     }
-    if is_definition && !access::is_access(&tokens) {
+    let is_routine = is_definition && routine::is_routine(&tokens);
+    if is_definition && !is_routine && !access::is_access(&tokens) {
         return Ok(None);
     }
-    let mut cursor = TokenCursor { text, tokens, at: 1 };
-    let command = cursor.command(word)?;
+    let mut cursor = TokenCursor::after_first(text, tokens);
+    let command = match is_routine {
+        true => Command::Routine(Arc::new(cursor.routine(word)?)),
+        false => cursor.command(word)?,
+    };
     cursor.end()?;
     Ok(Some(command))
 }
 
-/// A position in the tokens of a command.
-pub(super) struct TokenCursor<'t> {
-    pub(super) text: &'t str,
-    tokens: Vec<TokenWithSpan>,
-    pub(super) at: usize,
-}
-
 impl TokenCursor<'_> {
-    pub(super) fn peek(&self) -> Option<&Token> {
-        let token = &self.tokens.get(self.at)?.token;
-        (*token != Token::EOF).then_some(token)
-    }
-
-    /// Returns the byte at which the next token begins.
-    pub(super) fn offset(&self) -> usize {
-        let next = self.tokens.get(self.at);
-        next.map_or(self.text.len(), |next| offset_of(self.text, next.span.start))
-    }
-
-    pub(super) fn error(&self) -> SqlError {
-        let found = self.peek().map_or_else(|| "end of input".to_owned(), |it| format!("\"{it}\""));
-        SqlError::new(SqlState::SyntaxError, format!("syntax error at or near {found}"))
-            .at(self.offset())
-    }
-
-    pub(super) fn takes(&mut self, word: &str) -> bool {
-        let found = matches!(self.peek(), Some(Token::Word(next))
-            if next.quote_style.is_none() && next.value.eq_ignore_ascii_case(word));
-        self.at += usize::from(found);
-        found
-    }
-
-    pub(super) fn takes_token(&mut self, token: &Token) -> bool {
-        let found = self.peek() == Some(token);
-        self.at += usize::from(found);
-        found
-    }
-
-    pub(super) fn expect(&mut self, word: &str) -> Result<()> {
-        if self.takes(word) { Ok(()) } else { Err(self.error()) }
-    }
-
-    pub(super) fn name(&mut self) -> Result<SmolStr> {
-        let Some(Token::Word(word)) = self.peek() else { return Err(self.error()) };
-        let name = match word.quote_style {
-            Some(_) => SmolStr::new(&word.value),
-            None => SmolStr::new(word.value.to_lowercase()),
-        };
-        self.at += 1;
-        Ok(name)
-    }
-
-    /// Reads a name with dots, as one text.
-    fn dotted(&mut self) -> Result<SmolStr> {
-        let mut name = self.name()?.to_string();
-        while self.takes_token(&Token::Period) {
-            name.push('.');
-            name.push_str(&self.name()?);
-        }
-        Ok(name.into())
-    }
-
-    pub(super) fn qualified(&mut self) -> Result<Name> {
-        let first = self.name()?;
-        if self.takes_token(&Token::Period) {
-            return Ok((Some(first), self.name()?));
-        }
-        Ok((None, first))
-    }
-
-    fn end(&mut self) -> Result<()> {
-        while self.takes_token(&Token::SemiColon) {}
-        if self.peek().is_some() { Err(self.error()) } else { Ok(()) }
-    }
-
-    fn skip_rest(&mut self) -> Range<usize> {
-        let start = self.offset();
-        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
-            self.at += 1;
-        }
-        start..self.offset()
-    }
-
-    /// Skips parentheses and returns the text in them, if the next token opens some.
-    pub(super) fn parentheses(&mut self) -> Result<Option<Range<usize>>> {
-        if !self.takes_token(&Token::LParen) {
-            return Ok(None);
-        }
-        let start = self.offset();
-        let mut depth = 1;
-        loop {
-            let end = self.offset();
-            match self.peek() {
-                Some(Token::LParen) => depth += 1,
-                Some(Token::RParen) => depth -= 1,
-                Some(_) => {}
-                None => return Err(self.error()),
-            }
-            self.at += 1;
-            if depth == 0 {
-                return Ok(Some(start..end));
-            }
-        }
-    }
-
-    pub(super) fn number(&mut self) -> Result<Option<i64>> {
-        let start = self.at;
-        let is_negative = self.takes_token(&Token::Minus);
-        if !is_negative {
-            self.takes_token(&Token::Plus);
-        }
-        let Some(Token::Number(digits, _)) = self.peek() else {
-            self.at = start;
-            return Ok(None);
-        };
-        let number: i64 = digits.parse().map_err(|_| self.error())?;
-        self.at += 1;
-        Ok(Some(if is_negative { -number } else { number }))
-    }
-
     fn command(&mut self, word: &str) -> Result<Command> {
         Ok(match word {
             "SHOW" => Command::Show(self.setting()?),
@@ -320,6 +215,14 @@ impl TokenCursor<'_> {
             "GRANT" | "REVOKE" | "CREATE" | "ALTER" | "DROP" | "REASSIGN" => {
                 Command::Access(Arc::new(self.access(word)?))
             }
+            "CALL" => {
+                let name = self.qualified()?;
+                Command::Call(name, self.parentheses()?.ok_or_else(|| self.error())?)
+            }
+            "DO" => {
+                let at = self.offset();
+                Command::Do(self.block()?, at)
+            }
             "LISTEN" => Command::Listen(self.name()?),
             "UNLISTEN" if self.takes_token(&Token::Mul) => Command::Unlisten(None),
             "UNLISTEN" => Command::Unlisten(Some(self.name()?)),
@@ -338,6 +241,38 @@ impl TokenCursor<'_> {
             }
             _ => Command::Close(if self.takes("ALL") { None } else { Some(self.name()?) }),
         })
+    }
+
+    /// Reads the block of DO, and its language.
+    fn block(&mut self) -> Result<Arc<str>> {
+        let mut block = None;
+        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            if self.takes("LANGUAGE") {
+                let language = match self.peek() {
+                    Some(Token::SingleQuotedString(text)) => {
+                        let text = SmolStr::new(text);
+                        self.at += 1;
+                        text
+                    }
+                    _ => self.name()?,
+                };
+                if language != "plpgsql" {
+                    let message =
+                        format!("language \"{language}\" does not support inline code execution");
+                    return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+                }
+                continue;
+            }
+            block = Some(match self.peek() {
+                Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
+                    text.as_str().into()
+                }
+                Some(Token::DollarQuotedString(quoted)) => quoted.value.as_str().into(),
+                _ => return Err(self.error()),
+            });
+            self.at += 1;
+        }
+        block.ok_or_else(|| self.error())
     }
 
     /// Reads the payload of NOTIFY; without one it is empty.
@@ -521,7 +456,7 @@ impl TokenCursor<'_> {
 }
 
 /// Moves a parser over a command and returns whether there was one.
-pub(super) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
+pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
     let is_word = |token: &Token, wanted: &str| {
         matches!(token, Token::Word(word)
             if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
@@ -532,12 +467,21 @@ pub(super) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
         ["CREATE", "ALTER", "DROP", "REASSIGN"].iter().any(|word| is_word(token, word))
     };
     let is_access = || {
-        is_definition(&parser.peek_token_ref().token)
-            && access::begins(&|at| {
+        is_definition(&parser.peek_token_ref().token) && {
+            let token = |at: usize| {
                 let token = &parser.peek_nth_token_ref(at).token;
                 (!statement_end(token)).then(|| token.clone())
-            })
+            };
+            access::begins(&token) || routine::begins(&token)
+        }
     };
+    // ALTER SEQUENCE reaches the parser as a call.
+    let alters_sequence = is_word(&parser.peek_token_ref().token, "CALL")
+        && matches!(&parser.peek_nth_token_ref(1).token, Token::Word(word)
+            if word.value == super::sequences::ALTER);
+    if alters_sequence {
+        return false;
+    }
     if !sets_constraints && !begins_command(&parser.peek_token_ref().token) && !is_access() {
         return false;
     }

@@ -1,0 +1,194 @@
+//! Catalogs of functions and procedures.
+
+use super::{NAME, SystemRow, SystemSource};
+use crate::catalog::system::{
+    object_oid, procedures, row_type_oid, type_named, type_oid, type_row,
+};
+use crate::catalog::{AclKind, Argument, ArgumentMode, Language, Routine, RoutineResult};
+use crate::types::Value;
+
+/// The OIDs of pseudo-types in PostgreSQL.
+const VOID: i64 = 2278;
+const RECORD: i64 = 2249;
+
+/// The OIDs of the languages.
+fn language_oid(language: Language) -> i64 {
+    match language {
+        Language::Sql => 14,
+        Language::PlPgSql => 13_563,
+    }
+}
+
+/// Returns the OID of the type of a result.
+fn result_oid(routine: &Routine) -> i64 {
+    match &routine.result {
+        RoutineResult::Void => VOID,
+        RoutineResult::Procedure if routine.outputs().next().is_none() => VOID,
+        RoutineResult::Columns | RoutineResult::Procedure => RECORD,
+        RoutineResult::Value(data_type) => type_oid(*data_type),
+        RoutineResult::Row(table) => row_type_oid(*table),
+    }
+}
+
+fn array(items: impl Iterator<Item = String>) -> String {
+    format!("{{{}}}", items.collect::<Vec<_>>().join(","))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+fn small(number: usize) -> Value {
+    Value::SmallInt(i16::try_from(number).unwrap_or(i16::MAX))
+}
+
+fn pg_proc(row: &mut SystemRow<'_>, routine: &Routine) {
+    let inputs: Vec<&Argument> = match routine.is_procedure() {
+        true => routine.identity().collect(),
+        false => routine.inputs().collect(),
+    };
+    let oid = |it: &Argument| type_oid(it.data_type).to_string();
+    row.set("oid", object_oid(routine.id)).text("proname", &routine.name);
+    row.set("prolang", language_oid(routine.language)).text("prosrc", &routine.body);
+    row.set("procost", Value::Real(100.0)).text("proparallel", "u");
+    row.text("prokind", if routine.is_procedure() { "p" } else { "f" });
+    row.set("prorows", Value::Real(if routine.returns_set { 1000.0 } else { 0.0 }));
+    row.set("prosecdef", routine.security_definer).set("proisstrict", routine.strict);
+    row.set("proretset", routine.returns_set).text("provolatile", routine.volatility.letter());
+    row.set("pronargs", small(inputs.len())).set("prorettype", result_oid(routine));
+    let defaults = routine.inputs().filter(|it| it.default.is_some());
+    let defaults: Vec<&str> = defaults.filter_map(|it| it.default.as_deref()).collect();
+    row.set("pronargdefaults", small(defaults.len()));
+    if !defaults.is_empty() {
+        row.text("proargdefaults", defaults.join(", "));
+    }
+    let types: Vec<String> = inputs.iter().map(|it| oid(it)).collect();
+    row.text("proargtypes", types.join(" "));
+    let all = &routine.arguments;
+    if all.iter().any(|it| it.mode != ArgumentMode::In) {
+        row.text("proallargtypes", array(all.iter().map(oid)));
+        row.text("proargmodes", array(all.iter().map(|it| it.mode.letter().to_owned())));
+    }
+    if all.iter().any(|it| it.name.is_some()) {
+        let name = |it: &Argument| quoted(it.name.as_deref().unwrap_or_default());
+        row.text("proargnames", array(all.iter().map(name)));
+    }
+}
+
+impl SystemSource<'_> {
+    pub(super) fn pg_proc_rows(&mut self) {
+        let snapshot = self.snapshot;
+        for known in procedures() {
+            self.add(|row| super::relations::pg_proc(row, known));
+        }
+        for routine in snapshot.routines() {
+            let schema = snapshot.schema_oid(&routine.schema);
+            let (owner, acl) = (self.owner_oid(routine.id), self.acl(routine.id));
+            self.add(|row| {
+                pg_proc(row, routine);
+                row.set("pronamespace", schema).set("proowner", owner);
+                if let Some(acl) = acl {
+                    row.text("proacl", acl);
+                }
+            });
+        }
+    }
+
+    /// Whether `information_schema` shows a routine: to those who own it or may call it.
+    fn shows_routine(&self, routine: &Routine) -> bool {
+        let role = self.session.role();
+        self.snapshot.owns(role, routine.id)
+            || !self.snapshot.rights(role, routine.id, AclKind::Function).is_empty()
+    }
+
+    /// `information_schema.routines` and `parameters`.
+    pub(super) fn routine_rows(&mut self) {
+        let (snapshot, role) = (self.snapshot, self.session.role());
+        for routine in snapshot.routines() {
+            if !self.shows_routine(routine) {
+                continue;
+            }
+            let specific = format!("{}_{}", routine.name, object_oid(routine.id));
+            if self.table.name == "parameters" {
+                self.parameter_rows(routine, &specific);
+                continue;
+            }
+            self.add(|row| {
+                for prefix in ["specific", "routine"] {
+                    row.text(&format!("{prefix}_catalog"), NAME);
+                    row.text(&format!("{prefix}_schema"), &routine.schema);
+                }
+                row.text("specific_name", &specific).text("routine_name", &routine.name);
+                row.text("routine_type", routine.word().to_uppercase());
+                let oid = result_oid(routine);
+                if !routine.is_procedure() {
+                    let is_row = matches!(routine.result, RoutineResult::Row(_));
+                    let other = if is_row { "USER-DEFINED" } else { "record" };
+                    row.text("data_type", type_named(oid, None).unwrap_or_else(|| other.into()));
+                    row.text("type_udt_catalog", NAME).text("type_udt_schema", "pg_catalog");
+                    row.text("type_udt_name", type_row(oid).map_or("record", |it| it.name));
+                    row.text("dtd_identifier", "0");
+                }
+                row.text(
+                    "routine_body",
+                    if routine.language == Language::Sql { "SQL" } else { "EXTERNAL" },
+                );
+                if snapshot.owns(role, routine.id) {
+                    row.text("routine_definition", &routine.body);
+                }
+                row.text("external_language", routine.language.name().to_uppercase());
+                row.text("parameter_style", "GENERAL").text("sql_data_access", "MODIFIES");
+                row.text(
+                    "is_deterministic",
+                    match routine.volatility {
+                        crate::catalog::Volatility::Immutable => "YES",
+                        _ => "NO",
+                    },
+                );
+                if !routine.is_procedure() {
+                    row.text("is_null_call", if routine.strict { "YES" } else { "NO" });
+                }
+                row.text("schema_level_routine", "YES").text("is_user_defined_cast", "NO");
+                row.text("is_implicitly_invocable", "NO").text("as_locator", "NO");
+                row.text(
+                    "security_type",
+                    match routine.security_definer {
+                        true => "DEFINER",
+                        false => "INVOKER",
+                    },
+                );
+                row.set("max_dynamic_result_sets", 0_i32);
+            });
+        }
+    }
+
+    fn parameter_rows(&mut self, routine: &Routine, specific: &str) {
+        for (at, argument) in routine.arguments.iter().enumerate() {
+            self.add(|row| {
+                row.text("specific_catalog", NAME).text("specific_schema", &routine.schema);
+                row.text("specific_name", specific);
+                row.set("ordinal_position", i32::try_from(at + 1).unwrap_or(i32::MAX));
+                row.text(
+                    "parameter_mode",
+                    match argument.mode {
+                        ArgumentMode::In => "IN",
+                        ArgumentMode::InOut => "INOUT",
+                        ArgumentMode::Out | ArgumentMode::Table => "OUT",
+                    },
+                );
+                row.text("is_result", "NO").text("as_locator", "NO");
+                if let Some(name) = &argument.name {
+                    row.text("parameter_name", name);
+                }
+                let oid = type_oid(argument.data_type);
+                row.text("data_type", type_named(oid, None).unwrap_or_default());
+                row.text("udt_catalog", NAME).text("udt_schema", "pg_catalog");
+                row.text("udt_name", type_row(oid).map_or("", |it| it.name));
+                row.text("dtd_identifier", (at + 1).to_string());
+                if let Some(default) = &argument.default {
+                    row.text("parameter_default", default);
+                }
+            });
+        }
+    }
+}

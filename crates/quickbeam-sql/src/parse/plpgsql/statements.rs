@@ -1,0 +1,455 @@
+//! The statements of a block.
+
+use smol_str::SmolStr;
+
+use super::BlockParser;
+use super::lexer::LexemeKind;
+use super::tree::{
+    AssignmentTarget, BlockAction, BlockStatement, BodyQuery, DiagnosticsItem, FragmentId,
+    IntoTargets, LoopKind, VariableKind,
+};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType;
+
+/// Words after which a statement of SQL is not an assignment.
+const UNSUPPORTED: [&str; 4] = ["open", "fetch", "move", "close"];
+
+impl BlockParser<'_> {
+    /// Reads statements up to one of these words, which is not taken.
+    pub(super) fn statements(&mut self, ends: &[&str]) -> Result<Vec<BlockStatement>> {
+        let mut statements = Vec::new();
+        while !ends.iter().any(|end| self.is_word(end)) {
+            let line = self.line();
+            let action = self.deeper(BlockParser::statement)?;
+            statements.push(BlockStatement { line, action });
+        }
+        Ok(statements)
+    }
+
+    fn statement(&mut self) -> Result<BlockAction> {
+        let label = self.label()?;
+        let LexemeKind::Word(word) = self.peek() else {
+            return if matches!(self.peek(), LexemeKind::Quoted(_)) {
+                self.assignment()
+            } else {
+                Err(self.error())
+            };
+        };
+        let word = word.clone();
+        if self.is_assignment() {
+            return self.assignment();
+        }
+        if UNSUPPORTED.contains(&&word[..]) {
+            let what = format!("{} in a function", word.to_uppercase());
+            return Err(SqlError::unsupported(what).at(self.offset()));
+        }
+        match &word[..] {
+            "declare" | "begin" => {
+                let block = self.block(label)?;
+                self.expect_symbol(";")?;
+                return Ok(BlockAction::Block(Box::new(block)));
+            }
+            "insert" | "update" | "delete" | "select" | "with" | "merge" | "values" | "create"
+            | "drop" | "alter" | "truncate" | "set" | "grant" | "revoke" | "comment" | "lock"
+            | "notify" | "listen" | "unlisten" | "reset" | "analyze" | "vacuum" => {
+                return self.sql();
+            }
+            _ => self.at += 1,
+        }
+        match &word[..] {
+            "null" => self.expect_symbol(";").map(|()| BlockAction::Nothing),
+            "if" => self.if_statement(),
+            "case" => self.case_statement(),
+            "loop" => {
+                let body = self.loop_body()?;
+                Ok(BlockAction::Loop(label, LoopKind::Forever, body))
+            }
+            "while" => {
+                let condition = self.expression(&["loop"])?;
+                self.expect("loop")?;
+                let body = self.loop_body()?;
+                Ok(BlockAction::Loop(label, LoopKind::While(condition), body))
+            }
+            "for" => self.for_statement(label),
+            "foreach" => {
+                let target = self.target()?;
+                if self.takes("slice") {
+                    return Err(SqlError::unsupported("FOREACH … SLICE").at(self.offset()));
+                }
+                self.expect("in")?;
+                self.expect("array")?;
+                let array = self.expression(&["loop"])?;
+                self.expect("loop")?;
+                let body = self.loop_body()?;
+                Ok(BlockAction::Loop(label, LoopKind::Elements(target, array), body))
+            }
+            "exit" | "continue" => self.leave(word == "continue"),
+            "return" => self.return_statement(),
+            "raise" => self.raise(),
+            "assert" => {
+                let condition = self.expression(&[",", ";"])?;
+                let message =
+                    if self.takes_symbol(",") { Some(self.expression(&[";"])?) } else { None };
+                self.expect_symbol(";").map(|()| BlockAction::Assert(condition, message))
+            }
+            "perform" => {
+                let text = self.text_to(&[";"])?;
+                let query = self.fragment(format!("SELECT {text}"));
+                self.expect_symbol(";")
+                    .map(|()| BlockAction::Run(BodyQuery::Static(query), None, true))
+            }
+            "execute" => self.execute(),
+            "call" => self.call(),
+            "get" => self.diagnostics(),
+            "commit" | "rollback" => {
+                if self.takes("and") {
+                    if !self.takes("no") {
+                        return Err(SqlError::unsupported("AND CHAIN in a procedure"));
+                    }
+                    self.expect("chain")?;
+                }
+                self.expect_symbol(";").map(|()| BlockAction::EndTransaction(word == "commit"))
+            }
+            _ => {
+                self.at -= 1;
+                Err(self.error())
+            }
+        }
+    }
+
+    /// Whether a name and `:=` or `=` stand here.
+    fn is_assignment(&self) -> bool {
+        let mut at = self.at + 1;
+        while self.token(at).kind == LexemeKind::Symbol(".") {
+            at += 2;
+        }
+        match self.token(at).kind {
+            LexemeKind::Symbol(":=" | "=") => true,
+            // The assignment of an element.
+            LexemeKind::Symbol("[") => {
+                while !matches!(
+                    self.token(at).kind,
+                    LexemeKind::Symbol("]" | ";") | LexemeKind::End
+                ) {
+                    at += 1;
+                }
+                matches!(self.token(at + 1).kind, LexemeKind::Symbol(":=" | "="))
+            }
+            _ => false,
+        }
+    }
+
+    fn assignment(&mut self) -> Result<BlockAction> {
+        let target = self.target()?;
+        if self.is_symbol("[") {
+            return Err(SqlError::unsupported("an assignment of an element of an array")
+                .with_hint("Assign the whole array.")
+                .at(self.offset()));
+        }
+        if !self.takes_symbol(":=") {
+            self.expect_symbol("=")?;
+        }
+        let value = self.expression(&[";"])?;
+        self.expect_symbol(";")?;
+        Ok(BlockAction::Assign(target, value))
+    }
+
+    fn if_statement(&mut self) -> Result<BlockAction> {
+        let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
+        loop {
+            let condition = self.expression(&["then"])?;
+            self.expect("then")?;
+            let body = self.statements(&["elsif", "elseif", "else", "end"])?;
+            branches.push((condition, body));
+            if !self.takes("elsif") && !self.takes("elseif") {
+                break;
+            }
+        }
+        if self.takes("else") {
+            otherwise = self.statements(&["end"])?;
+        }
+        self.expect("end")?;
+        self.expect("if")?;
+        self.expect_symbol(";")?;
+        Ok(BlockAction::If(branches, otherwise, false))
+    }
+
+    fn case_statement(&mut self) -> Result<BlockAction> {
+        let search = if self.is_word("when") { None } else { Some(self.text_to(&["when"])?) };
+        let (mut branches, mut otherwise) = (Vec::new(), Vec::new());
+        while self.takes("when") {
+            let condition = self.text_to(&["then"])?;
+            let text = match &search {
+                Some(search) => format!("SELECT ({search}) IN ({condition})"),
+                None => format!("SELECT {condition}"),
+            };
+            let condition = self.fragment(text);
+            self.expect("then")?;
+            branches.push((condition, self.statements(&["when", "else", "end"])?));
+        }
+        let has_else = self.takes("else");
+        if has_else {
+            otherwise = self.statements(&["end"])?;
+        }
+        self.expect("end")?;
+        self.expect("case")?;
+        self.expect_symbol(";")?;
+        Ok(BlockAction::If(branches, otherwise, !has_else))
+    }
+
+    /// Reads statements up to END LOOP.
+    fn loop_body(&mut self) -> Result<Vec<BlockStatement>> {
+        let body = self.statements(&["end"])?;
+        self.expect("end")?;
+        self.expect("loop")?;
+        if !self.is_symbol(";") {
+            self.name()?;
+        }
+        self.expect_symbol(";")?;
+        Ok(body)
+    }
+
+    fn for_statement(&mut self, label: Option<SmolStr>) -> Result<BlockAction> {
+        let start = self.at;
+        let names = self.names()?;
+        if self.takes("in") {
+            let reverse = self.takes("reverse");
+            if let Ok(end) = self.find_end(&["..", "loop"])
+                && self.token(end).kind == LexemeKind::Symbol("..")
+            {
+                return self.for_integers(label, names, reverse);
+            }
+        }
+        self.at = start;
+        let targets = self.targets()?;
+        self.expect("in")?;
+        let query = if self.takes("execute") {
+            let text = self.expression(&["loop", "using"])?;
+            BodyQuery::Dynamic(text, self.using(&["loop"])?)
+        } else {
+            let text = self.text_to(&["loop"])?;
+            BodyQuery::Static(self.fragment(text))
+        };
+        self.expect("loop")?;
+        let body = self.loop_body()?;
+        Ok(BlockAction::Loop(label, LoopKind::Rows(targets, query), body))
+    }
+
+    fn for_integers(
+        &mut self,
+        label: Option<SmolStr>,
+        names: Vec<SmolStr>,
+        reverse: bool,
+    ) -> Result<BlockAction> {
+        let [name] = &names[..] else { return Err(self.error()) };
+        let first = self.expression(&[".."])?;
+        self.expect_symbol("..")?;
+        let last = self.expression(&["loop", "by"])?;
+        let step = if self.takes("by") { Some(self.expression(&["loop"])?) } else { None };
+        self.expect("loop")?;
+        let around = self.enter(label.clone());
+        let integer = VariableKind::Scalar(DataType::Integer);
+        let variable = self.declare(Some(name.clone()), integer);
+        let body = self.loop_body()?;
+        self.namespace = around;
+        let kind = LoopKind::Integers(variable, first, last, step, reverse);
+        Ok(BlockAction::Loop(label, kind, body))
+    }
+
+    fn leave(&mut self, continues: bool) -> Result<BlockAction> {
+        let is_label = matches!(self.peek(), LexemeKind::Word(word) if word != "when");
+        let label = if is_label { Some(self.name()?) } else { None };
+        let condition = if self.takes("when") { Some(self.expression(&[";"])?) } else { None };
+        self.expect_symbol(";")?;
+        Ok(BlockAction::Leave(label, condition, continues))
+    }
+
+    /// The record that is all that stands before the semicolon.
+    fn lone_record(&mut self) -> Option<usize> {
+        let (LexemeKind::Word(name) | LexemeKind::Quoted(name)) = self.peek() else { return None };
+        if self.token(self.at + 1).kind != LexemeKind::Symbol(";") {
+            return None;
+        }
+        let names = [name.clone()];
+        let (variable, _) =
+            super::BlockBody::lookup(&self.body.namespaces, self.namespace, &names)?;
+        matches!(self.body.variables[variable].kind, VariableKind::Record(_)).then(|| {
+            self.at += 2;
+            variable
+        })
+    }
+
+    fn return_statement(&mut self) -> Result<BlockAction> {
+        if self.takes_symbol(";") {
+            return Ok(BlockAction::Return);
+        }
+        if self.takes("query") {
+            let query = if self.takes("execute") {
+                let text = self.expression(&[";", "using"])?;
+                BodyQuery::Dynamic(text, self.using(&[";"])?)
+            } else {
+                let text = self.text_to(&[";"])?;
+                BodyQuery::Static(self.fragment(text))
+            };
+            return self.expect_symbol(";").map(|()| BlockAction::ReturnQuery(query));
+        }
+        let is_next = self.takes("next");
+        if is_next && self.takes_symbol(";") {
+            return Ok(BlockAction::ReturnNext(None));
+        }
+        if let Some(record) = self.lone_record() {
+            return Ok(BlockAction::ReturnRecord(record, is_next));
+        }
+        let value = self.expression(&[";"])?;
+        self.expect_symbol(";")?;
+        Ok(if is_next {
+            BlockAction::ReturnNext(Some(value))
+        } else {
+            BlockAction::ReturnValue(value)
+        })
+    }
+
+    /// Reads USING and its expressions, if it stands here.
+    fn using(&mut self, ends: &[&str]) -> Result<Vec<FragmentId>> {
+        let mut values = Vec::new();
+        if self.takes("using") {
+            let ends: Vec<&str> = ends.iter().copied().chain([","]).collect();
+            loop {
+                values.push(self.expression(&ends)?);
+                if !self.takes_symbol(",") {
+                    break;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    fn into(&mut self) -> Result<IntoTargets> {
+        let strict = self.takes("strict");
+        Ok(IntoTargets { strict, targets: self.targets()? })
+    }
+
+    fn execute(&mut self) -> Result<BlockAction> {
+        let text = self.expression(&[";", "into", "using"])?;
+        let (mut into, mut using) = (None, Vec::new());
+        loop {
+            if self.is_word("using") {
+                using = self.using(&[";", "into"])?;
+            } else if self.takes("into") {
+                into = Some(self.into()?);
+            } else {
+                break;
+            }
+        }
+        self.expect_symbol(";")?;
+        Ok(BlockAction::Run(BodyQuery::Dynamic(text, using), into, false))
+    }
+
+    fn call(&mut self) -> Result<BlockAction> {
+        let names = self.names()?;
+        self.expect_symbol("(")?;
+        let start = self.offset();
+        let mut targets = Vec::new();
+        while !self.is_symbol(")") {
+            let before = self.at;
+            let target = match self.peek() {
+                LexemeKind::Word(_) | LexemeKind::Quoted(_) => self.target().ok(),
+                _ => None,
+            };
+            let is_alone = self.is_symbol(",") || self.is_symbol(")");
+            if !is_alone {
+                self.at = before;
+                self.at = self.find_end(&[",", ")"])?;
+            }
+            targets.push(target.filter(|_| is_alone));
+            self.takes_symbol(",");
+        }
+        let text = self.text[start..self.offset()].to_owned();
+        self.at += 1;
+        let has_arguments = !targets.is_empty();
+        let arguments = has_arguments.then(|| self.fragment(format!("SELECT {text}")));
+        self.expect_symbol(";")?;
+        Ok(BlockAction::Call(names, arguments, targets))
+    }
+
+    fn diagnostics(&mut self) -> Result<BlockAction> {
+        let stacked = self.takes("stacked");
+        self.takes("current");
+        self.expect("diagnostics")?;
+        let mut items: Vec<(AssignmentTarget, DiagnosticsItem)> = Vec::new();
+        loop {
+            let target = self.target()?;
+            if !self.takes_symbol(":=") {
+                self.expect_symbol("=")?;
+            }
+            let position = self.offset();
+            let item = match &self.name()?[..] {
+                "row_count" if !stacked => DiagnosticsItem::RowCount,
+                "pg_context" if !stacked => DiagnosticsItem::Context,
+                "returned_sqlstate" if stacked => DiagnosticsItem::SqlState,
+                "message_text" if stacked => DiagnosticsItem::Message,
+                "pg_exception_detail" if stacked => DiagnosticsItem::Detail,
+                "pg_exception_hint" if stacked => DiagnosticsItem::Hint,
+                "constraint_name" if stacked => DiagnosticsItem::Constraint,
+                "pg_exception_context"
+                | "column_name"
+                | "table_name"
+                | "schema_name"
+                | "pg_datatype_name"
+                    if stacked =>
+                {
+                    DiagnosticsItem::Nothing
+                }
+                _ => {
+                    let message = "unrecognized GET DIAGNOSTICS item";
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+                }
+            };
+            items.push((target, item));
+            if !self.takes_symbol(",") {
+                break;
+            }
+        }
+        self.expect_symbol(";")?;
+        Ok(BlockAction::Diagnostics(items, stacked))
+    }
+
+    /// Reads a statement of SQL, with INTO anywhere in it.
+    fn sql(&mut self) -> Result<BlockAction> {
+        let start = self.offset();
+        let first = self.at;
+        let (mut text, mut into) = (String::new(), None);
+        let mut depth = 0_usize;
+        let mut from = start;
+        loop {
+            let token = self.token(self.at).clone();
+            match &token.kind {
+                LexemeKind::End => return Err(self.error()),
+                LexemeKind::Symbol("(") => depth += 1,
+                LexemeKind::Symbol(")") => depth = depth.saturating_sub(1),
+                LexemeKind::Symbol(";") if depth == 0 => {
+                    text.push_str(self.text[from..token.start].trim_end());
+                    break;
+                }
+                LexemeKind::Word(word) if word == "into" && depth == 0 && self.at > first => {
+                    let before = self.at - 1;
+                    let is_part =
+                        self.is_word_at(before, "insert") || self.is_word_at(before, "merge");
+                    if !is_part && into.is_none() {
+                        text.push_str(&self.text[from..token.start]);
+                        self.at += 1;
+                        into = Some(self.into()?);
+                        from = self.offset();
+                        text.push(' ');
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        self.expect_symbol(";")?;
+        let query = self.fragment(text);
+        Ok(BlockAction::Run(BodyQuery::Static(query), into, false))
+    }
+}

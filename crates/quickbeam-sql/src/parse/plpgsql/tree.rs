@@ -1,0 +1,258 @@
+//! The tree of a PL/pgSQL body.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::types::DataType;
+
+/// A statement or expression in a body: its number in [`BlockBody::fragments`].
+pub type FragmentId = usize;
+
+/// A text that the parser of statements reads.
+#[derive(Clone, Debug)]
+pub struct Fragment {
+    /// The statement; an expression has SELECT before it.
+    pub text: Arc<str>,
+    /// The namespace in which its names are looked up.
+    pub namespace: usize,
+}
+
+/// What a variable holds.
+#[derive(Clone, Debug)]
+pub enum VariableKind {
+    /// A value of a type.
+    Scalar(DataType),
+    /// A row with these columns; without columns: that of the last assignment.
+    Record(Vec<(SmolStr, DataType)>),
+}
+
+/// A variable.
+#[derive(Clone, Debug)]
+pub struct BlockVariable {
+    /// Its name.
+    pub name: SmolStr,
+    /// What it holds.
+    pub kind: VariableKind,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// CONSTANT.
+    pub constant: bool,
+    /// The value that it begins with.
+    pub initial: Option<FragmentId>,
+}
+
+/// The names that a block declares.
+#[derive(Clone, Debug, Default)]
+pub struct Namespace {
+    /// The block around it.
+    pub parent: Option<usize>,
+    /// The label of the block.
+    pub label: Option<SmolStr>,
+    /// Its variables.
+    pub names: Vec<(SmolStr, usize)>,
+}
+
+/// A variable, or a field of a record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AssignmentTarget {
+    /// The variable.
+    pub variable: usize,
+    /// The field.
+    pub field: Option<SmolStr>,
+}
+
+/// INTO.
+#[derive(Clone, Debug)]
+pub struct IntoTargets {
+    /// Where the values go.
+    pub targets: Vec<AssignmentTarget>,
+    /// STRICT.
+    pub strict: bool,
+}
+
+/// A condition of EXCEPTION.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExceptionCondition {
+    /// OTHERS.
+    Others,
+    /// A SQLSTATE, or the class of one that ends in 000.
+    Code(String),
+}
+
+/// WHEN … THEN in EXCEPTION.
+#[derive(Clone, Debug)]
+pub struct ExceptionHandler {
+    /// The conditions.
+    pub conditions: Vec<ExceptionCondition>,
+    /// What is done.
+    pub body: Vec<BlockStatement>,
+}
+
+/// A block.
+#[derive(Clone, Debug)]
+pub struct Block {
+    /// Its label.
+    pub label: Option<SmolStr>,
+    /// Its variables, in the order of their declarations.
+    pub variables: Vec<usize>,
+    /// Its statements.
+    pub body: Vec<BlockStatement>,
+    /// The variable `sqlstate` of the handlers; `sqlerrm` is the next one.
+    pub error: usize,
+    /// Its handlers.
+    pub handlers: Vec<ExceptionHandler>,
+}
+
+/// What a loop goes over.
+#[derive(Clone, Debug)]
+pub enum LoopKind {
+    /// LOOP.
+    Forever,
+    /// WHILE.
+    While(FragmentId),
+    /// FOR over integers: the variable, the bounds, the step, REVERSE.
+    Integers(usize, FragmentId, FragmentId, Option<FragmentId>, bool),
+    /// FOR over rows of a query.
+    Rows(Vec<AssignmentTarget>, BodyQuery),
+    /// FOREACH over the elements of an array.
+    Elements(AssignmentTarget, FragmentId),
+}
+
+/// A query that a statement runs.
+#[derive(Clone, Debug)]
+pub enum BodyQuery {
+    /// Its text stands in the body.
+    Static(FragmentId),
+    /// EXECUTE: the expression of the text, and the values of USING.
+    Dynamic(FragmentId, Vec<FragmentId>),
+}
+
+/// What GET DIAGNOSTICS returns.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DiagnosticsItem {
+    /// `ROW_COUNT`
+    RowCount,
+    /// `PG_CONTEXT`
+    Context,
+    /// `RETURNED_SQLSTATE`
+    SqlState,
+    /// `MESSAGE_TEXT`
+    Message,
+    /// `PG_EXCEPTION_DETAIL`
+    Detail,
+    /// `PG_EXCEPTION_HINT`
+    Hint,
+    /// `CONSTRAINT_NAME`
+    Constraint,
+    /// An item that is always empty here.
+    Nothing,
+}
+
+/// RAISE.
+#[derive(Clone, Debug)]
+pub struct Raise {
+    /// The level in lower case.
+    pub level: SmolStr,
+    /// The SQLSTATE that is named instead of a message.
+    pub code: Option<String>,
+    /// The name by which the SQLSTATE was named.
+    pub name: Option<SmolStr>,
+    /// The message.
+    pub message: Option<String>,
+    /// What stands for its percent signs.
+    pub arguments: Vec<FragmentId>,
+    /// USING: the option in lower case, and its value.
+    pub options: Vec<(SmolStr, FragmentId)>,
+}
+
+/// A statement of a body, with its line.
+#[derive(Clone, Debug)]
+pub struct BlockStatement {
+    /// The line, counted from 1.
+    pub line: usize,
+    /// What it does.
+    pub action: BlockAction,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug)]
+pub enum BlockAction {
+    /// NULL.
+    Nothing,
+    /// A block within the block.
+    Block(Box<Block>),
+    /// An assignment.
+    Assign(AssignmentTarget, FragmentId),
+    /// IF or CASE: conditions with statements, the statements of ELSE; true: CASE without ELSE.
+    If(Vec<(FragmentId, Vec<BlockStatement>)>, Vec<BlockStatement>, bool),
+    /// A loop with its label.
+    Loop(Option<SmolStr>, LoopKind, Vec<BlockStatement>),
+    /// EXIT, or if true CONTINUE: the label and the condition.
+    Leave(Option<SmolStr>, Option<FragmentId>, bool),
+    /// RETURN of nothing.
+    Return,
+    /// RETURN of a value.
+    ReturnValue(FragmentId),
+    /// RETURN, or if true RETURN NEXT, of a record.
+    ReturnRecord(usize, bool),
+    /// RETURN NEXT of a value, or of the OUT arguments.
+    ReturnNext(Option<FragmentId>),
+    /// RETURN QUERY.
+    ReturnQuery(BodyQuery),
+    /// RAISE.
+    Raise(Box<Raise>),
+    /// ASSERT: the condition and the message.
+    Assert(FragmentId, Option<FragmentId>),
+    /// A statement whose rows are dropped if it is PERFORM.
+    Run(BodyQuery, Option<IntoTargets>, bool),
+    /// CALL: the procedure, its arguments as a row, and for each the variable that it names.
+    Call(Vec<SmolStr>, Option<FragmentId>, Vec<Option<AssignmentTarget>>),
+    /// GET DIAGNOSTICS; true: STACKED.
+    Diagnostics(Vec<(AssignmentTarget, DiagnosticsItem)>, bool),
+    /// COMMIT, or if false ROLLBACK.
+    EndTransaction(bool),
+}
+
+/// A body.
+#[derive(Clone, Debug)]
+pub struct BlockBody {
+    /// The outermost block.
+    pub block: Block,
+    /// All variables.
+    pub variables: Vec<BlockVariable>,
+    /// All namespaces.
+    pub namespaces: Vec<Namespace>,
+    /// All texts.
+    pub fragments: Vec<Fragment>,
+    /// The variable `found`.
+    pub found: usize,
+}
+
+impl BlockBody {
+    /// Finds the variable that a name means in a namespace, and the rest of the name.
+    pub fn lookup<'n>(
+        namespaces: &[Namespace],
+        namespace: usize,
+        names: &'n [SmolStr],
+    ) -> Option<(usize, &'n [SmolStr])> {
+        let (first, rest) = names.split_first()?;
+        let mut at = Some(namespace);
+        while let Some(here) = at.and_then(|at| namespaces.get(at)) {
+            let own = |name: &SmolStr| {
+                here.names.iter().rev().find(|(known, _)| known == name).map(|it| it.1)
+            };
+            if let Some(variable) = own(first) {
+                return Some((variable, rest));
+            }
+            if here.label.as_ref() == Some(first)
+                && let Some((second, rest)) = rest.split_first()
+                && let Some(variable) = own(second)
+            {
+                return Some((variable, rest));
+            }
+            at = here.parent;
+        }
+        None
+    }
+}

@@ -1,0 +1,398 @@
+//! Statements about functions and procedures.
+//!
+//! They are read here rather than by the parser crate: the texts of types, default values and
+//! bodies are kept, and the parser crate does not know all forms.
+
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use smol_str::SmolStr;
+
+use super::command::token_cursor::{Name, TokenCursor};
+use crate::catalog::{ArgumentMode, Language, Volatility};
+use crate::error::{Result, SqlError, SqlState};
+
+/// A statement about functions or procedures.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoutineStatement {
+    /// CREATE FUNCTION or CREATE PROCEDURE.
+    Create(Box<CreateRoutine>),
+    /// DROP FUNCTION, PROCEDURE or ROUTINE.
+    Drop(DropRoutines),
+}
+
+/// CREATE FUNCTION or CREATE PROCEDURE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateRoutine {
+    /// The name.
+    pub name: Name,
+    /// CREATE PROCEDURE.
+    pub is_procedure: bool,
+    /// OR REPLACE.
+    pub replace: bool,
+    /// The arguments, with the columns of RETURNS TABLE.
+    pub arguments: Vec<WrittenArgument>,
+    /// The text of the type of the result; true: SETOF.
+    pub returns: Option<(String, bool)>,
+    /// RETURNS TABLE.
+    pub returns_table: bool,
+    /// LANGUAGE.
+    pub language: Language,
+    /// IMMUTABLE, STABLE or VOLATILE.
+    pub volatility: Volatility,
+    /// STRICT.
+    pub strict: bool,
+    /// SECURITY DEFINER.
+    pub security_definer: bool,
+    /// The body.
+    pub body: String,
+    /// Where the body begins in the statement.
+    pub body_at: usize,
+}
+
+/// An argument as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenArgument {
+    /// Its name.
+    pub name: Option<SmolStr>,
+    /// IN, OUT or INOUT.
+    pub mode: ArgumentMode,
+    /// The text of its type.
+    pub data_type: String,
+    /// The text of its default value.
+    pub default: Option<String>,
+}
+
+/// DROP FUNCTION, PROCEDURE or ROUTINE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropRoutines {
+    /// FUNCTION, PROCEDURE or ROUTINE.
+    pub kind: &'static str,
+    /// The names, each with the texts of its argument types if they are given.
+    pub names: Vec<(Name, Option<Vec<String>>)>,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// CASCADE.
+    pub cascade: bool,
+}
+
+fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
+    matches!(token, Some(Token::Word(next)) if next.quote_style.is_none()
+        && words.iter().any(|word| next.value.eq_ignore_ascii_case(word)))
+}
+
+/// Returns whether a statement with these tokens is one about functions or procedures.
+pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
+    let is = |at: usize, words: &[&str]| is_word(token(at).as_ref(), words);
+    if is(0, &["CREATE"]) {
+        let at = if is(1, &["OR"]) { 3 } else { 1 };
+        return is(at, &["FUNCTION", "PROCEDURE"]);
+    }
+    is(0, &["DROP"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE"])
+}
+
+/// As [`begins`], of the tokens of a text.
+pub(super) fn is_routine(tokens: &[TokenWithSpan]) -> bool {
+    begins(&|at| tokens.get(at).map(|one| one.token.clone()))
+}
+
+/// Returns whether a text may be such a statement, so that its tokens are worth a look.
+pub(super) fn may_begin(first: &str, text: &str) -> bool {
+    if !["CREATE", "DROP"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
+        return false;
+    }
+    let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    let wanted = ["FUNCTION", "PROCEDURE", "ROUTINE"];
+    words.any(|word| wanted.iter().any(|it| word.eq_ignore_ascii_case(it)))
+}
+
+/// Words that end the type after RETURNS.
+const OPTIONS: [&str; 22] = [
+    "LANGUAGE",
+    "IMMUTABLE",
+    "STABLE",
+    "VOLATILE",
+    "STRICT",
+    "CALLED",
+    "RETURNS",
+    "SECURITY",
+    "EXTERNAL",
+    "LEAKPROOF",
+    "NOT",
+    "COST",
+    "ROWS",
+    "PARALLEL",
+    "AS",
+    "WINDOW",
+    "SET",
+    "SUPPORT",
+    "RETURN",
+    "BEGIN",
+    "TRANSFORM",
+    "RESET",
+];
+
+/// Second words of types of several words.
+const OF_TYPES: [&str; 12] = [
+    "PRECISION",
+    "VARYING",
+    "WITH",
+    "WITHOUT",
+    "YEAR",
+    "MONTH",
+    "DAY",
+    "HOUR",
+    "MINUTE",
+    "SECOND",
+    "CHARACTER",
+    "CHAR",
+];
+
+/// First words of types of several words.
+const TYPES: [&str; 8] =
+    ["DOUBLE", "CHARACTER", "CHAR", "NATIONAL", "TIMESTAMP", "TIME", "BIT", "INTERVAL"];
+
+impl TokenCursor<'_> {
+    fn ahead(&self, by: usize) -> Option<&Token> {
+        self.token(self.at + by)
+    }
+
+    /// Reads a statement about functions or procedures, after its first word.
+    pub(super) fn routine(&mut self, first: &str) -> Result<RoutineStatement> {
+        match first {
+            "CREATE" => {
+                let replace = self.takes("OR");
+                if replace {
+                    self.expect("REPLACE")?;
+                }
+                let is_procedure = self.takes("PROCEDURE");
+                if !is_procedure {
+                    self.expect("FUNCTION")?;
+                }
+                Ok(RoutineStatement::Create(Box::new(self.create_routine(is_procedure, replace)?)))
+            }
+            _ => {
+                let kinds = ["FUNCTION", "PROCEDURE", "ROUTINE"];
+                let kind = kinds.into_iter().find(|kind| self.takes(kind));
+                let kind = kind.ok_or_else(|| self.error())?;
+                self.drop_routines(kind)
+            }
+        }
+    }
+
+    fn drop_routines(&mut self, kind: &'static str) -> Result<RoutineStatement> {
+        let if_exists = self.if_exists()?;
+        let mut names = Vec::new();
+        loop {
+            let name = self.qualified()?;
+            let arguments = match self.peek() == Some(&Token::LParen) {
+                true => {
+                    let all = self.arguments()?;
+                    let is_input = |it: &WrittenArgument| it.mode.is_input() || kind == "PROCEDURE";
+                    let types = all.into_iter().filter(is_input).map(|it| it.data_type);
+                    Some(types.collect())
+                }
+                false => None,
+            };
+            names.push((name, arguments));
+            if !self.takes_token(&Token::Comma) {
+                break;
+            }
+        }
+        let cascade = self.takes("CASCADE");
+        self.takes("RESTRICT");
+        Ok(RoutineStatement::Drop(DropRoutines { kind, names, if_exists, cascade }))
+    }
+
+    fn create_routine(&mut self, is_procedure: bool, replace: bool) -> Result<CreateRoutine> {
+        let name = self.qualified()?;
+        let mut made = CreateRoutine {
+            name,
+            is_procedure,
+            replace,
+            arguments: self.arguments()?,
+            returns: None,
+            returns_table: false,
+            language: Language::Sql,
+            volatility: Volatility::Volatile,
+            strict: false,
+            security_definer: false,
+            body: String::new(),
+            body_at: 0,
+        };
+        let (mut language, mut body) = (None, None);
+        if !is_procedure && self.takes("RETURNS") {
+            made.returns_table = self.takes("TABLE");
+            if made.returns_table {
+                let columns = self.arguments()?.into_iter();
+                made.arguments
+                    .extend(columns.map(|it| WrittenArgument { mode: ArgumentMode::Table, ..it }));
+            } else {
+                let set = self.takes("SETOF");
+                made.returns = Some((self.text_until(&OPTIONS)?, set));
+            }
+        }
+        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            self.routine_option(&mut made, &mut language, &mut body)?;
+        }
+        let missing = |what: &str| {
+            let message = format!("no {what} specified");
+            SqlError::new(SqlState::InvalidFunctionDefinition, message)
+        };
+        made.body = body.ok_or_else(|| missing("function body"))?;
+        made.language = match language.ok_or_else(|| missing("language"))?.as_str() {
+            "sql" => Language::Sql,
+            "plpgsql" => Language::PlPgSql,
+            other => {
+                let message = format!("language \"{other}\" does not exist");
+                return Err(SqlError::new(SqlState::UndefinedObject, message));
+            }
+        };
+        Ok(made)
+    }
+
+    fn routine_option(
+        &mut self,
+        made: &mut CreateRoutine,
+        language: &mut Option<SmolStr>,
+        body: &mut Option<String>,
+    ) -> Result<()> {
+        if self.takes("LANGUAGE") {
+            let name = match self.peek() {
+                Some(Token::SingleQuotedString(text)) => SmolStr::new(text.to_lowercase()),
+                _ => {
+                    *language = Some(self.name()?);
+                    return Ok(());
+                }
+            };
+            self.at += 1;
+            *language = Some(name);
+        } else if self.takes("IMMUTABLE") {
+            made.volatility = Volatility::Immutable;
+        } else if self.takes("STABLE") {
+            made.volatility = Volatility::Stable;
+        } else if self.takes("VOLATILE") {
+            made.volatility = Volatility::Volatile;
+        } else if self.takes("STRICT") {
+            made.strict = true;
+        } else if self.takes("CALLED") || self.takes("RETURNS") {
+            made.strict = !is_word(self.token(self.at - 1), &["CALLED"]);
+            ["NULL", "ON", "NULL", "INPUT"]
+                .iter()
+                .skip(usize::from(!made.strict))
+                .try_for_each(|word| self.expect(word))?;
+        } else if self.takes("EXTERNAL") || is_word(self.peek(), &["SECURITY"]) {
+            self.expect("SECURITY")?;
+            made.security_definer = self.takes("DEFINER");
+            if !made.security_definer {
+                self.expect("INVOKER")?;
+            }
+        } else if self.takes("NOT") || is_word(self.peek(), &["LEAKPROOF"]) {
+            self.expect("LEAKPROOF")?;
+        } else if self.takes("PARALLEL") {
+            self.name()?;
+        } else if self.takes("COST") || self.takes("ROWS") {
+            self.at += 1;
+        } else if self.takes("AS") {
+            made.body_at = self.offset();
+            *body = Some(match self.peek() {
+                Some(
+                    Token::SingleQuotedString(text)
+                    | Token::EscapedStringLiteral(text)
+                    | Token::UnicodeStringLiteral(text),
+                ) => text.clone(),
+                Some(Token::DollarQuotedString(quoted)) => quoted.value.clone(),
+                _ => return Err(self.error()),
+            });
+            self.at += 1;
+        } else if is_word(self.peek(), &["RETURN", "BEGIN"]) {
+            return Err(SqlError::unsupported("a function body that is not a string")
+                .with_hint("Write the body as a string after AS."));
+        } else if is_word(self.peek(), &["SET", "WINDOW", "SUPPORT", "TRANSFORM"]) {
+            let what = self.name()?.to_uppercase();
+            return Err(SqlError::unsupported(format!("{what} in CREATE FUNCTION")));
+        } else {
+            return Err(self.error());
+        }
+        Ok(())
+    }
+
+    /// Reads the text up to one of these words, or the end of the statement.
+    fn text_until(&mut self, words: &[&str]) -> Result<String> {
+        let start = self.offset();
+        let first = self.at;
+        while self.peek().is_some_and(|it| *it != Token::SemiColon && !is_word(Some(it), words)) {
+            self.at += 1;
+        }
+        if self.at == first {
+            return Err(self.error());
+        }
+        Ok(self.text.get(start..self.offset()).unwrap_or_default().trim().to_owned())
+    }
+
+    /// Reads arguments in parentheses.
+    pub(super) fn arguments(&mut self) -> Result<Vec<WrittenArgument>> {
+        if !self.takes_token(&Token::LParen) {
+            return Err(self.error());
+        }
+        let mut arguments = Vec::new();
+        if self.takes_token(&Token::RParen) {
+            return Ok(arguments);
+        }
+        loop {
+            arguments.push(self.argument()?);
+            if self.takes_token(&Token::RParen) {
+                return Ok(arguments);
+            }
+            if !self.takes_token(&Token::Comma) {
+                return Err(self.error());
+            }
+        }
+    }
+
+    fn argument(&mut self) -> Result<WrittenArgument> {
+        if self.takes("VARIADIC") {
+            return Err(SqlError::unsupported("a VARIADIC argument"));
+        }
+        let mode = if self.takes("INOUT") {
+            ArgumentMode::InOut
+        } else if self.takes("OUT") {
+            ArgumentMode::Out
+        } else if self.takes("IN") {
+            if self.takes("OUT") { ArgumentMode::InOut } else { ArgumentMode::In }
+        } else {
+            ArgumentMode::In
+        };
+        let is_type = is_word(self.peek(), &TYPES) && is_word(self.ahead(1), &OF_TYPES);
+        let is_named = matches!(self.ahead(1), Some(Token::Word(word))
+            if word.quote_style.is_some() || !is_word(self.ahead(1), &["DEFAULT"]));
+        let name = if is_named && !is_type { Some(self.name()?) } else { None };
+        let data_type = self.text_at_level(true)?;
+        let has_default = self.takes("DEFAULT")
+            || self.takes_token(&Token::Eq)
+            || self.takes_token(&Token::Assignment);
+        let default = has_default.then(|| self.text_at_level(false)).transpose()?;
+        Ok(WrittenArgument { name, mode, data_type, default })
+    }
+
+    /// Reads the text up to a comma or closing parenthesis at this level, or also up to a default.
+    fn text_at_level(&mut self, to_default: bool) -> Result<String> {
+        let start = self.offset();
+        let (first, mut depth) = (self.at, 0_usize);
+        loop {
+            match self.peek() {
+                None => return Err(self.error()),
+                Some(Token::LParen | Token::LBracket) => depth += 1,
+                Some(Token::RParen | Token::Comma) if depth == 0 => break,
+                Some(Token::RParen | Token::RBracket) => depth = depth.saturating_sub(1),
+                Some(Token::Eq | Token::Assignment) if depth == 0 && to_default => break,
+                token if depth == 0 && to_default && is_word(token, &["DEFAULT"]) => break,
+                Some(_) => {}
+            }
+            self.at += 1;
+        }
+        if self.at == first {
+            return Err(self.error());
+        }
+        Ok(self.text.get(start..self.offset()).unwrap_or_default().trim().to_owned())
+    }
+}

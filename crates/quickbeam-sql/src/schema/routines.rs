@@ -1,0 +1,205 @@
+//! Functions and procedures.
+//!
+//! A body is kept as text and bound when it is executed. So it depends on no object: what it names
+//! may be dropped and made again.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
+
+use super::ObjectId;
+use super::names::{is_public, public};
+use crate::types::DataType;
+
+/// What an argument is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArgumentMode {
+    /// The caller passes it.
+    #[default]
+    In,
+    /// A column of the result.
+    Out,
+    /// Both.
+    InOut,
+    /// A column of RETURNS TABLE.
+    Table,
+}
+
+impl ArgumentMode {
+    /// Whether the caller passes a value.
+    #[must_use]
+    pub fn is_input(self) -> bool {
+        matches!(self, ArgumentMode::In | ArgumentMode::InOut)
+    }
+
+    /// The letter in `pg_proc.proargmodes`.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            ArgumentMode::In => "i",
+            ArgumentMode::Out => "o",
+            ArgumentMode::InOut => "b",
+            ArgumentMode::Table => "t",
+        }
+    }
+}
+
+/// An argument of a routine, or a column of its result.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Argument {
+    /// Its name, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<SmolStr>,
+    /// What it is for.
+    #[serde(default)]
+    pub mode: ArgumentMode,
+    /// Its type.
+    pub data_type: DataType,
+    /// The text of its default value.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<Arc<str>>,
+}
+
+/// The language of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// Statements.
+    Sql,
+    /// A block of PL/pgSQL.
+    PlPgSql,
+}
+
+impl Language {
+    /// The name in `pg_language`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Language::Sql => "sql",
+            Language::PlPgSql => "plpgsql",
+        }
+    }
+}
+
+/// How the value of a function changes between calls with the same arguments.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Volatility {
+    /// Never.
+    Immutable,
+    /// Not within a statement.
+    Stable,
+    /// With each call.
+    #[default]
+    Volatile,
+}
+
+impl Volatility {
+    /// The letter in `pg_proc.provolatile`.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            Volatility::Immutable => "i",
+            Volatility::Stable => "s",
+            Volatility::Volatile => "v",
+        }
+    }
+}
+
+/// What a routine returns.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoutineResult {
+    /// A procedure returns nothing but its OUT arguments.
+    Procedure,
+    /// RETURNS void.
+    Void,
+    /// A value.
+    Value(DataType),
+    /// The OUT arguments, or the columns of RETURNS TABLE.
+    Columns,
+    /// A row of a table.
+    Row(ObjectId),
+}
+
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
+/// A function or procedure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Routine {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its schema.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    pub schema: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+    /// The language of its body.
+    pub language: Language,
+    /// Its arguments, with those of the result.
+    pub arguments: Vec<Argument>,
+    /// What it returns.
+    pub result: RoutineResult,
+    /// Whether it returns any number of rows.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub returns_set: bool,
+    /// Whether its value changes.
+    pub volatility: Volatility,
+    /// Whether the result is NULL if an argument is.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub strict: bool,
+    /// Whether it runs with the rights of its owner.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub security_definer: bool,
+    /// Its body.
+    pub body: Arc<str>,
+}
+
+impl Routine {
+    /// Whether it is a procedure.
+    #[must_use]
+    pub fn is_procedure(&self) -> bool {
+        self.result == RoutineResult::Procedure
+    }
+
+    /// Its kind, as messages name it.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        if self.is_procedure() { "procedure" } else { "function" }
+    }
+
+    /// The arguments that callers pass.
+    pub fn inputs(&self) -> impl Iterator<Item = &Argument> {
+        self.arguments.iter().filter(|argument| argument.mode.is_input())
+    }
+
+    /// The arguments that identify it: those passed, and those of a procedure all.
+    pub fn identity(&self) -> impl Iterator<Item = &Argument> {
+        let all = self.is_procedure();
+        self.arguments.iter().filter(move |argument| all || argument.mode.is_input())
+    }
+
+    /// The OUT arguments and the columns of RETURNS TABLE.
+    pub fn outputs(&self) -> impl Iterator<Item = &Argument> {
+        self.arguments.iter().filter(|argument| argument.mode != ArgumentMode::In)
+    }
+
+    /// The types of the identifying arguments.
+    #[must_use]
+    pub fn signature_types(&self) -> Vec<DataType> {
+        self.identity().map(|argument| argument.data_type.unconstrained()).collect()
+    }
+
+    /// The name with the types of its arguments, as messages show it.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        let types: Vec<String> = self.signature_types().iter().map(ToString::to_string).collect();
+        format!("{}({})", self.name, types.join(","))
+    }
+}

@@ -1,0 +1,313 @@
+//! One call of a routine: its variables, its blocks and what it returns.
+
+use std::sync::Arc;
+
+use quickbeam::Transaction;
+use smol_str::SmolStr;
+
+use super::CompiledRoutine;
+use super::variables::{Cell, assigned};
+use crate::catalog::RoutineResult;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::{Returned, values_memory};
+use crate::parse::plpgsql::{Block, ExceptionCondition, ExceptionHandler};
+use crate::session::Session;
+use crate::types::Value;
+
+/// The transaction in which a body runs.
+#[derive(Clone, Copy)]
+pub(super) enum CallTransaction<'t> {
+    /// That of the statement which calls it.
+    Lent(&'t Transaction),
+    /// The one of the session, which a procedure may end.
+    Session,
+}
+
+impl CallTransaction<'_> {
+    /// Does something in the transaction.
+    pub fn with<T>(
+        &self,
+        session: &Session,
+        work: impl FnOnce(&Transaction) -> Result<T>,
+    ) -> Result<T> {
+        match self {
+            CallTransaction::Lent(transaction) => work(transaction),
+            CallTransaction::Session => {
+                session.make_begun()?;
+                let transaction = session.begun()?;
+                work(&transaction)
+            }
+        }
+    }
+}
+
+/// Whether a body may end the transaction of the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum TransactionEnd {
+    Allowed,
+    Refused,
+}
+
+/// How a statement ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Flow {
+    /// The next statement follows.
+    Next,
+    /// EXIT of the loop or block of that label, or of the innermost loop.
+    Exit(Option<SmolStr>),
+    /// CONTINUE.
+    Continue(Option<SmolStr>),
+    /// RETURN.
+    Return,
+}
+
+/// A call of a routine.
+pub(super) struct Invocation<'s> {
+    pub session: &'s Session,
+    pub compiled: Arc<CompiledRoutine>,
+    pub place: CallTransaction<'s>,
+    /// Whether COMMIT and ROLLBACK are allowed.
+    pub end: TransactionEnd,
+    pub cells: Vec<Cell>,
+    /// The rows so far.
+    pub rows: Returned,
+    bytes: usize,
+    pub row_count: u64,
+    /// The errors whose handlers run, the innermost last.
+    pub errors: Vec<SqlError>,
+    /// The row that RETURN gave.
+    pub result: Option<Vec<Value>>,
+    /// Blocks with handlers around the statement that runs.
+    pub guarded: usize,
+}
+
+impl<'s> Invocation<'s> {
+    pub fn new(
+        session: &'s Session,
+        compiled: Arc<CompiledRoutine>,
+        place: CallTransaction<'s>,
+        end: TransactionEnd,
+    ) -> Invocation<'s> {
+        let cells = compiled.body.variables.iter().map(|it| Cell::new(&it.kind)).collect();
+        Invocation {
+            session,
+            compiled,
+            place,
+            end,
+            cells,
+            rows: Vec::new(),
+            bytes: 0,
+            row_count: 0,
+            errors: Vec::new(),
+            result: None,
+            guarded: 0,
+        }
+    }
+
+    /// Gives the arguments their values.
+    pub fn take_arguments(&mut self, arguments: Vec<Value>) -> Result<()> {
+        let compiled = self.compiled.clone();
+        let all = compiled.routine.arguments.iter().zip(&compiled.arguments);
+        let inputs = all.filter(|(argument, _)| argument.mode.is_input());
+        for ((_, variable), value) in inputs.zip(arguments) {
+            self.set(*variable, value)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a row to the result.
+    pub fn add_row(&mut self, row: Vec<Value>) -> Result<()> {
+        let row = self.result_row(row)?;
+        self.bytes += values_memory(&row);
+        self.session.limits.check_memory(self.bytes)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    /// Returns a row with the types of the result.
+    fn result_row(&self, row: Vec<Value>) -> Result<Vec<Value>> {
+        let columns = &self.compiled.columns;
+        if row.len() != columns.len() {
+            let message = "returned record type does not match expected record type";
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(format!(
+                "Number of returned columns ({}) does not match expected column count ({}).",
+                row.len(),
+                columns.len()
+            )));
+        }
+        row.into_iter().zip(columns).map(|(value, it)| assigned(value, it.data_type)).collect()
+    }
+
+    /// Returns the values of the OUT arguments.
+    pub fn output_row(&self) -> Vec<Value> {
+        let value = |variable: usize| match &self.cells[variable] {
+            Cell::Scalar(value) => value.clone(),
+            Cell::Record(..) => Value::Null,
+        };
+        self.compiled.outputs().map(value).collect()
+    }
+
+    /// Runs a body in SQL: the last statement gives the result.
+    pub fn run_sql(mut self) -> Result<Returned> {
+        let mut last = None;
+        for fragment in 0..self.compiled.fragments.len() {
+            last = Some(self.run(fragment).map_err(|error| {
+                let name = &self.compiled.routine.name;
+                let context = format!("SQL function \"{name}\" statement {}", fragment + 1);
+                error.in_context_if_none(context)
+            })?);
+        }
+        match self.compiled.routine.result {
+            RoutineResult::Void => return Ok(vec![vec![Value::Null]]),
+            RoutineResult::Procedure if self.compiled.columns.is_empty() => return Ok(Vec::new()),
+            _ => {}
+        }
+        let mut rows = last.map(|ran| ran.rows).unwrap_or_default();
+        if !self.compiled.routine.returns_set {
+            rows.truncate(1);
+            if rows.is_empty() {
+                rows.push(vec![Value::Null; self.compiled.columns.len()]);
+            }
+        }
+        for row in rows {
+            self.add_row(row)?;
+        }
+        Ok(self.rows)
+    }
+
+    /// Runs the block of a body in PL/pgSQL, and returns its rows.
+    pub fn run_block(mut self) -> Result<Returned> {
+        self.execute_body()?;
+        let compiled = self.compiled.clone();
+        if compiled.routine.returns_set {
+            return Ok(self.rows);
+        }
+        match (&compiled.routine.result, self.result.take()) {
+            (RoutineResult::Void, _) => Ok(vec![vec![Value::text("")]]),
+            (RoutineResult::Procedure, _) if compiled.columns.is_empty() => Ok(Vec::new()),
+            (_, Some(row)) => Ok(vec![self.result_row(row)?]),
+            _ if compiled.outputs().next().is_some() => {
+                let row = self.output_row();
+                Ok(vec![self.result_row(row)?])
+            }
+            _ => Err(self.no_return()),
+        }
+    }
+
+    /// Runs the outermost block.
+    pub fn execute_body(&mut self) -> Result<()> {
+        let compiled = self.compiled.clone();
+        match self.block(&compiled.body.block)? {
+            Flow::Next if !self.needs_return() => Ok(()),
+            Flow::Next => Err(self.no_return()),
+            Flow::Return => Ok(()),
+            Flow::Exit(_) => {
+                let message = "EXIT cannot be used outside a loop, unless it has a label";
+                Err(SqlError::new(SqlState::SyntaxError, message))
+            }
+            Flow::Continue(_) => {
+                let message = "CONTINUE cannot be used outside a loop";
+                Err(SqlError::new(SqlState::SyntaxError, message))
+            }
+        }
+    }
+
+    /// Whether the body must end with RETURN.
+    fn needs_return(&self) -> bool {
+        let routine = &self.compiled.routine;
+        let is_free = matches!(routine.result, RoutineResult::Void | RoutineResult::Procedure);
+        !is_free && !routine.returns_set && self.compiled.outputs().next().is_none()
+    }
+
+    #[cold]
+    fn no_return(&self) -> SqlError {
+        let message = "control reached end of function without RETURN";
+        SqlError::new(SqlState::FunctionExecutedNoReturnStatement, message)
+    }
+
+    /// Gives the variables of a block their first values.
+    fn declare(&mut self, block: &Block) -> Result<()> {
+        let compiled = self.compiled.clone();
+        for variable in &block.variables {
+            let declared = &compiled.body.variables[*variable];
+            self.cells[*variable] = Cell::new(&declared.kind);
+            if let Some(initial) = declared.initial {
+                let target =
+                    crate::parse::plpgsql::AssignmentTarget { variable: *variable, field: None };
+                if !self.copy_record(&target, initial) {
+                    let value = self.value(initial)?;
+                    self.set(*variable, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a block.
+    pub fn block(&mut self, block: &Block) -> Result<Flow> {
+        let flow = if block.handlers.is_empty() {
+            self.declare(block)?;
+            self.statements(&block.body)?
+        } else {
+            self.declare(block)?;
+            self.guarded_block(block)?
+        };
+        Ok(match flow {
+            Flow::Exit(Some(label)) if block.label.as_ref() == Some(&label) => Flow::Next,
+            flow => flow,
+        })
+    }
+
+    /// Runs a block with handlers: an error undoes what the block has changed.
+    fn guarded_block(&mut self, block: &Block) -> Result<Flow> {
+        let session = self.session;
+        let savepoint = self.place.with(session, |it| Ok(it.savepoint()?))?;
+        let (events, rows, errors) = (session.events.pending(), self.rows.len(), self.errors.len());
+        self.guarded += 1;
+        let done = self.statements(&block.body);
+        self.guarded -= 1;
+        let error = match done {
+            Ok(flow) => {
+                self.place.with(session, |it| {
+                    it.release(savepoint);
+                    Ok(())
+                })?;
+                return Ok(flow);
+            }
+            Err(error) => error,
+        };
+        let Some(handler) = block.handlers.iter().find(|it| handles(it, &error)) else {
+            return Err(error);
+        };
+        self.place.with(session, |it| {
+            it.rollback_to(savepoint)?;
+            it.release(savepoint);
+            Ok(())
+        })?;
+        session.events.truncate(events);
+        self.rows.truncate(rows);
+        self.errors.truncate(errors);
+        self.cells[block.error] = Cell::Scalar(Value::text(error.code()));
+        self.cells[block.error + 1] = Cell::Scalar(Value::text(error.message()));
+        self.errors.push(error);
+        let flow = self.statements(&handler.body);
+        if flow.is_ok() {
+            self.errors.truncate(errors);
+        }
+        flow
+    }
+}
+
+/// Whether a handler is for an error.
+fn handles(handler: &ExceptionHandler, error: &SqlError) -> bool {
+    let code = error.code();
+    let holds = |condition: &ExceptionCondition| match condition {
+        ExceptionCondition::Others => {
+            !matches!(error.state(), SqlState::QueryCanceled | SqlState::AssertFailure)
+        }
+        ExceptionCondition::Code(wanted) => {
+            code == wanted || wanted.ends_with("000") && code.get(..2) == wanted.get(..2)
+        }
+    };
+    handler.conditions.iter().any(holds)
+}

@@ -1,0 +1,257 @@
+//! CALL and DO.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::call::{CallTransaction, Invocation, TransactionEnd};
+use super::{CompiledRoutine, block_routine};
+use crate::bind::{Binder, OutputColumn};
+use crate::compile::session_command::Settings;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::Returned;
+use crate::parse::Name;
+use crate::session::Session;
+use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::utility::CommandCall;
+use crate::types::{DataType, Value};
+
+/// Times that a CALL outside a transaction is tried when it gets into the way of others.
+const ATTEMPTS: usize = 20;
+
+/// The type of an argument of CALL. A text may be a literal without a type.
+pub(super) fn known(column: &OutputColumn) -> Option<DataType> {
+    (!column.data_type.is_text()).then_some(column.data_type)
+}
+
+impl CompiledRoutine {
+    /// Returns the values of the arguments that a procedure takes: those given without the places
+    /// of OUT arguments, and default values.
+    pub(super) fn input_values(
+        &self,
+        session: &Session,
+        place: CallTransaction<'_>,
+        given: Vec<Value>,
+    ) -> Result<Vec<Value>> {
+        let mut given = given.into_iter();
+        let mut values = Vec::new();
+        for argument in self.routine.identity() {
+            let value = match (given.next(), &argument.default) {
+                (Some(value), _) => value,
+                (None, Some(default)) => place.with(session, |transaction| {
+                    let mut statement = PreparedStatement::new(&format!("SELECT {default}"));
+                    let rows = session.run(
+                        &mut statement,
+                        transaction,
+                        &[],
+                        crate::session::executor::ResultRows::Kept,
+                    )?;
+                    let row = rows.returned.into_iter().next().unwrap_or_default();
+                    Ok(row.into_iter().next().unwrap_or(Value::Null))
+                })?,
+                (None, None) => Value::Null,
+            };
+            if argument.mode.is_input() {
+                values.push(value);
+            }
+        }
+        Ok(values)
+    }
+}
+
+impl Session {
+    /// Ends the transaction of a procedure and begins another one.
+    pub(super) fn end_in_procedure(&self, commits: bool) -> Result<()> {
+        let settings = self.open.borrow().as_ref().map(|open| open.settings);
+        self.ended_in_procedure.set(true);
+        if commits {
+            self.commit()?
+        } else {
+            self.rollback()?
+        }
+        self.begin(settings.unwrap_or_default())
+    }
+
+    /// Runs a body in the transaction of the session; without one in one of its own, which the body
+    /// may end.
+    fn in_session<T>(&self, work: impl Fn(TransactionEnd) -> Result<T>) -> Result<T> {
+        if self.in_transaction() {
+            let place = CallTransaction::Session;
+            let before = place.with(self, |transaction| Ok(transaction.savepoint()?))?;
+            let done = work(TransactionEnd::Refused);
+            place.with(self, |transaction| {
+                if done.is_err() {
+                    transaction.rollback_to(before)?;
+                }
+                transaction.release(before);
+                Ok(())
+            })?;
+            return done;
+        }
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            self.begin(Settings::default())?;
+            self.ended_in_procedure.set(false);
+            let done = work(TransactionEnd::Allowed);
+            let done = match done {
+                Ok(done) => self.commit().map(|()| done),
+                Err(error) => {
+                    if self.in_transaction() {
+                        self.rollback()?;
+                    }
+                    Err(error)
+                }
+            };
+            match done {
+                Err(error)
+                    if error.is_retryable()
+                        && error.state() != SqlState::LockNotAvailable
+                        && attempt < ATTEMPTS
+                        && !self.ended_in_procedure.get() => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// CALL.
+    pub(in crate::session) fn call(
+        &self,
+        (schema, name): &Name,
+        arguments: &Range<usize>,
+        call: &CommandCall<'_>,
+    ) -> Result<(Arc<[OutputColumn]>, Returned)> {
+        self.in_session(|end| {
+            let text = call.text.get(arguments.clone()).unwrap_or_default();
+            let (types, values) = match text.trim().is_empty() {
+                true => (Vec::new(), Vec::new()),
+                false => {
+                    let text = format!("SELECT {text}");
+                    let statement = PreparedStatement::new(&text).with_types(call.types.clone());
+                    let shift = arguments.start.saturating_sub("SELECT ".len());
+                    let rows = self
+                        .query(Lease::Owned(Box::new(statement)), call.parameters)
+                        .map_err(|error| error.shifted(shift))?;
+                    let types: Vec<_> = rows.columns().iter().map(known).collect();
+                    (types, rows.collect()?.into_iter().next().unwrap_or_default())
+                }
+            };
+            let place = CallTransaction::Session;
+            let compiled = place.with(self, |transaction| {
+                let snapshot = self.database.catalog.snapshot(transaction)?;
+                let look = self.look(transaction, &snapshot);
+                let found = Binder::new(&look, "").procedure(schema.as_deref(), name, &types)?;
+                self.compiled(transaction, found.id)
+            })?;
+            let values = compiled.input_values(self, place, values)?;
+            let is_definer = compiled.routine.security_definer;
+            let end = if is_definer { TransactionEnd::Refused } else { end };
+            let rows = self.invoke(&compiled, place, values, end)?;
+            Ok((compiled.columns.as_slice().into(), rows))
+        })
+    }
+
+    /// Returns the types of the parameters in the arguments of CALL.
+    pub(in crate::session) fn call_parameters(
+        &self,
+        arguments: &Range<usize>,
+        statement: &PreparedStatement,
+    ) -> Result<Arc<[DataType]>> {
+        let text = statement.text.get(arguments.clone()).unwrap_or_default();
+        if !text.contains('$') {
+            return Ok(Arc::new([]));
+        }
+        let text = format!("SELECT {text}");
+        let mut inner = PreparedStatement::new(&text).with_types(statement.types.clone());
+        self.prepare(&mut inner)?;
+        Ok(inner.parameters().into())
+    }
+
+    /// Returns the columns of the result of CALL, as far as they are known without its arguments.
+    pub(in crate::session) fn call_columns(&self, (schema, name): &Name) -> Arc<[OutputColumn]> {
+        let look_up = || -> Result<Arc<[OutputColumn]>> {
+            let reader = self.database.environment.begin_read()?;
+            let own = if self.in_transaction() {
+                self.make_begun()?;
+                Some(self.begun()?)
+            } else {
+                None
+            };
+            let transaction = match &own {
+                Some(own) => own,
+                None => quickbeam::ReadTransaction::as_transaction(&reader),
+            };
+            let snapshot = self.database.catalog.snapshot(transaction)?;
+            let look = self.look(transaction, &snapshot);
+            let all = Binder::new(&look, "").procedures(schema.as_deref(), name);
+            let [only] = &all[..] else { return Ok(Arc::new([])) };
+            Ok(crate::bind::routines::result_columns(only, &snapshot)?.into())
+        };
+        // An error is that of the execution, too.
+        look_up().unwrap_or_else(|_| Arc::new([]))
+    }
+
+    /// DO.
+    pub(in crate::session) fn run_block(&self, block: &Arc<str>) -> Result<()> {
+        self.in_session(|end| {
+            let place = CallTransaction::Session;
+            let compiled = place.with(self, |transaction| {
+                let snapshot = self.database.catalog.snapshot(transaction)?;
+                let look = self.look(transaction, &snapshot);
+                let routine = Arc::new(block_routine(block.clone()));
+                Ok(Arc::new(CompiledRoutine::new(routine, &look, Vec::new())?))
+            })?;
+            self.invoke(&compiled, place, Vec::new(), end).map(|_| ())
+        })
+    }
+}
+
+impl Invocation<'_> {
+    /// Checks that the statements of a body in SQL can be compiled, and give the result.
+    pub(super) fn check_sql(&self) -> Result<()> {
+        let mut last: Arc<[OutputColumn]> = Arc::new([]);
+        for fragment in 0..self.compiled.fragments.len() {
+            last = self.check(fragment).map_err(SqlError::without_place)?;
+        }
+        let wanted = &self.compiled.columns;
+        let routine = &self.compiled.routine;
+        if matches!(routine.result, crate::catalog::RoutineResult::Void)
+            || wanted.is_empty() && routine.is_procedure()
+        {
+            return Ok(());
+        }
+        let fits = last.len() == wanted.len()
+            && last.iter().zip(wanted).all(|(found, wanted)| {
+                let context = crate::types::cast_context(found.data_type, wanted.data_type);
+                matches!(
+                    context,
+                    Some(
+                        crate::types::CastContext::Implicit | crate::types::CastContext::Assignment
+                    )
+                )
+            });
+        if fits {
+            return Ok(());
+        }
+        let shown = match &wanted[..] {
+            [only] => only.data_type.to_string(),
+            _ => "record".to_owned(),
+        };
+        let message = format!("return type mismatch in function declared to return {shown}");
+        let detail = match (&last[..], &wanted[..]) {
+            ([], _) => {
+                "Function's final statement must be SELECT or INSERT/UPDATE/DELETE RETURNING."
+                    .to_owned()
+            }
+            ([found], [_]) => format!("Actual return type is {}.", found.data_type),
+            (_, [_]) => "Final statement must return exactly one column.".to_owned(),
+            (found, wanted) if found.len() < wanted.len() => {
+                "Final statement returns too few columns.".to_owned()
+            }
+            (found, wanted) if found.len() > wanted.len() => {
+                "Final statement returns too many columns.".to_owned()
+            }
+            _ => "Final statement returns columns of other types.".to_owned(),
+        };
+        Err(SqlError::new(SqlState::InvalidFunctionDefinition, message).with_detail(detail))
+    }
+}

@@ -1,0 +1,139 @@
+//! Loops.
+
+use smol_str::SmolStr;
+
+use super::call::{Flow, Invocation};
+use super::variables::Cell;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::plpgsql::{BlockStatement, LoopKind};
+use crate::types::{DataType, Value};
+
+/// What a loop does after its statements.
+enum After {
+    Again,
+    End(Flow),
+}
+
+fn after(flow: Flow, label: Option<&SmolStr>) -> After {
+    let is_own = |named: &Option<SmolStr>| named.is_none() || named.as_ref() == label;
+    match flow {
+        Flow::Next => After::Again,
+        Flow::Continue(named) if is_own(&named) => After::Again,
+        Flow::Exit(named) if is_own(&named) => After::End(Flow::Next),
+        other => After::End(other),
+    }
+}
+
+#[cold]
+fn null_bound(what: &str) -> SqlError {
+    let message = format!("{what} of FOR loop cannot be null");
+    SqlError::new(SqlState::NullValueNotAllowed, message)
+}
+
+impl Invocation<'_> {
+    pub(super) fn run_loop(
+        &mut self,
+        label: Option<&SmolStr>,
+        kind: &LoopKind,
+        body: &[BlockStatement],
+    ) -> Result<Flow> {
+        match kind {
+            LoopKind::Forever => loop {
+                self.session.limits.check()?;
+                if let After::End(flow) = after(self.statements(body)?, label) {
+                    return Ok(flow);
+                }
+            },
+            LoopKind::While(condition) => {
+                while self.holds(*condition)? {
+                    if let After::End(flow) = after(self.statements(body)?, label) {
+                        return Ok(flow);
+                    }
+                }
+                Ok(Flow::Next)
+            }
+            LoopKind::Integers(variable, first, last, step, reverse) => {
+                let first = self.bound(*first, "lower bound")?;
+                let last = self.bound(*last, "upper bound")?;
+                let step = step.map_or(Ok(1), |step| self.bound(step, "BY value"))?;
+                if step <= 0 {
+                    let message = "BY value of FOR loop must be greater than zero";
+                    return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+                }
+                let step = if *reverse { -step } else { step };
+                let mut at = first;
+                let mut found = false;
+                let mut end = Flow::Next;
+                while if *reverse { at >= last } else { at <= last } {
+                    found = true;
+                    self.session.limits.check()?;
+                    self.cells[*variable] = Cell::Scalar(Value::Integer(at));
+                    if let After::End(flow) = after(self.statements(body)?, label) {
+                        end = flow;
+                        break;
+                    }
+                    match at.checked_add(step) {
+                        Some(next) => at = next,
+                        None => break,
+                    }
+                }
+                self.set_found(found);
+                Ok(end)
+            }
+            LoopKind::Rows(targets, query) => {
+                let ran = self.run_query(query)?;
+                if !ran.reads {
+                    let message = "cannot open a statement that returns no rows as cursor";
+                    return Err(SqlError::new(SqlState::SyntaxError, message));
+                }
+                let (mut found, mut end) = (false, Flow::Next);
+                for row in ran.rows {
+                    found = true;
+                    self.assign_row(targets, &ran.columns, Some(row))?;
+                    if let After::End(flow) = after(self.statements(body)?, label) {
+                        end = flow;
+                        break;
+                    }
+                }
+                if !found {
+                    self.assign_row(targets, &ran.columns, None)?;
+                }
+                self.set_found(found);
+                Ok(end)
+            }
+            LoopKind::Elements(target, array) => {
+                let array = match self.value(*array)? {
+                    Value::Array(array) => array,
+                    Value::Null => {
+                        let message = "FOREACH expression must not be null";
+                        return Err(SqlError::new(SqlState::NullValueNotAllowed, message));
+                    }
+                    _ => {
+                        let message = "FOREACH expression must yield an array";
+                        return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+                    }
+                };
+                let elements: Vec<Value> =
+                    array.as_ref().iter().map(|element| element.to_value()).collect();
+                let (mut found, mut end) = (false, Flow::Next);
+                for element in elements {
+                    found = true;
+                    self.assign(target, element)?;
+                    if let After::End(flow) = after(self.statements(body)?, label) {
+                        end = flow;
+                        break;
+                    }
+                }
+                self.set_found(found);
+                Ok(end)
+            }
+        }
+    }
+
+    fn bound(&self, fragment: usize, what: &str) -> Result<i32> {
+        match super::variables::assigned(self.value(fragment)?, DataType::Integer)? {
+            Value::Integer(value) => Ok(value),
+            _ => Err(null_bound(what)),
+        }
+    }
+}

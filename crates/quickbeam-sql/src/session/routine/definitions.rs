@@ -1,0 +1,280 @@
+//! CREATE and DROP of functions and procedures.
+
+use std::sync::Arc;
+
+use super::call::{CallTransaction, Invocation, TransactionEnd};
+use super::types::{WrittenType, written_type};
+use super::{CompiledRoutine, Language, Routine, RoutineResult};
+use crate::bind::Binder;
+use crate::catalog::rights::not_owner;
+use crate::catalog::{Argument, ArgumentMode, ObjectId, lookup_name};
+use crate::compile::CompileContext;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{CreateRoutine, DropRoutines, Name, RoutineStatement};
+use crate::session::Session;
+use crate::session::events::NoticeLevel;
+use crate::types::DataType;
+
+#[cold]
+fn invalid(message: impl Into<String>) -> SqlError {
+    SqlError::new(SqlState::InvalidFunctionDefinition, message)
+}
+
+impl Session {
+    /// Executes a statement about functions or procedures.
+    pub(in crate::session) fn change_routine(
+        &self,
+        statement: &RoutineStatement,
+        look: &CompileContext<'_>,
+    ) -> Result<()> {
+        match statement {
+            RoutineStatement::Create(create) => self.create_routine(create, look),
+            RoutineStatement::Drop(drop) => self.drop_routines(drop, look),
+        }
+    }
+
+    fn create_routine(&self, create: &CreateRoutine, look: &CompileContext<'_>) -> Result<()> {
+        let binder = Binder::new(look, "");
+        let (schema, name) = &create.name;
+        let schema = binder.routine_schema(schema.as_ref())?;
+        if let Some(role) = look.role {
+            super::super::access::check_create_in(look.snapshot, role, &schema)?;
+        }
+        let arguments = written_arguments(create, look)?;
+        let (result, returns_set) = result_of(create, &arguments, look)?;
+        let routine = Routine {
+            id: ObjectId(0),
+            schema,
+            name: name.clone(),
+            language: create.language,
+            arguments,
+            result,
+            returns_set,
+            volatility: create.volatility,
+            strict: create.strict,
+            security_definer: create.security_definer,
+            body: create.body.as_str().into(),
+        };
+        self.check_body(&routine, look).map_err(|error| error.of_body(create.body_at))?;
+        let lookup = lookup_name(&routine.schema, &routine.name);
+        let types = routine.signature_types();
+        let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_types() == types);
+        if let (Some(known), Some(role)) = (known, look.role)
+            && !look.snapshot.owns(role, known.id)
+        {
+            return Err(not_owner(known.word(), &known.name));
+        }
+        look.catalog.create_routine(look.transaction, routine, create.replace)
+    }
+
+    /// Checks a body: one in SQL wholly, of one in PL/pgSQL the syntax.
+    fn check_body(&self, routine: &Routine, look: &CompileContext<'_>) -> Result<()> {
+        let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, Vec::new())?);
+        if self.setting_is_off("check_function_bodies") {
+            return Ok(());
+        }
+        if routine.language == Language::Sql {
+            let place = CallTransaction::Lent(look.transaction);
+            return Invocation::new(self, compiled, place, TransactionEnd::Refused).check_sql();
+        }
+        for fragment in &compiled.body.fragments {
+            if crate::parse::command(&fragment.text).map_err(SqlError::without_place)?.is_none() {
+                crate::parse::statement(&fragment.text).map_err(SqlError::without_place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn setting_is_off(&self, name: &str) -> bool {
+        self.variables.borrow().get(name).is_some_and(|value| &*value == "off")
+    }
+
+    fn drop_routines(&self, drop: &DropRoutines, look: &CompileContext<'_>) -> Result<()> {
+        let mut routines = Vec::new();
+        for (name, types) in &drop.names {
+            let found = self.known_routine(drop.kind, name, types.as_deref(), look);
+            let routine = match found {
+                Err(error) if drop.if_exists && error.state() == SqlState::UndefinedFunction => {
+                    let (what, name) = (drop.kind.to_lowercase(), &name.1);
+                    let types = types.as_deref().unwrap_or_default().join(",");
+                    self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, || {
+                        format!("{what} {name}({types}) does not exist, skipping")
+                    });
+                    continue;
+                }
+                found => found?,
+            };
+            let owns_schema =
+                |role| look.snapshot.owns(role, look.snapshot.schema_id(&routine.schema));
+            if let Some(role) = look.role
+                && !look.snapshot.owns(role, routine.id)
+                && !owns_schema(role)
+            {
+                return Err(not_owner(routine.word(), &routine.name));
+            }
+            routines.push(routine);
+        }
+        look.catalog.drop_routines(look.transaction, &routines)
+    }
+
+    /// Returns the routine that a statement names, by the types of its arguments if they are given.
+    pub(in crate::session) fn known_routine(
+        &self,
+        kind: &str,
+        (schema, name): &Name,
+        types: Option<&[String]>,
+        look: &CompileContext<'_>,
+    ) -> Result<Arc<Routine>> {
+        let binder = Binder::new(look, "");
+        let fits_kind = |routine: &Routine| match kind {
+            "FUNCTION" => !routine.is_procedure(),
+            "PROCEDURE" => routine.is_procedure(),
+            _ => true,
+        };
+        let all = binder.all_routines(schema.as_deref(), name);
+        let word = match kind {
+            "FUNCTION" => "function",
+            "PROCEDURE" => "procedure",
+            _ => "routine",
+        };
+        let Some(types) = types else {
+            let fitting: Vec<_> = all.into_iter().filter(|it| fits_kind(it)).collect();
+            return match &fitting[..] {
+                [only] => Ok(only.clone()),
+                [] => {
+                    let message = format!("could not find a {word} named \"{name}\"");
+                    Err(SqlError::new(SqlState::UndefinedFunction, message))
+                }
+                _ => {
+                    let message = format!("{word} name \"{name}\" is not unique");
+                    Err(SqlError::new(SqlState::AmbiguousFunction, message).with_hint(format!(
+                        "Specify the argument list to select the {word} unambiguously."
+                    )))
+                }
+            };
+        };
+        let mut wanted = Vec::with_capacity(types.len());
+        for text in types {
+            match written_type(look, text)? {
+                WrittenType::Value(data_type) => wanted.push(data_type.unconstrained()),
+                _ => return Err(SqlError::unsupported(format!("an argument of type {text}"))),
+            }
+        }
+        let inputs = |routine: &Routine| -> Vec<DataType> {
+            routine.inputs().map(|it| it.data_type.unconstrained()).collect()
+        };
+        let found = all
+            .iter()
+            .find(|it| it.signature_types() == wanted)
+            .or_else(|| all.iter().find(|it| inputs(it) == wanted));
+        match found {
+            Some(found) if fits_kind(found) => Ok(found.clone()),
+            Some(found) => {
+                let message = format!("{} is not a {word}", found.signature());
+                Err(SqlError::new(SqlState::WrongObjectType, message))
+            }
+            None => {
+                let shown: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+                let message = format!("{word} {name}({}) does not exist", shown.join(", "));
+                Err(SqlError::new(SqlState::UndefinedFunction, message))
+            }
+        }
+    }
+}
+
+/// Returns the arguments of a definition.
+fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Result<Vec<Argument>> {
+    let mut arguments: Vec<Argument> = Vec::with_capacity(create.arguments.len());
+    for written in &create.arguments {
+        let data_type = match written_type(look, &written.data_type)? {
+            WrittenType::Value(data_type) => data_type.unconstrained(),
+            WrittenType::Row(_) | WrittenType::Record => {
+                let what = format!("an argument of the composite type {}", written.data_type);
+                return Err(SqlError::unsupported(what));
+            }
+            WrittenType::Void | WrittenType::Trigger => {
+                let kind = if create.is_procedure { "procedures" } else { "functions" };
+                let message = format!("{kind} cannot have arguments of type {}", written.data_type);
+                return Err(invalid(message));
+            }
+        };
+        let is_same = |it: &&Argument| it.name.is_some() && it.name == written.name;
+        if arguments.iter().any(|it| is_same(&it) && it.mode.is_input() == written.mode.is_input())
+        {
+            let name = written.name.as_deref().unwrap_or_default();
+            return Err(invalid(format!("parameter name \"{name}\" used more than once")));
+        }
+        if let Some(default) = &written.default {
+            if !written.mode.is_input() {
+                return Err(invalid("only input parameters can have default values"));
+            }
+            crate::parse::expression(default).map_err(SqlError::without_place)?;
+        } else if written.mode.is_input() && arguments.iter().any(|it| it.default.is_some()) {
+            let message = "input parameters after one with a default value must also have defaults";
+            return Err(invalid(message));
+        }
+        arguments.push(Argument {
+            name: written.name.clone(),
+            mode: written.mode,
+            data_type,
+            default: written.default.as_deref().map(Into::into),
+        });
+    }
+    Ok(arguments)
+}
+
+/// Returns what a definition returns, and whether it returns any number of rows.
+fn result_of(
+    create: &CreateRoutine,
+    arguments: &[Argument],
+    look: &CompileContext<'_>,
+) -> Result<(RoutineResult, bool)> {
+    if create.is_procedure {
+        return Ok((RoutineResult::Procedure, false));
+    }
+    let outputs: Vec<&Argument> =
+        arguments.iter().filter(|it| it.mode != ArgumentMode::In).collect();
+    let of_outputs = || match &outputs[..] {
+        [only] => RoutineResult::Value(only.data_type),
+        _ => RoutineResult::Columns,
+    };
+    if create.returns_table {
+        return Ok((of_outputs(), true));
+    }
+    let Some((text, set)) = &create.returns else {
+        if outputs.is_empty() {
+            return Err(invalid("function result type must be specified"));
+        }
+        return Ok((of_outputs(), false));
+    };
+    let written = written_type(look, text)?;
+    if !outputs.is_empty() {
+        let wanted = match (&written, &outputs[..]) {
+            (WrittenType::Value(data_type), [only]) => {
+                data_type.unconstrained() == only.data_type.unconstrained()
+            }
+            (WrittenType::Record, [_, _, ..]) => true,
+            _ => false,
+        };
+        if !wanted {
+            let shown = match &outputs[..] {
+                [only] => only.data_type.to_string(),
+                _ => "record".to_owned(),
+            };
+            let message = format!("function result type must be {shown} because of OUT parameters");
+            return Err(invalid(message));
+        }
+        return Ok((of_outputs(), *set));
+    }
+    let result = match written {
+        WrittenType::Value(data_type) => RoutineResult::Value(data_type.unconstrained()),
+        WrittenType::Row(table) => RoutineResult::Row(table.id),
+        WrittenType::Void => RoutineResult::Void,
+        WrittenType::Trigger => return Err(SqlError::unsupported("a trigger function")),
+        WrittenType::Record => {
+            return Err(SqlError::unsupported("RETURNS record without OUT arguments")
+                .with_hint("Name the columns with RETURNS TABLE or OUT arguments."));
+        }
+    };
+    Ok((result, *set))
+}

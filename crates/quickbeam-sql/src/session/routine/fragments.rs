@@ -1,0 +1,320 @@
+//! The statements and expressions of a body: compiled with the variables that they name, and run.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use quickbeam::query_layer::TransactionExt;
+use quickbeam::{Transaction, invariant};
+use smol_str::SmolStr;
+
+use super::CompiledRoutine;
+use super::call::Invocation;
+use super::variables::{Cell, RecordShape, field_of, not_assigned};
+use crate::bind::{OutputColumn, VariableLookup};
+use crate::catalog::Volatility;
+use crate::compile::session_command::Control;
+use crate::compile::{CompileContext, Prepared};
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::Returned;
+use crate::parse::plpgsql::{BlockBody, VariableKind};
+use crate::session::prepared_statement::PreparedStatement;
+use crate::session::utility::CommandCall;
+use crate::types::{DataType, Value};
+
+/// A variable, or a field of a record by its position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Used {
+    variable: usize,
+    field: Option<usize>,
+}
+
+/// A statement of a body that was prepared.
+pub(in crate::session) struct PreparedFragment {
+    statement: PreparedStatement,
+    /// The variables that its parameters stand for.
+    used: Vec<Used>,
+    /// The columns of the records among them.
+    shapes: Vec<(usize, RecordShape)>,
+}
+
+impl PreparedFragment {
+    fn new(text: &str) -> PreparedFragment {
+        let statement = PreparedStatement::new(text);
+        PreparedFragment { statement, used: Vec::new(), shapes: Vec::new() }
+    }
+}
+
+/// What the execution of a statement returned.
+pub(super) struct Ran {
+    pub count: u64,
+    pub rows: Returned,
+    pub columns: Arc<[OutputColumn]>,
+    /// Whether it is a query.
+    pub reads: bool,
+}
+
+/// The variables that a statement can name.
+struct FragmentScope<'f> {
+    compiled: &'f CompiledRoutine,
+    namespace: usize,
+    cells: &'f [Cell],
+    used: RefCell<Vec<Used>>,
+}
+
+impl VariableLookup for FragmentScope<'_> {
+    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>> {
+        let body = &self.compiled.body;
+        let Some((variable, rest)) = BlockBody::lookup(&body.namespaces, self.namespace, names)
+        else {
+            return Ok(None);
+        };
+        let (Some(declared), Some(cell)) = (body.variables.get(variable), self.cells.get(variable))
+        else {
+            return Ok(None);
+        };
+        let (field, data_type) = match (&declared.kind, cell, rest) {
+            (VariableKind::Scalar(data_type), _, []) => (None, *data_type),
+            (VariableKind::Record(_), Cell::Record(shape, ..), [name]) if !is_column => {
+                let field = field_of(&declared.name, cell, name)?;
+                (Some(field), shape[field].1)
+            }
+            (VariableKind::Record(_), _, []) if !is_column => {
+                let what = format!("the record {} as a value of a statement", declared.name);
+                return Err(SqlError::unsupported(what).with_hint("Name its fields."));
+            }
+            _ => return Ok(None),
+        };
+        if is_column {
+            // In SQL a column hides an argument of its name.
+            if self.compiled.is_sql() {
+                return Ok(None);
+            }
+            let name = names.join(".");
+            let message = format!("column reference \"{name}\" is ambiguous");
+            return Err(SqlError::new(SqlState::AmbiguousColumn, message)
+                .with_detail("It could refer to either a PL/pgSQL variable or a table column."));
+        }
+        let used = Used { variable, field };
+        let mut all = self.used.borrow_mut();
+        let at = all.iter().position(|known| *known == used).unwrap_or_else(|| {
+            all.push(used);
+            all.len() - 1
+        });
+        Ok(Some((at, data_type)))
+    }
+}
+
+impl Invocation<'_> {
+    /// Prepares a statement for what the transaction sees (ROUTINE-1).
+    fn compile<'f>(
+        &self,
+        fragment: &'f mut PreparedFragment,
+        namespace: usize,
+        transaction: &Transaction,
+    ) -> Result<&'f mut Prepared> {
+        let session = self.session;
+        let version = session.database.catalog.version(transaction)?;
+        let same_shape = |(variable, shape): &(usize, RecordShape)| {
+            matches!(&self.cells[*variable], Cell::Record(now, ..)
+                if Arc::ptr_eq(now, shape) || now == shape)
+        };
+        let statement = &mut fragment.statement;
+        let is_kept = statement.version == version
+            && statement.plan_key == session.plan_key.get()
+            && fragment.shapes.iter().all(same_shape)
+            && session.is_current(statement.prepared.as_mut(), transaction);
+        if !is_kept {
+            statement.prepared = None;
+            let snapshot = session.database.catalog.snapshot(transaction)?;
+            let arguments = self.compiled.arguments.iter();
+            let given = arguments.map(|variable| Used { variable: *variable, field: None });
+            let scope = FragmentScope {
+                compiled: &self.compiled,
+                namespace,
+                cells: &self.cells,
+                used: RefCell::new(given.collect()),
+            };
+            let look = CompileContext {
+                types: &self.compiled.types,
+                variables: Some(&scope),
+                ..session.look(transaction, &snapshot)
+            };
+            let parsed = statement.parsed.take();
+            statement.prepared = Some(look.prepare(&statement.text, parsed)?);
+            statement.version = snapshot.version();
+            statement.plan_key = session.plan_key.get();
+            fragment.used = scope.used.into_inner();
+            let record = |used: &Used| match &self.cells[used.variable] {
+                Cell::Record(shape, ..) => Some((used.variable, shape.clone())),
+                Cell::Scalar(_) => None,
+            };
+            fragment.shapes = fragment.used.iter().filter_map(record).collect();
+        }
+        invariant!(
+            ROUTINE_1,
+            statement.version == version && fragment.shapes.iter().all(same_shape),
+            "{}",
+            statement.text
+        );
+        statement.prepared.as_mut().ok_or_else(|| SqlError::internal("not prepared"))
+    }
+
+    /// Returns the values of the variables that a statement names.
+    fn parameters(&self, used: &[Used]) -> Result<Vec<Value>> {
+        let value = |used: &Used| match (&self.cells[used.variable], used.field) {
+            (Cell::Scalar(value), _) => Ok(value.clone()),
+            (Cell::Record(_, values, true), Some(field)) => Ok(values[field].clone()),
+            (Cell::Record(..), _) => {
+                Err(not_assigned(&self.compiled.body.variables[used.variable].name))
+            }
+        };
+        used.iter().map(value).collect()
+    }
+
+    /// Refuses what a function that is not volatile may not do.
+    fn check_volatility(&self, prepared: &Prepared) -> Result<()> {
+        match prepared.work.changes() {
+            Some(what) if self.compiled.routine.volatility != Volatility::Volatile => {
+                let message = format!("{what} is not allowed in a non-volatile function");
+                Err(SqlError::new(SqlState::FeatureNotSupported, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Runs a statement that was taken from its place.
+    fn run_prepared(&self, fragment: &mut PreparedFragment, namespace: usize) -> Result<Ran> {
+        let session = self.session;
+        if let Some(control) = session.control_of(&mut fragment.statement)? {
+            let control = control.clone();
+            return self.run_control(&control, &fragment.statement);
+        }
+        self.place.with(session, |transaction| {
+            transaction.begin_statement();
+            let run = || {
+                self.compile(fragment, namespace, transaction)?;
+                let parameters = self.parameters(&fragment.used)?;
+                let Some(prepared) = fragment.statement.prepared.as_mut() else {
+                    return Err(SqlError::internal("not prepared"));
+                };
+                self.check_volatility(prepared)?;
+                let given = parameters.get(..prepared.parameters.len()).unwrap_or(&parameters);
+                let done = session.run_prepared(prepared, transaction, given, false)?;
+                Ok(Ran {
+                    count: done.count,
+                    rows: done.returned,
+                    columns: prepared.columns.clone(),
+                    reads: !prepared.columns.is_empty(),
+                })
+            };
+            let mut run = run;
+            let ran = run();
+            transaction.end_statement();
+            ran
+        })
+    }
+
+    /// Runs a statement of the session, such as SET or NOTIFY.
+    fn run_control(&self, control: &Control, statement: &PreparedStatement) -> Result<Ran> {
+        let none = |count| Ran { count, rows: Vec::new(), columns: Arc::new([]), reads: false };
+        match control {
+            Control::Command(command) => {
+                let rows = self.session.query_command(command, &CommandCall::of(statement, &[]))?;
+                let columns: Arc<[OutputColumn]> = rows.columns().into();
+                let rows = rows.collect()?;
+                let reads = !columns.is_empty();
+                Ok(Ran { count: rows.len() as u64, rows, columns, reads })
+            }
+            Control::Assign(..) | Control::Set(..) => {
+                self.session.control(control).map(|()| none(0))
+            }
+            _ => {
+                let message = "unsupported transaction command in PL/pgSQL";
+                Err(SqlError::new(SqlState::FeatureNotSupported, message))
+            }
+        }
+    }
+
+    /// Runs a statement of the body.
+    pub fn run(&self, fragment: usize) -> Result<Ran> {
+        let compiled = &self.compiled;
+        let (Some(place), Some(text)) =
+            (compiled.fragments.get(fragment), compiled.body.fragments.get(fragment))
+        else {
+            return Err(SqlError::internal("a statement that is not in the body"));
+        };
+        self.session.limits.check()?;
+        let kept = place.lock().take();
+        let mut prepared = kept.unwrap_or_else(|| Box::new(PreparedFragment::new(&text.text)));
+        let ran = self.run_prepared(&mut prepared, text.namespace);
+        *place.lock() = Some(prepared);
+        ran.map_err(SqlError::without_place)
+    }
+
+    /// Checks that a statement of the body can be compiled.
+    pub fn check(&self, fragment: usize) -> Result<Arc<[OutputColumn]>> {
+        let text = &self.compiled.body.fragments[fragment];
+        let mut prepared = PreparedFragment::new(&text.text);
+        if self.session.control_of(&mut prepared.statement)?.is_some() {
+            return Ok(Arc::new([]));
+        }
+        self.place.with(self.session, |transaction| {
+            let prepared = self.compile(&mut prepared, text.namespace, transaction)?;
+            Ok(prepared.columns.clone())
+        })
+    }
+
+    /// Runs the text of EXECUTE with the values of USING.
+    pub fn run_text(&self, text: &str, values: &[Value]) -> Result<Ran> {
+        let mut statement = PreparedStatement::new(text);
+        let types: Vec<Option<DataType>> = values.iter().map(Value::data_type).collect();
+        statement = statement.with_types(types.into());
+        let session = self.session;
+        if let Some(control) = session.control_of(&mut statement)? {
+            let control = control.clone();
+            return self.run_control(&control, &statement);
+        }
+        let ran = self.place.with(session, |transaction| {
+            transaction.begin_statement();
+            let mut run = || {
+                let prepared = session.ensure_compiled(&mut statement, transaction)?;
+                self.check_volatility(prepared)?;
+                let given = values.get(..prepared.parameters.len()).unwrap_or(values);
+                let done = session.run_prepared(prepared, transaction, given, false)?;
+                Ok(Ran {
+                    count: done.count,
+                    rows: done.returned,
+                    columns: prepared.columns.clone(),
+                    reads: !prepared.columns.is_empty(),
+                })
+            };
+            let ran = run();
+            transaction.end_statement();
+            ran
+        });
+        ran.map_err(SqlError::without_place)
+    }
+
+    /// Evaluates an expression.
+    pub fn value(&self, fragment: usize) -> Result<Value> {
+        let Ran { mut rows, columns, .. } = self.run(fragment)?;
+        let text = || self.compiled.body.fragments[fragment].text.clone();
+        if columns.len() != 1 {
+            let message = format!("query \"{}\" returned {} columns", text(), columns.len());
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        if rows.len() > 1 {
+            let message = format!("query \"{}\" returned more than one row", text());
+            return Err(SqlError::new(SqlState::CardinalityViolation, message));
+        }
+        Ok(rows.pop().and_then(|mut row| row.pop()).unwrap_or(Value::Null))
+    }
+
+    /// Evaluates a condition; NULL is not true.
+    pub fn holds(&self, fragment: usize) -> Result<bool> {
+        match super::variables::assigned(self.value(fragment)?, DataType::Boolean)? {
+            Value::Boolean(value) => Ok(value),
+            _ => Ok(false),
+        }
+    }
+}

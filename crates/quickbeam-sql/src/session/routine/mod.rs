@@ -1,0 +1,325 @@
+//! Calls of functions and procedures, and their bodies as a session has compiled them.
+//!
+//! A body runs inside the statement that calls it, in the same transaction. Its statements are
+//! prepared when they run for the first time, and are kept with the session. A variable that a
+//! statement names is a parameter of that statement.
+//!
+//! - ROUTINE-1: a statement in a body is used only under the catalog version that it was compiled
+//!   for, with records of the same columns
+//! - ROUTINE-2: a statement that fails undoes what the functions that it called have changed
+
+mod call;
+mod command;
+mod control;
+pub(crate) mod definitions;
+mod fragments;
+mod raise;
+mod statements;
+mod types;
+mod variables;
+
+use std::cell::{Cell as Flag, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use quickbeam::{Savepoint, Transaction, invariant};
+use smol_str::SmolStr;
+
+use self::call::{CallTransaction, Invocation, TransactionEnd};
+use self::fragments::PreparedFragment;
+use self::types::variable_kind;
+use crate::bind::OutputColumn;
+use crate::bind::routines::result_columns;
+use crate::catalog::{
+    ArgumentMode, BOOTSTRAP, Language, ObjectId, Routine, RoutineResult, Volatility,
+};
+use crate::compile::CompileContext;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::Returned;
+use crate::parse::plpgsql::{
+    self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
+};
+use crate::session::Session;
+use crate::types::{DataType, Value};
+
+/// Calls within calls. Each takes stack.
+const DEPTH: usize = 40;
+
+/// Bodies that a session keeps.
+const KEPT: usize = 500;
+
+/// The bodies that a session has compiled.
+#[derive(Default)]
+pub(crate) struct Routines {
+    compiled: RefCell<HashMap<ObjectId, Arc<CompiledRoutine>>>,
+    depth: Flag<usize>,
+    /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
+    before: Flag<Option<Savepoint>>,
+}
+
+/// A compiled body.
+pub(in crate::session) struct CompiledRoutine {
+    /// The catalog version that it was compiled for.
+    version: u64,
+    routine: Arc<Routine>,
+    body: BlockBody,
+    /// The variables of the arguments, in their order.
+    arguments: Vec<usize>,
+    /// The types of the arguments: those of the first parameters of each statement.
+    types: Arc<[Option<DataType>]>,
+    columns: Vec<OutputColumn>,
+    /// The statements of the body; `None` while one is in use, and before it is prepared.
+    fragments: Vec<Mutex<Option<Box<PreparedFragment>>>>,
+}
+
+impl CompiledRoutine {
+    fn is_sql(&self) -> bool {
+        self.routine.language == Language::Sql
+    }
+
+    /// The variables of the OUT arguments and the columns of RETURNS TABLE.
+    fn outputs(&self) -> impl Iterator<Item = usize> {
+        let all = self.routine.arguments.iter().zip(&self.arguments);
+        all.filter(|(argument, _)| argument.mode != ArgumentMode::In).map(|it| *it.1)
+    }
+
+    /// Compiles a body. `given`: variables before those of the arguments.
+    fn new(
+        routine: Arc<Routine>,
+        look: &CompileContext<'_>,
+        given: Vec<GivenVariable>,
+    ) -> Result<CompiledRoutine> {
+        let first = given.len();
+        let mut all = given;
+        for (at, argument) in routine.arguments.iter().enumerate() {
+            let number = smol_str::format_smolstr!("${}", at + 1);
+            all.push(GivenVariable {
+                names: argument.name.clone().into_iter().chain([number]).collect(),
+                kind: VariableKind::Scalar(argument.data_type),
+            });
+        }
+        let arguments = (first..all.len()).collect();
+        let body = match routine.language {
+            Language::PlPgSql => {
+                let types = |text: &str| variable_kind(look, text);
+                plpgsql::parse(&routine.body, &routine.name, all, &types)
+                    .map_err(SqlError::without_place)?
+            }
+            Language::Sql => sql_body(&routine, all)?,
+        };
+        let fragments = body.fragments.iter().map(|_| Mutex::new(None)).collect();
+        let columns = result_columns(&routine, look.snapshot)?;
+        Ok(CompiledRoutine {
+            version: look.snapshot.version(),
+            types: routine.arguments.iter().map(|it| Some(it.data_type.unconstrained())).collect(),
+            routine,
+            body,
+            arguments,
+            columns,
+            fragments,
+        })
+    }
+}
+
+/// The statements of a body in SQL.
+fn sql_body(routine: &Routine, given: Vec<GivenVariable>) -> Result<BlockBody> {
+    let label = Some(routine.name.clone());
+    let mut names = Namespace { label, ..Namespace::default() };
+    let mut variables = Vec::new();
+    for (number, GivenVariable { names: known, kind }) in given.into_iter().enumerate() {
+        let name = known.first().cloned().unwrap_or_default();
+        names.names.extend(known.into_iter().map(|name| (name, number)));
+        let not_null = false;
+        variables.push(BlockVariable { name, kind, not_null, constant: false, initial: None });
+    }
+    let pieces = crate::parse::pieces(&routine.body).map_err(SqlError::without_place)?;
+    let fragments = pieces.into_iter().map(|piece| Fragment {
+        text: routine.body.get(piece).unwrap_or_default().into(),
+        namespace: 0,
+    });
+    Ok(BlockBody {
+        block: Block {
+            label: None,
+            variables: Vec::new(),
+            body: Vec::new(),
+            error: 0,
+            handlers: Vec::new(),
+        },
+        fragments: fragments.collect(),
+        variables,
+        namespaces: vec![names],
+        found: usize::MAX,
+    })
+}
+
+/// What runs while a function with the rights of its owner is called.
+struct RoleGuard<'s> {
+    session: &'s Session,
+    role: ObjectId,
+    path_number: u64,
+}
+
+impl Drop for RoleGuard<'_> {
+    fn drop(&mut self) {
+        self.session.role.set(self.role);
+        self.session.path_number.set(self.path_number);
+        self.session.note_plan_key();
+    }
+}
+
+/// Counts a call within another one.
+struct DepthGuard<'s>(&'s Routines);
+
+impl Drop for DepthGuard<'_> {
+    fn drop(&mut self) {
+        self.0.depth.set(self.0.depth.get() - 1);
+    }
+}
+
+#[cold]
+fn too_deep() -> SqlError {
+    SqlError::new(SqlState::StatementTooComplex, "stack depth limit exceeded")
+        .with_hint(format!("Functions can call each other {DEPTH} levels deep."))
+}
+
+impl Session {
+    /// Returns the compiled body of a routine.
+    fn compiled(&self, transaction: &Transaction, id: ObjectId) -> Result<Arc<CompiledRoutine>> {
+        let version = self.database.catalog.version(transaction)?;
+        if let Some(known) = self.routines.compiled.borrow().get(&id)
+            && known.version == version
+        {
+            return Ok(known.clone());
+        }
+        let snapshot = self.database.catalog.snapshot(transaction)?;
+        let look = self.look(transaction, &snapshot);
+        let routine = snapshot.routine(id).cloned();
+        let routine = routine.ok_or_else(|| SqlError::internal("there is no such function"))?;
+        let compiled = Arc::new(CompiledRoutine::new(routine, &look, Vec::new())?);
+        let mut all = self.routines.compiled.borrow_mut();
+        if all.len() >= KEPT {
+            all.clear();
+        }
+        all.insert(id, compiled.clone());
+        Ok(compiled)
+    }
+
+    /// Calls a routine in a statement's transaction, and returns its rows.
+    pub(super) fn call_in(
+        &self,
+        transaction: &Transaction,
+        id: ObjectId,
+        arguments: Vec<Value>,
+    ) -> Result<Returned> {
+        let compiled = self.compiled(transaction, id)?;
+        let is_volatile = compiled.routine.volatility == Volatility::Volatile;
+        if is_volatile && self.routines.depth.get() == 0 && self.routines.before.get().is_none() {
+            self.routines.before.set(Some(transaction.savepoint()?));
+        }
+        let rows = self
+            .invoke(
+                &compiled,
+                CallTransaction::Lent(transaction),
+                arguments,
+                TransactionEnd::Refused,
+            )
+            .map_err(SqlError::inner);
+        // A statement of the body has ended the interruption of this one.
+        quickbeam::query_layer::TransactionExt::interrupt_on(transaction, &self.limits.cancelled);
+        rows
+    }
+
+    /// Ends the calls of a statement: undoes what they have changed if the statement failed
+    /// (ROUTINE-2).
+    #[inline]
+    pub(super) fn finish_calls<T>(
+        &self,
+        transaction: &Transaction,
+        result: Result<T>,
+    ) -> Result<T> {
+        match self.routines.before.get() {
+            Some(before) if self.routines.depth.get() == 0 => {
+                self.finish_changing_calls(transaction, before, result)
+            }
+            _ => result,
+        }
+    }
+
+    #[cold]
+    fn finish_changing_calls<T>(
+        &self,
+        transaction: &Transaction,
+        before: Savepoint,
+        result: Result<T>,
+    ) -> Result<T> {
+        self.routines.before.set(None);
+        if result.is_err() {
+            transaction.rollback_to(before)?;
+        }
+        transaction.release(before);
+        invariant!(ROUTINE_2, self.routines.before.get().is_none(), "a call that was not ended");
+        result
+    }
+
+    /// Runs a compiled body. `end`: whether it may end the transaction of the session.
+    fn invoke(
+        &self,
+        compiled: &Arc<CompiledRoutine>,
+        place: CallTransaction<'_>,
+        arguments: Vec<Value>,
+        end: TransactionEnd,
+    ) -> Result<Returned> {
+        let depth = self.routines.depth.get();
+        if depth >= DEPTH {
+            return Err(too_deep());
+        }
+        self.routines.depth.set(depth + 1);
+        let _depth = DepthGuard(&self.routines);
+        let _role = self.with_owner(compiled, place)?;
+        let mut call = Invocation::new(self, compiled.clone(), place, end);
+        call.take_arguments(arguments)?;
+        if compiled.is_sql() { call.run_sql() } else { call.run_block() }
+    }
+
+    /// Takes on the role of the owner of a SECURITY DEFINER function.
+    fn with_owner(
+        &self,
+        compiled: &CompiledRoutine,
+        place: CallTransaction<'_>,
+    ) -> Result<Option<RoleGuard<'_>>> {
+        if !compiled.routine.security_definer {
+            return Ok(None);
+        }
+        let owner = place.with(self, |transaction| {
+            let snapshot = self.database.catalog.snapshot(transaction)?;
+            Ok(snapshot.owner(compiled.routine.id))
+        })?;
+        if owner == self.role.get() {
+            return Ok(None);
+        }
+        let guard =
+            RoleGuard { session: self, role: self.role.get(), path_number: self.path_number.get() };
+        self.role.set(owner);
+        self.note_path_number();
+        self.note_plan_key();
+        Ok(Some(guard))
+    }
+}
+
+/// The routine that the block of DO is.
+fn block_routine(body: Arc<str>) -> Routine {
+    Routine {
+        id: BOOTSTRAP,
+        schema: crate::catalog::PUBLIC,
+        name: SmolStr::new_static("inline_code_block"),
+        language: Language::PlPgSql,
+        arguments: Vec::new(),
+        result: RoutineResult::Void,
+        returns_set: false,
+        volatility: Volatility::Volatile,
+        strict: false,
+        security_definer: false,
+        body,
+    }
+}

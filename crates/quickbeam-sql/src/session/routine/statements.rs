@@ -1,0 +1,386 @@
+//! The statements of a block.
+
+use super::call::{CallTransaction, Flow, Invocation, TransactionEnd};
+use super::fragments::Ran;
+use super::variables::Cell;
+use crate::bind::Binder;
+use crate::catalog::{BOOTSTRAP, RoutineResult};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::plpgsql::{
+    AssignmentTarget, BlockAction, BlockStatement, BodyQuery, DiagnosticsItem, IntoTargets,
+};
+use crate::types::{DataType, Value, format_value};
+
+/// How the context of an error names a statement.
+fn shown(action: &BlockAction) -> &'static str {
+    match action {
+        BlockAction::Nothing => "NULL",
+        BlockAction::Block(_) => "statement block",
+        BlockAction::Assign(..) => "assignment",
+        BlockAction::If(_, _, true) => "CASE",
+        BlockAction::If(..) => "IF",
+        BlockAction::Loop(..) => "loop",
+        BlockAction::Leave(_, _, false) => "EXIT",
+        BlockAction::Leave(_, _, true) => "CONTINUE",
+        BlockAction::Return | BlockAction::ReturnValue(_) | BlockAction::ReturnRecord(_, false) => {
+            "RETURN"
+        }
+        BlockAction::ReturnNext(_) | BlockAction::ReturnRecord(_, true) => "RETURN NEXT",
+        BlockAction::ReturnQuery(_) => "RETURN QUERY",
+        BlockAction::Raise(_) => "RAISE",
+        BlockAction::Assert(..) => "ASSERT",
+        BlockAction::Run(_, _, true) => "PERFORM",
+        BlockAction::Run(BodyQuery::Dynamic(..), ..) => "EXECUTE",
+        BlockAction::Run(..) => "SQL statement",
+        BlockAction::Call(..) => "CALL",
+        BlockAction::Diagnostics(..) => "GET DIAGNOSTICS",
+        BlockAction::EndTransaction(true) => "COMMIT",
+        BlockAction::EndTransaction(false) => "ROLLBACK",
+    }
+}
+
+#[cold]
+fn ends_transaction() -> SqlError {
+    let message = "invalid transaction termination";
+    SqlError::new(SqlState::InvalidTransactionTermination, message)
+}
+
+impl Invocation<'_> {
+    /// Runs statements until one of them leaves.
+    pub(super) fn statements(&mut self, statements: &[BlockStatement]) -> Result<Flow> {
+        for statement in statements {
+            let flow = self.statement(&statement.action).map_err(|error| {
+                let name = self.shown_name();
+                let (line, what) = (statement.line, shown(&statement.action));
+                error.in_context_if_none(format!("PL/pgSQL function {name} line {line} at {what}"))
+            })?;
+            if flow != Flow::Next {
+                return Ok(flow);
+            }
+        }
+        Ok(Flow::Next)
+    }
+
+    /// The name of the routine, as the context of errors has it.
+    fn shown_name(&self) -> String {
+        let routine = &self.compiled.routine;
+        // The block of DO has no arguments.
+        if routine.id == BOOTSTRAP { routine.name.to_string() } else { routine.signature() }
+    }
+
+    pub(super) fn set_found(&mut self, found: bool) {
+        let variable = self.compiled.body.found;
+        if let Some(cell) = self.cells.get_mut(variable) {
+            *cell = Cell::Scalar(Value::Boolean(found));
+        }
+    }
+
+    /// Runs a query with values that its text or USING names.
+    pub(super) fn run_query(&mut self, query: &BodyQuery) -> Result<Ran> {
+        match query {
+            BodyQuery::Static(fragment) => self.run(*fragment),
+            BodyQuery::Dynamic(text, using) => {
+                let text = self.text_of(*text)?.ok_or_else(|| {
+                    let message = "query string argument of EXECUTE is null";
+                    SqlError::new(SqlState::NullValueNotAllowed, message)
+                })?;
+                let values: Result<Vec<Value>> =
+                    using.iter().map(|value| self.value(*value)).collect();
+                self.run_text(&text, &values?)
+            }
+        }
+    }
+
+    /// Evaluates an expression as a text; `None` for NULL.
+    pub(super) fn text_of(&self, fragment: usize) -> Result<Option<String>> {
+        let value = self.value(fragment)?;
+        if value.is_null() {
+            return Ok(None);
+        }
+        let mut text = String::new();
+        format_value(&mut text, value.as_ref(), 0);
+        Ok(Some(text))
+    }
+
+    fn statement(&mut self, action: &BlockAction) -> Result<Flow> {
+        match action {
+            BlockAction::Nothing => {}
+            BlockAction::Block(block) => return self.block(block),
+            BlockAction::Assign(target, value) => {
+                if !self.copy_record(target, *value) {
+                    let value = self.value(*value)?;
+                    self.assign(target, value)?;
+                }
+            }
+            BlockAction::If(branches, otherwise, must_match) => {
+                for (condition, body) in branches {
+                    if self.holds(*condition)? {
+                        return self.statements(body);
+                    }
+                }
+                if *must_match {
+                    return Err(SqlError::new(SqlState::CaseNotFound, "case not found")
+                        .with_hint("CASE statement is missing ELSE part."));
+                }
+                return self.statements(otherwise);
+            }
+            BlockAction::Loop(label, kind, body) => {
+                return self.run_loop(label.as_ref(), kind, body);
+            }
+            BlockAction::Leave(label, condition, continues) => {
+                if condition.map_or(Ok(true), |condition| self.holds(condition))? {
+                    let label = label.clone();
+                    return Ok(if *continues { Flow::Continue(label) } else { Flow::Exit(label) });
+                }
+            }
+            BlockAction::Return => {
+                return Ok(Flow::Return);
+            }
+            BlockAction::ReturnValue(value) => {
+                self.check_scalar()?;
+                let value = self.value(*value)?;
+                self.result = Some(vec![value]);
+                return Ok(Flow::Return);
+            }
+            BlockAction::ReturnRecord(record, is_next) => {
+                let Cell::Record(_, values, is_set) = &self.cells[*record] else {
+                    return Err(SqlError::internal("a record that is none"));
+                };
+                if !is_set {
+                    let name = &self.compiled.body.variables[*record].name;
+                    return Err(super::variables::not_assigned(name));
+                }
+                let values = values.clone();
+                if *is_next {
+                    self.add_row(values)?;
+                } else {
+                    self.result = Some(values);
+                    return Ok(Flow::Return);
+                }
+            }
+            BlockAction::ReturnNext(value) => {
+                if !self.compiled.routine.returns_set {
+                    let message = "cannot use RETURN NEXT in a non-SETOF function";
+                    return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+                }
+                let row = match value {
+                    Some(value) => vec![self.value(*value)?],
+                    None => self.output_row(),
+                };
+                self.add_row(row)?;
+            }
+            BlockAction::ReturnQuery(query) => self.return_query(query)?,
+            BlockAction::Raise(raise) => self.raise(raise)?,
+            BlockAction::Assert(condition, message) => {
+                if !self.holds(*condition)? {
+                    let text = message.map(|it| self.text_of(it)).transpose()?.flatten();
+                    let text = text.unwrap_or_else(|| "assertion failed".to_owned());
+                    return Err(SqlError::new(SqlState::AssertFailure, text));
+                }
+            }
+            BlockAction::Run(query, into, drops) => {
+                self.run_statement(query, into.as_ref(), *drops)?
+            }
+            BlockAction::Call(names, arguments, targets) => {
+                self.call_procedure(names, *arguments, targets)?;
+            }
+            BlockAction::Diagnostics(items, stacked) => self.diagnostics(items, *stacked)?,
+            BlockAction::EndTransaction(commits) => self.end_transaction(*commits)?,
+        }
+        Ok(Flow::Next)
+    }
+
+    /// Checks that RETURN may have a value.
+    fn check_scalar(&self) -> Result<()> {
+        let routine = &self.compiled.routine;
+        let message = match &routine.result {
+            RoutineResult::Procedure => "RETURN cannot have a parameter in a procedure",
+            RoutineResult::Void => "RETURN cannot have a parameter in function returning void",
+            _ if routine.returns_set => {
+                return Err(SqlError::new(
+                    SqlState::DatatypeMismatch,
+                    "RETURN cannot have a parameter in function returning set",
+                )
+                .with_hint("Use RETURN NEXT or RETURN QUERY."));
+            }
+            _ if self.compiled.outputs().next().is_some() => {
+                "RETURN cannot have a parameter in function with OUT parameters"
+            }
+            _ => return Ok(()),
+        };
+        Err(SqlError::new(SqlState::DatatypeMismatch, message))
+    }
+
+    fn run_statement(
+        &mut self,
+        query: &BodyQuery,
+        into: Option<&IntoTargets>,
+        drops: bool,
+    ) -> Result<()> {
+        let ran = self.run_query(query)?;
+        self.row_count = ran.count;
+        let is_dynamic = matches!(query, BodyQuery::Dynamic(..));
+        let Some(into) = into else {
+            if ran.reads && !drops && !is_dynamic {
+                let message = "query has no destination for result data";
+                return Err(SqlError::new(SqlState::SyntaxError, message).with_hint(
+                    "If you want to discard the results of a SELECT, use PERFORM instead.",
+                ));
+            }
+            if !is_dynamic {
+                self.set_found(ran.count > 0);
+            }
+            return Ok(());
+        };
+        if !ran.reads {
+            let message = "INTO used with a command that cannot return data";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        if into.strict && ran.rows.is_empty() {
+            let message = "query returned no rows";
+            return Err(SqlError::new(SqlState::NoDataFound, message));
+        }
+        if into.strict && ran.rows.len() > 1 {
+            let message = "query returned more than one row";
+            return Err(SqlError::new(SqlState::TooManyRows, message)
+                .with_hint("Make sure the query returns a single row, or use LIMIT 1."));
+        }
+        let row = ran.rows.into_iter().next();
+        if !is_dynamic {
+            self.set_found(row.is_some());
+        }
+        self.row_count = u64::from(row.is_some());
+        self.assign_row(&into.targets, &ran.columns, row)
+    }
+
+    fn return_query(&mut self, query: &BodyQuery) -> Result<()> {
+        if !self.compiled.routine.returns_set {
+            let message = "cannot use RETURN QUERY in a non-SETOF function";
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+        }
+        let ran = self.run_query(query)?;
+        let columns = &self.compiled.columns;
+        let mismatch = |detail: String| {
+            let message = "structure of query does not match function result type";
+            Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(detail))
+        };
+        if ran.columns.len() != columns.len() {
+            return mismatch(format!(
+                "Number of returned columns ({}) does not match expected column count ({}).",
+                ran.columns.len(),
+                columns.len()
+            ));
+        }
+        let mut pairs = ran.columns.iter().zip(columns).enumerate();
+        if let Some((at, (found, wanted))) =
+            pairs.find(|(_, (found, wanted))| !found.data_type.is_same_kind(wanted.data_type))
+        {
+            return mismatch(format!(
+                "Returned type {} does not match expected type {} in column {}.",
+                found.data_type,
+                wanted.data_type,
+                at + 1
+            ));
+        }
+        self.row_count = ran.rows.len() as u64;
+        self.set_found(!ran.rows.is_empty());
+        ran.rows.into_iter().try_for_each(|row| self.add_row(row))
+    }
+
+    /// CALL in a body.
+    fn call_procedure(
+        &mut self,
+        names: &[smol_str::SmolStr],
+        arguments: Option<usize>,
+        targets: &[Option<AssignmentTarget>],
+    ) -> Result<()> {
+        let session = self.session;
+        let (columns, values) = match arguments {
+            None => (Vec::new(), Vec::new()),
+            Some(arguments) => {
+                let ran = self.run(arguments)?;
+                (ran.columns.to_vec(), ran.rows.into_iter().next().unwrap_or_default())
+            }
+        };
+        let types: Vec<Option<DataType>> = columns.iter().map(super::command::known).collect();
+        let (schema, name) = match names {
+            [name] => (None, name),
+            [schema, name] => (Some(&**schema), name),
+            _ => return Err(SqlError::unsupported("a procedure of another database")),
+        };
+        let procedure = self.place.with(session, |transaction| {
+            let snapshot = session.database.catalog.snapshot(transaction)?;
+            let look = session.look(transaction, &snapshot);
+            let found = Binder::new(&look, "").procedure(schema, name, &types)?;
+            session.compiled(transaction, found.id)
+        })?;
+        let given = procedure.routine.identity().count();
+        let inputs = procedure.input_values(session, self.place, values)?;
+        let may_end = self.end == TransactionEnd::Allowed && self.guarded == 0;
+        let end = if may_end { TransactionEnd::Allowed } else { TransactionEnd::Refused };
+        let rows = session.invoke(&procedure, self.place, inputs, end)?;
+        let outputs = rows.into_iter().next().unwrap_or_default();
+        let modes = procedure.routine.identity().take(given);
+        let places =
+            modes.zip(targets).filter(|(it, _)| it.mode != crate::catalog::ArgumentMode::In);
+        let places: Vec<Option<AssignmentTarget>> =
+            places.map(|(_, target)| target.clone()).collect();
+        for (target, value) in places.iter().zip(outputs) {
+            let Some(target) = target else {
+                let message = "procedure parameter is an output parameter but corresponding argument is not writable";
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            };
+            self.assign(target, value)?;
+        }
+        Ok(())
+    }
+
+    fn diagnostics(
+        &mut self,
+        items: &[(AssignmentTarget, DiagnosticsItem)],
+        stacked: bool,
+    ) -> Result<()> {
+        if stacked && self.errors.is_empty() {
+            let message = "GET STACKED DIAGNOSTICS cannot be used outside an exception handler";
+            return Err(SqlError::new(
+                SqlState::StackedDiagnosticsAccessedWithoutActiveHandler,
+                message,
+            ));
+        }
+        for (target, item) in items {
+            let error = self.errors.last();
+            let text = |text: Option<&str>| Value::text(text.unwrap_or_default());
+            let value = match item {
+                DiagnosticsItem::RowCount => {
+                    Value::BigInt(i64::try_from(self.row_count).unwrap_or(i64::MAX))
+                }
+                DiagnosticsItem::Context => {
+                    let name = self.shown_name();
+                    Value::text(format!("PL/pgSQL function {name}"))
+                }
+                DiagnosticsItem::SqlState => text(error.map(SqlError::code)),
+                DiagnosticsItem::Message => text(error.map(SqlError::message)),
+                DiagnosticsItem::Detail => text(error.and_then(SqlError::detail)),
+                DiagnosticsItem::Hint => text(error.and_then(SqlError::hint)),
+                DiagnosticsItem::Constraint => text(error.and_then(SqlError::constraint)),
+                DiagnosticsItem::Nothing => text(None),
+            };
+            self.assign(target, value)?;
+        }
+        Ok(())
+    }
+
+    /// COMMIT and ROLLBACK: another transaction begins with the next statement.
+    fn end_transaction(&mut self, commits: bool) -> Result<()> {
+        let is_session = matches!(self.place, CallTransaction::Session);
+        if self.end == TransactionEnd::Refused || !is_session {
+            return Err(ends_transaction());
+        }
+        if self.guarded > 0 {
+            let what = if commits { "commit" } else { "roll back" };
+            let message = format!("cannot {what} while a subtransaction is active");
+            return Err(SqlError::new(SqlState::InvalidTransactionTermination, message));
+        }
+        self.session.end_in_procedure(commits)
+    }
+}

@@ -1,0 +1,102 @@
+//! The types that definitions and declarations name.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use crate::bind::{Binder, Names};
+use crate::catalog::describe::name_parts;
+use crate::catalog::{Relation, Table};
+use crate::compile::CompileContext;
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::plpgsql::VariableKind;
+use crate::types::DataType;
+
+/// What the text of a type means.
+pub(super) enum WrittenType {
+    Value(DataType),
+    /// The rows of a table.
+    Row(Arc<Table>),
+    /// `record`
+    Record,
+    /// `void`
+    Void,
+    /// `trigger`
+    Trigger,
+}
+
+fn table_named(look: &CompileContext<'_>, parts: &[SmolStr]) -> Result<Option<Arc<Table>>> {
+    let (schema, name) = match parts {
+        [name] => (None, name),
+        [schema, name] => (Some(&**schema), name),
+        _ => return Ok(None),
+    };
+    let lookup = Binder::new(look, "").lookup(schema, name)?;
+    Ok(match look.relation(&lookup)? {
+        Some(Relation::Table(table)) => Some(table),
+        _ => None,
+    })
+}
+
+fn parts_of(text: &str) -> Option<Vec<SmolStr>> {
+    Some(name_parts(text.trim())?.into_iter().map(SmolStr::from).collect())
+}
+
+#[cold]
+fn no_relation(text: &str) -> SqlError {
+    SqlError::new(SqlState::UndefinedTable, format!("relation \"{text}\" does not exist"))
+}
+
+/// Looks a type up.
+pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<WrittenType> {
+    let text = text.trim();
+    let lower = text.to_lowercase();
+    match &lower[..] {
+        "record" => return Ok(WrittenType::Record),
+        "void" => return Ok(WrittenType::Void),
+        "trigger" => return Ok(WrittenType::Trigger),
+        _ => {}
+    }
+    if let Some(name) = lower.strip_suffix("%rowtype") {
+        let name = &text[..name.len()];
+        let table = parts_of(name).map(|parts| table_named(look, &parts)).transpose()?.flatten();
+        return table.map(WrittenType::Row).ok_or_else(|| no_relation(name.trim()));
+    }
+    if let Some(name) = lower.strip_suffix("%type") {
+        let name = &text[..name.len()];
+        let parts = parts_of(name).unwrap_or_default();
+        let Some((column, of)) = parts.split_last() else { return Err(no_relation(name)) };
+        let table = table_named(look, of)?.ok_or_else(|| no_relation(&of.join(".")))?;
+        let position = table.known_column(column)?;
+        return Ok(WrittenType::Value(table.columns[position].data_type));
+    }
+    let found = crate::parse::data_types(text).and_then(|types| match &types[..] {
+        [only] => crate::bind::data_type(only),
+        _ => Err(SqlError::new(SqlState::SyntaxError, format!("invalid type name \"{text}\""))),
+    });
+    match found {
+        Ok(data_type) => Ok(WrittenType::Value(data_type)),
+        Err(error) => {
+            let table = parts_of(text).map(|parts| table_named(look, &parts)).transpose()?;
+            table.flatten().map(WrittenType::Row).ok_or_else(|| error.without_place())
+        }
+    }
+}
+
+/// Returns the columns of a table's rows.
+pub(super) fn row_shape(table: &Table) -> Vec<(SmolStr, DataType)> {
+    table.columns.iter().map(|it| (it.name.clone(), it.data_type)).collect()
+}
+
+/// Looks up the type of a variable.
+pub(super) fn variable_kind(look: &CompileContext<'_>, text: &str) -> Result<VariableKind> {
+    Ok(match written_type(look, text)? {
+        WrittenType::Value(data_type) => VariableKind::Scalar(data_type),
+        WrittenType::Row(table) => VariableKind::Record(row_shape(&table)),
+        WrittenType::Record => VariableKind::Record(Vec::new()),
+        WrittenType::Void | WrittenType::Trigger => {
+            let message = format!("variable cannot have the pseudo-type {}", text.trim());
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+    })
+}

@@ -1,0 +1,196 @@
+//! The values of variables.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::call::Invocation;
+use crate::bind::OutputColumn;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Datum, cast};
+use crate::parse::plpgsql::{AssignmentTarget, BlockBody, VariableKind};
+use crate::types::{CastContext, DataType, Value, cast_context, format_value, parse_value};
+
+/// The columns of a record.
+pub(super) type RecordShape = Arc<[(SmolStr, DataType)]>;
+
+/// What a variable holds now.
+#[derive(Clone, Debug)]
+pub(super) enum Cell {
+    Scalar(Value),
+    /// The columns, their values, and whether a row was assigned.
+    Record(RecordShape, Vec<Value>, bool),
+}
+
+impl Cell {
+    /// The value of a new variable.
+    pub fn new(kind: &VariableKind) -> Cell {
+        match kind {
+            VariableKind::Scalar(_) => Cell::Scalar(Value::Null),
+            VariableKind::Record(shape) => {
+                let values = vec![Value::Null; shape.len()];
+                Cell::Record(shape.as_slice().into(), values, !shape.is_empty())
+            }
+        }
+    }
+}
+
+/// Returns a value as one of a type: by an assignment cast, or by its text if there is no cast.
+pub(super) fn assigned(value: Value, data_type: DataType) -> Result<Value> {
+    if value.is_null() || value.is_of(data_type) {
+        return Ok(value);
+    }
+    let from = value.data_type();
+    if from.is_none_or(|from| cast_context(from, data_type).is_some()) {
+        return Ok(cast(Datum::Own(value), data_type, CastContext::Assignment)?.into_value());
+    }
+    let mut text = String::new();
+    format_value(&mut text, value.as_ref(), 0);
+    let parsed = parse_value(&text, data_type.unconstrained())?;
+    Ok(cast(Datum::Own(parsed), data_type, CastContext::Assignment)?.into_value())
+}
+
+#[cold]
+fn no_field(record: &str, field: &str) -> SqlError {
+    let message = format!("record \"{record}\" has no field \"{field}\"");
+    SqlError::new(SqlState::UndefinedColumn, message)
+}
+
+#[cold]
+pub(super) fn not_assigned(record: &str) -> SqlError {
+    let message = format!("record \"{record}\" is not assigned yet");
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_detail("The tuple structure of a not-yet-assigned record is indeterminate.")
+}
+
+/// Finds a field of a record.
+pub(super) fn field_of(name: &str, cell: &Cell, field: &str) -> Result<usize> {
+    let Cell::Record(shape, _, is_set) = cell else {
+        return Err(SqlError::internal("a field of a variable that is no record"));
+    };
+    if !is_set {
+        return Err(not_assigned(name));
+    }
+    shape.iter().position(|(known, _)| known == field).ok_or_else(|| no_field(name, field))
+}
+
+impl Invocation<'_> {
+    fn variable_name(&self, variable: usize) -> SmolStr {
+        self.compiled.body.variables[variable].name.clone()
+    }
+
+    /// Sets a variable, without regard to CONSTANT.
+    pub fn set(&mut self, variable: usize, value: Value) -> Result<()> {
+        let declared = &self.compiled.body.variables[variable];
+        match &declared.kind {
+            VariableKind::Scalar(data_type) => {
+                let value = assigned(value, *data_type)?;
+                if value.is_null() && declared.not_null {
+                    let message = format!(
+                        "null value cannot be assigned to variable \"{}\" declared NOT NULL",
+                        declared.name
+                    );
+                    return Err(SqlError::new(SqlState::NullValueNotAllowed, message));
+                }
+                self.cells[variable] = Cell::Scalar(value);
+                Ok(())
+            }
+            VariableKind::Record(_) if value.is_null() => {
+                if let Cell::Record(_, values, _) = &mut self.cells[variable] {
+                    values.fill(Value::Null);
+                }
+                Ok(())
+            }
+            VariableKind::Record(_) => {
+                let message = "cannot assign non-composite value to a record variable";
+                Err(SqlError::new(SqlState::DatatypeMismatch, message))
+            }
+        }
+    }
+
+    /// Assigns a value to a variable or a field.
+    pub fn assign(&mut self, target: &AssignmentTarget, value: Value) -> Result<()> {
+        if self.compiled.body.variables[target.variable].constant {
+            let name = self.variable_name(target.variable);
+            let message = format!("variable \"{name}\" is declared CONSTANT");
+            return Err(SqlError::new(SqlState::ErrorInAssignment, message));
+        }
+        let Some(field) = &target.field else { return self.set(target.variable, value) };
+        let name = self.variable_name(target.variable);
+        let at = field_of(&name, &self.cells[target.variable], field)?;
+        if let Cell::Record(shape, values, _) = &mut self.cells[target.variable] {
+            values[at] = assigned(value, shape[at].1)?;
+        }
+        Ok(())
+    }
+
+    /// Assigns a row to a record.
+    pub fn set_record(
+        &mut self,
+        variable: usize,
+        columns: &[OutputColumn],
+        row: Option<Vec<Value>>,
+    ) -> Result<()> {
+        let VariableKind::Record(declared) = &self.compiled.body.variables[variable].kind else {
+            return Err(SqlError::internal("a row for a variable that is no record"));
+        };
+        if declared.is_empty() {
+            let shape: RecordShape =
+                columns.iter().map(|it| (it.name.clone(), it.data_type)).collect();
+            let values = row.unwrap_or_else(|| vec![Value::Null; shape.len()]);
+            // The same columns keep what was compiled for them.
+            let shape = match &self.cells[variable] {
+                Cell::Record(known, ..) if *known == shape => known.clone(),
+                _ => shape,
+            };
+            self.cells[variable] = Cell::Record(shape, values, true);
+            return Ok(());
+        }
+        let mut given = row.unwrap_or_default().into_iter();
+        let mut values = Vec::with_capacity(declared.len());
+        for (_, data_type) in declared {
+            values.push(assigned(given.next().unwrap_or(Value::Null), *data_type)?);
+        }
+        if let Cell::Record(_, held, _) = &mut self.cells[variable] {
+            *held = values;
+        }
+        Ok(())
+    }
+
+    /// Assigns the values of a row, or NULLs, to variables.
+    pub fn assign_row(
+        &mut self,
+        targets: &[AssignmentTarget],
+        columns: &[OutputColumn],
+        row: Option<Vec<Value>>,
+    ) -> Result<()> {
+        if let [AssignmentTarget { variable, field: None }] = targets
+            && matches!(self.cells[*variable], Cell::Record(..))
+        {
+            return self.set_record(*variable, columns, row);
+        }
+        let mut values = row.unwrap_or_default().into_iter();
+        for target in targets {
+            self.assign(target, values.next().unwrap_or(Value::Null))?;
+        }
+        Ok(())
+    }
+
+    /// Copies a record if that is all that the expression of an assignment is.
+    pub fn copy_record(&mut self, target: &AssignmentTarget, fragment: usize) -> bool {
+        let body = &self.compiled.body;
+        let fragment = &body.fragments[fragment];
+        let name = fragment.text.strip_prefix("SELECT ").unwrap_or_default().trim();
+        let names: Vec<SmolStr> =
+            name.split('.').map(|part| SmolStr::new(part.to_lowercase())).collect();
+        let found = BlockBody::lookup(&body.namespaces, fragment.namespace, &names);
+        let Some((source, [])) = found else { return false };
+        let source = self.cells[source].clone();
+        let Cell::Record(..) = source else { return false };
+        if target.field.is_some() || !matches!(self.cells[target.variable], Cell::Record(..)) {
+            return false;
+        }
+        self.cells[target.variable] = source;
+        true
+    }
+}
