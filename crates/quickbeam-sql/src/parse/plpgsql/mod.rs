@@ -54,13 +54,7 @@ pub fn parse(
         types,
         namespace: 0,
         body: BlockBody {
-            block: Block {
-                label: None,
-                variables: Vec::new(),
-                body: Vec::new(),
-                error: 0,
-                handlers: Vec::new(),
-            },
+            block: Block::default(),
             variables: Vec::new(),
             namespaces: vec![Namespace { label: Some(name.into()), ..Namespace::default() }],
             fragments: Vec::new(),

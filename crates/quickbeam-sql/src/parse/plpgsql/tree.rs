@@ -90,7 +90,7 @@ pub struct ExceptionHandler {
 }
 
 /// A block.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Block {
     /// Its label.
     pub label: Option<SmolStr>,

@@ -171,6 +171,24 @@ impl Invocation<'_> {
         used.iter().map(value).collect()
     }
 
+    /// Runs a compiled statement with the first of these values as its parameters.
+    fn run_in_call(
+        &self,
+        prepared: &mut Prepared,
+        transaction: &Transaction,
+        values: &[Value],
+    ) -> Result<Ran> {
+        self.check_volatility(prepared)?;
+        let given = values.get(..prepared.parameters.len()).unwrap_or(values);
+        let done = self.session.run_prepared(prepared, transaction, given, false)?;
+        Ok(Ran {
+            count: done.count,
+            rows: done.returned,
+            columns: prepared.columns.clone(),
+            reads: !prepared.columns.is_empty(),
+        })
+    }
+
     /// Refuses what a function that is not volatile may not do.
     fn check_volatility(&self, prepared: &Prepared) -> Result<()> {
         match prepared.work.changes() {
@@ -191,23 +209,14 @@ impl Invocation<'_> {
         }
         self.place.with(session, |transaction| {
             transaction.begin_statement();
-            let run = || {
+            let mut run = || {
                 self.compile(fragment, namespace, transaction)?;
                 let parameters = self.parameters(&fragment.used)?;
                 let Some(prepared) = fragment.statement.prepared.as_mut() else {
                     return Err(SqlError::internal("not prepared"));
                 };
-                self.check_volatility(prepared)?;
-                let given = parameters.get(..prepared.parameters.len()).unwrap_or(&parameters);
-                let done = session.run_prepared(prepared, transaction, given, false)?;
-                Ok(Ran {
-                    count: done.count,
-                    rows: done.returned,
-                    columns: prepared.columns.clone(),
-                    reads: !prepared.columns.is_empty(),
-                })
+                self.run_in_call(prepared, transaction, &parameters)
             };
-            let mut run = run;
             let ran = run();
             transaction.end_statement();
             ran
@@ -278,15 +287,7 @@ impl Invocation<'_> {
             transaction.begin_statement();
             let mut run = || {
                 let prepared = session.ensure_compiled(&mut statement, transaction)?;
-                self.check_volatility(prepared)?;
-                let given = values.get(..prepared.parameters.len()).unwrap_or(values);
-                let done = session.run_prepared(prepared, transaction, given, false)?;
-                Ok(Ran {
-                    count: done.count,
-                    rows: done.returned,
-                    columns: prepared.columns.clone(),
-                    reads: !prepared.columns.is_empty(),
-                })
+                self.run_in_call(prepared, transaction, values)
             };
             let ran = run();
             transaction.end_statement();

@@ -139,13 +139,7 @@ fn sql_body(routine: &Routine, given: Vec<GivenVariable>) -> Result<BlockBody> {
         namespace: 0,
     });
     Ok(BlockBody {
-        block: Block {
-            label: None,
-            variables: Vec::new(),
-            body: Vec::new(),
-            error: 0,
-            handlers: Vec::new(),
-        },
+        block: Block::default(),
         fragments: fragments.collect(),
         variables,
         namespaces: vec![names],

@@ -2,13 +2,12 @@
 //! subqueries that are joined like tables; and that a subquery is not evaluated again for rows with
 //! the same values.
 
-use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, SqlDatabase};
+use quickbeam_sql::Connection;
+
+use super::{filled_by, lines, plan};
 
 fn filled() -> Connection {
-    let options = Options::new().durability(Durability::InMemory);
-    let c = SqlDatabase::memory(options).unwrap().connect();
-    c.execute_script(
+    filled_by(
         "CREATE TABLE a (id INTEGER PRIMARY KEY, k INTEGER, x NUMERIC(10,2));
          CREATE TABLE b (id INTEGER PRIMARY KEY, k INTEGER NOT NULL, j INTEGER);
          CREATE TABLE c (id INTEGER PRIMARY KEY, k BIGINT, day DATE NOT NULL);
@@ -19,20 +18,6 @@ fn filled() -> Connection {
          INSERT INTO b SELECT g, g % 1200, g % 30 FROM generate_series(1, 3000) AS g;
          INSERT INTO c SELECT g, g % 900, DATE '1990-01-01' + g FROM generate_series(1, 4000) AS g",
     )
-    .unwrap();
-    c
-}
-
-fn lines(c: &Connection, text: &str) -> Vec<String> {
-    let rows = c.query(text, &[]).unwrap().collect().unwrap();
-    let shown = |row: &Vec<quickbeam_sql::Value>| {
-        row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-    };
-    rows.iter().map(shown).collect()
-}
-
-fn plan(c: &Connection, text: &str) -> String {
-    lines(c, &format!("EXPLAIN {text}")).join("\n")
 }
 
 #[test]

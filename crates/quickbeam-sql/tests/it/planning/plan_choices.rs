@@ -1,13 +1,13 @@
 //! What the planner does with joins of several tables, correlated subqueries with aggregates and an
 //! OR over several tables, and what the settings `enable_…` turn off.
 
-use quickbeam::{Durability, Options};
+use quickbeam::Options;
 use quickbeam_sql::{Connection, SqlDatabase};
 
+use super::{filled_by, lines, plan};
+
 fn filled() -> Connection {
-    let options = Options::new().durability(Durability::InMemory);
-    let c = SqlDatabase::memory(options).unwrap().connect();
-    c.execute_script(
+    filled_by(
         "CREATE TABLE item (id INTEGER PRIMARY KEY, kind INTEGER NOT NULL, price INTEGER);
          CREATE TABLE sale (id INTEGER PRIMARY KEY, item INTEGER, shop INTEGER, amount INTEGER);
          CREATE TABLE shop (id INTEGER PRIMARY KEY, town INTEGER NOT NULL, name TEXT);
@@ -17,20 +17,6 @@ fn filled() -> Connection {
          INSERT INTO item SELECT g, g % 10, g % 100 FROM generate_series(1, 2000) AS g;
          INSERT INTO sale SELECT g, g % 2500, g % 200 + 1, g % 50 FROM generate_series(1, 10000) AS g",
     )
-    .unwrap();
-    c
-}
-
-fn lines(c: &Connection, text: &str) -> Vec<String> {
-    let rows = c.query(text, &[]).unwrap().collect().unwrap();
-    let shown = |row: &Vec<quickbeam_sql::Value>| {
-        row.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
-    };
-    rows.iter().map(shown).collect()
-}
-
-fn plan(c: &Connection, text: &str) -> String {
-    lines(c, &format!("EXPLAIN {text}")).join("\n")
 }
 
 #[test]
