@@ -15,7 +15,7 @@ use super::{Pool, with_buffer};
 use crate::blocks::{Block, Location};
 use crate::error::{Error, Result};
 use crate::mvcc::writer_of;
-use crate::page::{Page, PageId, Scratch, is_valid, write_image};
+use crate::page::{Page, PageId, Scratch, defect_of, write_image};
 
 /// The background thread keeps one frame in `FREE_SHARE` free.
 const FREE_SHARE: usize = 64;
@@ -243,9 +243,10 @@ impl Pool {
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
         invariant!(
             IMAGE_1,
-            is_valid(page),
-            "the image of page {} could not be read",
-            page.page_id()
+            defect_of(page).is_none(),
+            "the image of page {} could not be read: {:?}",
+            page.page_id(),
+            defect_of(page)
         );
         with_buffer(self.page_size, |image| {
             let checksum = write_image(page, image);

@@ -366,7 +366,13 @@ impl Pool {
     }
 
     fn read_block(&self, page: PageId, location: Location, frame: u32) -> Result<()> {
-        self.read_location(page, location, self.arena.page(frame))
+        let content = self.arena.page(frame);
+        self.read_location(page, location, content)?;
+        match content.kind() {
+            Some(PageKind::Leaf | PageKind::Inner | PageKind::Overflow) => Ok(()),
+            // Such an image is not checked as one of a tree is.
+            kind => Err(Error::page(page, format!("a page of a tree has the kind {kind:?}"))),
+        }
     }
 
     /// Reads the image of page number `page` at `location` into `content`.

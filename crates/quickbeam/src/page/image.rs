@@ -48,9 +48,9 @@ pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), 
     Ok(validate(page)?)
 }
 
-/// Returns whether the image of this page will be accepted when it is read (IMAGE-1).
-pub fn is_valid(page: Page<'_>) -> bool {
-    validate(page).is_ok()
+/// Returns why the image of this page would be refused when it is read (IMAGE-1), if it would.
+pub fn defect_of(page: Page<'_>) -> Option<String> {
+    validate(page).err()
 }
 
 /// Marks the words from `start` to `end` as taken. Returns whether none of them was.

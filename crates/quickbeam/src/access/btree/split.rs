@@ -213,6 +213,11 @@ fn install_halves(
     left: Page<'_>,
     right: Page<'_>,
 ) -> Result<()> {
+    // A damaged page may hold other keys than its parent leads to it for.
+    let at = match parent.page().search(&cut.separator) {
+        Err(at) if parent.page().child_at(at) == node.id => at,
+        _ => return Err(Error::page(node.id, "its keys are not those that its parent leads to")),
+    };
     let parent_page = parent.write(change_guard)?;
     let node_page = node.write(change_guard)?;
     let kind = node_page.kind().unwrap_or(PageKind::Empty);
@@ -239,7 +244,6 @@ fn install_halves(
     sibling.page().copy_content_from(right);
     sibling.page().set_page_id(sibling.id);
     node_page.copy_content_from(left);
-    let at = parent_page.search(&cut.separator).unwrap_or_else(|at| at);
     if parent_page.insert_separator(at, &cut.separator, sibling.id) {
         Ok(())
     } else {
