@@ -92,7 +92,7 @@ pub fn run(args: &AllArgs) -> Result<()> {
                 workloads.push(args.describe());
                 clicks::measure(&args, &mut report)?;
             }
-            BenchCommand::Logwrite(_) | BenchCommand::Child { .. } => {}
+            BenchCommand::Logwrite(_) | BenchCommand::Pgbench(_) | BenchCommand::Child { .. } => {}
         }
     }
     let started = report.run.started;

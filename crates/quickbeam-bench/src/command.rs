@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use crate::all::AllArgs;
 use crate::args::{KvArgs, LogwriteArgs};
 use crate::clicks::ClicksArgs;
+use crate::pgbench::PgbenchArgs;
 use crate::tpcb::TpcbArgs;
 use crate::tpch::TpchArgs;
 use crate::tptbm::TptbmArgs;
@@ -39,6 +40,8 @@ pub enum BenchCommand {
     Tpch(Box<TpchArgs>),
     /// 43 scans and aggregations of one wide table of page views, on SQL engines
     Clicks(Box<ClicksArgs>),
+    /// PostgreSQL's pgbench on a served environment and on PostgreSQL
+    Pgbench(Box<PgbenchArgs>),
     /// One run in a process of its own, started by `kv` itself
     #[command(hide = true)]
     Child {

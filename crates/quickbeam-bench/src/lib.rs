@@ -7,8 +7,8 @@
 //! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The
 //! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is
 //! what a key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL
-//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`] and [`clicks`]
-//! measure, [`all`] runs them; [`report`] renders.
+//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`], [`clicks`] and
+//! [`pgbench`] measure, [`all`] runs them; [`report`] renders.
 
 pub mod all;
 pub mod args;
@@ -19,6 +19,7 @@ pub mod engines;
 pub mod kv;
 pub mod logwrite;
 pub mod machine;
+pub mod pgbench;
 mod progress;
 pub mod published;
 pub mod report;
@@ -33,17 +34,28 @@ pub mod workload;
 pub use command::{BenchArguments, BenchCommand};
 pub use tptbm::spelling::with_long_options;
 
+/// How a benchmark has ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BenchOutcome {
+    /// Everything was measured that can be.
+    Whole,
+    /// An engine that a comparison needs was not there.
+    PeerMissing,
+}
+
 /// Runs a benchmark, or all of them, and writes its report.
-pub fn run(arguments: BenchArguments) -> anyhow::Result<()> {
-    let Some(command) = arguments.command else { return all::run(&arguments.all) };
-    match command {
-        BenchCommand::Kv(args) => kv::run(&args),
-        BenchCommand::Logwrite(args) => logwrite::command::run(&args),
-        BenchCommand::Tpcb(args) => tpcb::run(&args),
-        BenchCommand::Wisconsin(args) => wisconsin::run(&args),
-        BenchCommand::Tptbm(args) => tptbm::run(&args),
-        BenchCommand::Tpch(args) => tpch::run(&args),
-        BenchCommand::Clicks(args) => clicks::run(&args),
-        BenchCommand::Child { task } => kv::run_child(&task),
-    }
+pub fn run(arguments: BenchArguments) -> anyhow::Result<BenchOutcome> {
+    let ran = match arguments.command {
+        None => all::run(&arguments.all),
+        Some(BenchCommand::Kv(args)) => kv::run(&args),
+        Some(BenchCommand::Logwrite(args)) => logwrite::command::run(&args),
+        Some(BenchCommand::Tpcb(args)) => tpcb::run(&args),
+        Some(BenchCommand::Wisconsin(args)) => wisconsin::run(&args),
+        Some(BenchCommand::Tptbm(args)) => tptbm::run(&args),
+        Some(BenchCommand::Tpch(args)) => tpch::run(&args),
+        Some(BenchCommand::Clicks(args)) => clicks::run(&args),
+        Some(BenchCommand::Pgbench(args)) => return pgbench::run(&args),
+        Some(BenchCommand::Child { task }) => kv::run_child(&task),
+    };
+    ran.map(|()| BenchOutcome::Whole)
 }

@@ -4,7 +4,8 @@
 //! One file per subcommand. Results go to standard output, messages and errors to standard error.
 //! An error names the failed operation, its location and a remedy.
 //!
-//! Exit codes: 0 done, 1 the operation failed or found a problem, 2 the command line is wrong.
+//! Exit codes: 0 done, 1 the operation failed or found a problem, 2 the command line is wrong, 3 a
+//! benchmark ran without an engine that it compares with.
 
 mod commands;
 mod dump;
@@ -26,17 +27,22 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use quickbeam_bench::BenchOutcome;
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  done
   1  the operation failed, a check found a problem, or a statement failed
   2  the command line is wrong
+  3  a benchmark ran without an engine that it compares with
   141  the reader of standard output closed the pipe";
 
 /// The shell's exit code of a program that SIGPIPE ended. The output is incomplete, so 0 would be
 /// wrong, but the reader closed the pipe on purpose, so there is no message.
 const BROKEN_PIPE: u8 = 141;
+
+/// The exit code of a comparison that lacks an engine. What was measured is right and reported.
+const PEER_MISSING: u8 = 3;
 
 /// Quickbeam, an embedded transactional database.
 #[derive(Parser)]
@@ -86,6 +92,7 @@ enum Command {
 enum Outcome {
     Done,
     ProblemFound,
+    PeerMissing,
 }
 
 fn main() -> ExitCode {
@@ -93,6 +100,7 @@ fn main() -> ExitCode {
     match run(CommandLine::parse_from(words).command) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::ProblemFound) => ExitCode::from(1),
+        Ok(Outcome::PeerMissing) => ExitCode::from(PEER_MISSING),
         Err(error) if is_broken_pipe(&error) => ExitCode::from(BROKEN_PIPE),
         Err(error) => {
             // A failure to write standard error cannot be reported.
@@ -128,6 +136,9 @@ fn run(command: Command) -> anyhow::Result<Outcome> {
         Command::Serve(arguments) => serve::run(&arguments),
         #[cfg(feature = "sql")]
         Command::UserLine(arguments) => user_line::run(&arguments),
-        Command::Bench(arguments) => quickbeam_bench::run(arguments).map(|()| Outcome::Done),
+        Command::Bench(arguments) => Ok(match quickbeam_bench::run(arguments)? {
+            BenchOutcome::Whole => Outcome::Done,
+            BenchOutcome::PeerMissing => Outcome::PeerMissing,
+        }),
     }
 }

@@ -54,12 +54,22 @@ pub fn stream<T: DeserializeOwned>(
     limit: Duration,
     mut take: impl FnMut(T),
 ) -> Result<()> {
-    let program = env::current_exe().context("find this program")?;
-    let mut child = Command::new(program)
-        .args(["bench", "child", &serde_json::to_string(task)?])
-        .stdout(Stdio::piped())
-        .spawn()
-        .context("start a child process")?;
+    let mut command = Command::new(env::current_exe().context("find this program")?);
+    command.args(["bench", "child", &serde_json::to_string(task)?]);
+    read_lines(&mut command, limit, |line| {
+        take(serde_json::from_str(line).context("an answer of the child process")?);
+        Ok(())
+    })
+}
+
+/// Runs a program and takes each line that it writes. A program that says nothing for `limit`, or
+/// something that cannot be taken, is killed.
+pub fn read_lines(
+    command: &mut Command,
+    limit: Duration,
+    mut take: impl FnMut(&str) -> Result<()>,
+) -> Result<()> {
+    let mut child = command.stdout(Stdio::piped()).spawn().context("start a child process")?;
     let output = child.stdout.take().context("no output of the child process")?;
     let (sender, lines) = mpsc::channel();
     let reader = thread::spawn(move || {
@@ -67,10 +77,11 @@ pub fn stream<T: DeserializeOwned>(
     });
     let outcome = loop {
         match lines.recv_timeout(limit) {
-            Ok(line) => match serde_json::from_str(&line) {
-                Ok(answer) => take(answer),
-                Err(error) => break Err(error).context("an answer of the child process"),
-            },
+            Ok(line) => {
+                if let Err(error) = take(&line) {
+                    break Err(error);
+                }
+            }
             Err(RecvTimeoutError::Disconnected) => break Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 break Err(anyhow!("a step took longer than {} seconds", limit.as_secs()));

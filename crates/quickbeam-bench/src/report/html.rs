@@ -2,7 +2,8 @@
 
 use anyhow::Result;
 
-use super::terminal::{LEGEND, STEPS, group, heading, is_in_a_table, ratio, spread};
+use super::numbers::{group, ratio, spread};
+use super::terminal::{LEGEND, STEPS, heading, is_in_a_table};
 use super::{Measurement, Report, plot, sql};
 use crate::engine::Mode;
 use crate::published;

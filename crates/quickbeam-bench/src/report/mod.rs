@@ -2,8 +2,11 @@
 //! page with plots.
 
 pub mod csv;
+pub mod grid;
 pub mod html;
+pub mod numbers;
 pub mod plot;
+pub mod servers;
 pub mod sql;
 pub mod terminal;
 
@@ -90,7 +93,7 @@ fn now() -> u64 {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Measurement {
     /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger`, `logwrite`, `tpcb`,
-    /// `wisconsin`, `tptbm`, `tpch` or `clicks`.
+    /// `wisconsin`, `tptbm`, `tpch`, `clicks` or `pgbench`.
     pub benchmark: String,
     /// Engine, or `device`.
     pub engine: String,
@@ -212,7 +215,8 @@ impl Report {
     /// An error if a run of Quickbeam has failed, or if nothing was measured. That another engine
     /// loses a row of its own under load is in the report, and no failure of the benchmark.
     pub fn verdict(&self) -> Result<()> {
-        let own = self.failures.iter().filter(|failure| failure.engine == "quickbeam").count();
+        let is_own = |failure: &&Failure| failure.engine.starts_with("quickbeam");
+        let own = self.failures.iter().filter(is_own).count();
         let count = self.failures.len();
         if own > 0 || (count > 0 && self.results.is_empty()) {
             bail!("{count} runs failed, {own} of them Quickbeam's; see the end of the report");
@@ -248,11 +252,9 @@ impl Report {
             }
         }
         let usual = engines::all().into_iter().map(|engine| engine.name());
-        let sql = sql_engines::all().into_iter().map(|engine| engine.name());
-        let usual: Vec<&str> = match benchmark {
-            "tpcb" | "wisconsin" | "tptbm" | "tpch" | "clicks" => sql.collect(),
-            _ => usual.collect(),
-        };
+        let sql = sql_engines::all_ways().into_iter().map(|engine| engine.name());
+        let usual: Vec<&str> =
+            if sql::BENCHMARKS.contains(&benchmark) { sql.collect() } else { usual.collect() };
         list.sort_by_key(|name| usual.iter().position(|engine| engine == name));
         list
     }

@@ -243,7 +243,7 @@ impl Chart for Lines<'_> {
             .y_desc(self.y)
             .x_labels(9)
             .x_label_formatter(&|x| format!("{x:.0}"))
-            .y_label_formatter(&|y| super::terminal::number(*y))
+            .y_label_formatter(&|y| super::numbers::number(*y))
             .max_light_lines(0)
             .draw()?;
         let width = (self.x.1.end - self.x.1.start) / 120.0;
@@ -360,7 +360,7 @@ impl Chart for Bars<'_> {
             .disable_x_mesh()
             .disable_x_axis()
             .y_desc(unit)
-            .y_label_formatter(&|y| super::terminal::number(*y))
+            .y_label_formatter(&|y| super::numbers::number(*y))
             .max_light_lines(0)
             .draw()?;
         let width = 0.84 / self.engines.len() as f64;

@@ -1,34 +1,13 @@
 //! The tables of the SQL benchmarks, as text in cells: the terminal and the page draw the same.
 
-use super::terminal::{group, milliseconds, number, ratio};
-use super::{Measurement, Report};
+use super::grid::{Grid, GridRow};
+use super::numbers::{group, milliseconds, number, ratio};
+use super::{Measurement, Report, servers};
 use crate::engine::Mode;
 use crate::published::sql as published;
 
-/// A table.
-pub struct Grid {
-    /// What it shows.
-    pub title: String,
-    /// The head of the first column.
-    pub corner: &'static str,
-    /// The heads of the others.
-    pub columns: Vec<String>,
-    /// Head and cells of each row.
-    pub rows: Vec<GridRow>,
-}
-
-/// A row of a table.
-pub struct GridRow {
-    /// Its head.
-    pub head: String,
-    /// Its cells.
-    pub cells: Vec<String>,
-    /// Whether it holds published numbers and not measured ones.
-    pub published: bool,
-}
-
 /// Benchmarks whose results are in these tables.
-pub const BENCHMARKS: [&str; 5] = ["tpcb", "wisconsin", "tptbm", "tpch", "clicks"];
+pub const BENCHMARKS: [&str; 6] = ["tpcb", "wisconsin", "tptbm", "tpch", "clicks", "pgbench"];
 
 /// Every table of a report's SQL benchmarks.
 pub fn grids(report: &Report) -> Vec<Grid> {
@@ -48,6 +27,7 @@ pub fn grids(report: &Report) -> Vec<Grid> {
     for mode in modes(report, "clicks") {
         grids.push(queries(report, "clicks", "Page views", 43, mode));
     }
+    grids.extend(servers::pgbench(report));
     grids
 }
 

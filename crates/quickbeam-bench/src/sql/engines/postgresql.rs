@@ -1,38 +1,37 @@
-//! PostgreSQL: a private server in the benchmark's own directory, spoken to through its socket by
-//! its own client library with prepared statements.
+//! PostgreSQL: a private server in the benchmark's own directory.
 
-use std::ffi::{CStr, CString};
-use std::io::Write;
-use std::sync::{Arc, OnceLock};
+use std::ffi::CStr;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
 
-use super::server::{self, Server};
-use crate::engine::{Mode, OpResult, Support};
-use crate::engines::ffi::libpq::{PgConnection, PgLibrary};
-use crate::engines::library;
-use crate::sql::retry::settled;
-use crate::sql::{
-    Access, Clustering, Dialect, Prepared, Rows, SqlConnection, SqlEngine, SqlInstance, SqlSetup,
-    Value, VisitRow,
-};
+use super::client_server::{ServedDatabase, client_library};
+use super::server::{Transport, postgresql};
+use crate::engine::{Mode, Support};
+use crate::sql::{Clustering, Dialect, SqlEngine, SqlInstance, SqlSetup};
 
-static LIBRARY: OnceLock<Result<Arc<PgLibrary>, String>> = OnceLock::new();
+/// PostgreSQL by its socket.
+pub const BY_SOCKET: Postgresql = Postgresql { transport: Transport::Socket };
+/// PostgreSQL by TCP.
+pub const BY_TCP: Postgresql = Postgresql { transport: Transport::Tcp };
 
-/// Bytes of rows that are sent to a copy at once.
-const COPY_BYTES: usize = 1 << 16;
+const SETTLE: &CStr = c"VACUUM ANALYZE";
 
 /// The adapter.
-pub struct Postgresql;
+pub struct Postgresql {
+    transport: Transport,
+}
 
 impl SqlEngine for Postgresql {
     fn name(&self) -> &'static str {
-        "postgresql"
+        match self.transport {
+            Transport::Socket => "postgresql",
+            Transport::Tcp => "postgresql-tcp",
+        }
     }
 
     fn version(&self) -> Result<String> {
-        library(&LIBRARY, PgLibrary::load)?;
-        server::version()
+        client_library()?;
+        postgresql::version()
     }
 
     fn supports(&self, mode: Mode, _threads: usize) -> Support {
@@ -44,18 +43,25 @@ impl SqlEngine for Postgresql {
     }
 
     fn open(&self, setup: &SqlSetup) -> Result<Box<dyn SqlInstance>> {
-        let library = library(&LIBRARY, PgLibrary::load)?;
+        let dialect = Dialect {
+            clustering: Clustering::Command,
+            procedures: true,
+            truncate: true,
+            one_thread: Some("SET max_parallel_workers_per_gather = 0"),
+            ..Dialect::default()
+        };
         if let Some(url) = &setup.url {
-            let settings = "a server that was there already, with its own settings".to_owned();
-            let url = url.clone();
-            return Ok(Box::new(OpenPostgres { library, how: url, settings, server: None }));
+            return Ok(Box::new(ServedDatabase::at(url, dialect, SETTLE)?));
         }
         let settings = settings(setup);
-        let server = Server::start(&setup.directory, &settings)?;
-        let how = server.connection_string();
-        server.wait(|| PgConnection::connect(&library, &how).map(|_| ()))?;
-        let settings = format!("read committed, prepared statements; {}", settings.join(", "));
-        Ok(Box::new(OpenPostgres { library, how, settings, server: Some(server) }))
+        let server = postgresql::start(&setup.directory, &settings, self.transport)?;
+        let settings = format!(
+            "read committed, prepared statements, {}; {}",
+            self.transport.name(),
+            settings.join(", ")
+        );
+        let open = ServedDatabase::wait_for(server, self.transport, settings, dialect, SETTLE)?;
+        Ok(Box::new(open))
     }
 }
 
@@ -79,113 +85,4 @@ fn settings(setup: &SqlSetup) -> Vec<String> {
         "work_mem=64MB".to_owned(),
         "jit=off".to_owned(),
     ]
-}
-
-struct OpenPostgres {
-    library: Arc<PgLibrary>,
-    how: String,
-    settings: String,
-    /// Ours, unless there was one already.
-    server: Option<Server>,
-}
-
-impl SqlInstance for OpenPostgres {
-    fn settings(&self) -> String {
-        self.settings.clone()
-    }
-
-    fn dialect(&self) -> Dialect {
-        Dialect {
-            hash_key: None,
-            keyed_table: "",
-            clustering: Clustering::Command,
-            procedures: true,
-            truncate: true,
-            one_thread: Some("SET max_parallel_workers_per_gather = 0"),
-            ..Dialect::default()
-        }
-    }
-
-    fn connect(&self) -> Result<Box<dyn SqlConnection + '_>> {
-        Ok(Box::new(PgSession(PgConnection::connect(&self.library, &self.how)?)))
-    }
-
-    fn settle(&self) -> Result<()> {
-        settled(PgConnection::connect(&self.library, &self.how)?.run(c"VACUUM ANALYZE"))
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.server.map_or(Ok(()), Server::stop)
-    }
-}
-
-struct PgSession(PgConnection);
-
-impl SqlConnection for PgSession {
-    fn run(&mut self, sql: &str) -> Result<()> {
-        settled(self.0.run(&CString::new(sql)?)).map_err(|error| anyhow!("{sql}: {error:#}"))
-    }
-
-    fn prepare(&mut self, sql: &str) -> Result<Prepared> {
-        let prepared = settled(self.0.prepare(sql));
-        Ok(Prepared(prepared.map_err(|error| anyhow!("{sql}: {error:#}"))?))
-    }
-
-    fn execute(&mut self, statement: Prepared, parameters: &[Value<'_>]) -> OpResult<u64> {
-        self.0.query(statement.0, parameters, &mut |_| {})
-    }
-
-    fn query(
-        &mut self,
-        statement: Prepared,
-        parameters: &[Value<'_>],
-        visit: &mut VisitRow<'_>,
-    ) -> OpResult {
-        self.0.query(statement.0, parameters, visit).map(|_| ())
-    }
-
-    fn begin(&mut self, access: Access) -> OpResult {
-        let begin: &CStr = match access {
-            Access::Read => c"BEGIN READ ONLY",
-            Access::Write => c"BEGIN",
-        };
-        self.0.run(begin)
-    }
-
-    fn commit(&mut self) -> OpResult {
-        self.0.run(c"COMMIT")
-    }
-
-    fn rollback(&mut self) {
-        // The error before it is the one to report; a lost connection shows at the next statement.
-        self.0.run(c"ROLLBACK").ok();
-    }
-
-    fn load(&mut self, table: &str, _columns: usize, rows: &mut Rows<'_>) -> Result<()> {
-        settled(self.0.copy_in(&CString::new(format!("COPY {table} FROM STDIN"))?))?;
-        let mut lines = Vec::with_capacity(2 * COPY_BYTES);
-        rows(&mut |row| {
-            for (position, value) in row.iter().enumerate() {
-                if position > 0 {
-                    lines.push(b'\t');
-                }
-                match value {
-                    Value::Integer(number) => write!(lines, "{number}")?,
-                    Value::Bigint(number) => write!(lines, "{number}")?,
-                    Value::Text(text) => {
-                        let escaped = text.replace('\\', "\\\\").replace('\t', "\\t");
-                        lines.extend_from_slice(escaped.replace('\n', "\\n").as_bytes());
-                    }
-                }
-            }
-            lines.push(b'\n');
-            if lines.len() >= COPY_BYTES {
-                self.0.copy(&lines)?;
-                lines.clear();
-            }
-            Ok(())
-        })?;
-        self.0.copy(&lines)?;
-        settled(self.0.copy_end())
-    }
 }

@@ -32,12 +32,7 @@ impl SqlEngine for Quickbeam {
     }
 
     fn open(&self, setup: &SqlSetup) -> Result<Box<dyn SqlInstance>> {
-        let durability = match setup.mode {
-            Mode::Wns => Durability::WriteNoSync,
-            Mode::Ns => Durability::NoSync,
-            Mode::InMem => Durability::InMemory,
-            Mode::Ds | Mode::Sync | Mode::Ramdisk => Durability::Sync,
-        };
+        let durability = durability(setup.mode);
         let options =
             Options::new().cache_size(usize::try_from(setup.cache_bytes)?).durability(durability);
         let settings = format!(
@@ -49,6 +44,16 @@ impl SqlEngine for Quickbeam {
             _ => SqlDatabase::open(&setup.directory, options)?,
         };
         Ok(Box::new(OpenQuickbeam { database, settings }))
+    }
+}
+
+/// The durability level of a class.
+pub(super) fn durability(mode: Mode) -> Durability {
+    match mode {
+        Mode::Wns => Durability::WriteNoSync,
+        Mode::Ns => Durability::NoSync,
+        Mode::InMem => Durability::InMemory,
+        Mode::Ds | Mode::Sync | Mode::Ramdisk => Durability::Sync,
     }
 }
 
