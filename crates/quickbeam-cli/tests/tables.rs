@@ -60,6 +60,12 @@ CREATE INDEX child_c ON app."Child" (c);
 INSERT INTO app.counted (t) VALUES ('a'), ('b');
 INSERT INTO app."Child" VALUES (2), (NULL);
 CREATE VIEW app.pair AS SELECT t, v FROM app.counted JOIN app."Child" ON c = id;
+CREATE FUNCTION app.marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.t := NEW.t || TG_ARGV[0]; RETURN NEW; END $$;
+CREATE FUNCTION all_single() RETURNS SETOF single LANGUAGE sql AS 'SELECT * FROM single';
+CREATE FUNCTION late_of(n INT, OUT found INT) LANGUAGE sql STABLE AS 'SELECT late FROM v3 WHERE late > n LIMIT 1';
+CREATE TRIGGER marks BEFORE INSERT OR UPDATE OF t ON single FOR EACH ROW WHEN (NEW.t <> '') EXECUTE FUNCTION app.marks('it''s', 2);
+CREATE TRIGGER off AFTER DELETE ON app.counted EXECUTE FUNCTION app.marks();
+ALTER TABLE app.counted DISABLE TRIGGER off;
 SELECT nextval('"Od""d"'), nextval('done'), nextval('done');
 "#;
 

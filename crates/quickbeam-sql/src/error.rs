@@ -69,6 +69,8 @@ sql_states! {
     TriggerProtocolViolated = "39P01",
     /// A definition of a function that makes no sense.
     InvalidFunctionDefinition = "42P13",
+    /// A change of a row that a trigger of the same statement has changed.
+    TriggeredDataChangeViolation = "27000",
     /// RAISE without a condition.
     RaiseException = "P0001",
     /// SELECT INTO STRICT without a row.

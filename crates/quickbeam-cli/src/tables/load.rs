@@ -28,6 +28,8 @@ pub fn load(
     let database = SqlDatabase::over(environment).context("cannot open the tables")?;
     let connection = database.connect();
     let input = Arc::new(Mutex::new(input));
+    // Bodies may name objects that follow.
+    connection.execute("SET check_function_bodies = off", &[])?;
     connection.set_copy_access(DumpedRows { input: input.clone(), format });
     let mut loaded = Vec::new();
     let mut item = Vec::new();

@@ -56,6 +56,7 @@ pub(crate) fn result_columns(
             let named = routine.outputs().next().and_then(|output| output.name.as_ref());
             vec![column(named.unwrap_or(&routine.name), *data_type)]
         }
+        RoutineResult::Trigger => Vec::new(),
         RoutineResult::Void => {
             vec![column(&routine.name, DataType::Text)]
         }
@@ -138,6 +139,11 @@ impl Binder<'_> {
         let routine = snapshot.and_then(|it| it.routine(call.id)).cloned();
         let routine = routine.ok_or_else(|| SqlError::internal("there is no such function"))?;
         self.check_execute(&routine).map_err(|error| error.at(position as usize))?;
+        if routine.result == RoutineResult::Trigger {
+            let message = "trigger functions can only be called as triggers";
+            let error = SqlError::new(SqlState::FeatureNotSupported, message);
+            return Err(error.at(position as usize));
+        }
         Ok(routine)
     }
 

@@ -15,6 +15,7 @@
 //!   must still hold when it commits. So neither misses what the other did.
 
 pub mod describe;
+pub mod programs;
 pub(crate) mod records;
 pub(crate) mod rights;
 mod schemas;
@@ -39,12 +40,14 @@ use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     AclItem, AclKind, Added, Argument, ArgumentMode, BOOTSTRAP, BOOTSTRAP_NAME, Check, Column,
-    ConstraintTiming, DATABASE_ID, DropBehavior, EXPRESSIONS, ForeignKey, ForeignKeyAction,
-    Identity, Index, KeyColumn, Language, Membership, Method, NewCheck, NewColumn, NewForeignKey,
-    NewGenerated, NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable,
-    ObjectAccess, ObjectId, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation,
-    Role, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions, Table, View,
-    Volatility, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    ConstraintTiming, DATABASE_ID, DropBehavior, EXPRESSIONS, FiredTriggers, ForeignKey,
+    ForeignKeyAction, Identity, Index, KeyColumn, Language, Membership, Method, NewCheck,
+    NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
+    NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, PUBLIC, PUBLIC_SCHEMA_ID,
+    PrimaryKey, Privileges, Reference, Relation, Role, Routine, RoutineResult, Schema, Sequence,
+    SequenceChanges, SequenceOptions, Table, Trigger, TriggerEvent, TriggerLevel, TriggerState,
+    TriggerTiming, View, Volatility, is_system_schema, lookup_name, path_schemas, shown_name,
+    split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
@@ -286,6 +289,7 @@ impl Catalog {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            triggers: Vec::new(),
             generation: 0,
             layouts: Layouts::first(&columns),
             next_column: 3,

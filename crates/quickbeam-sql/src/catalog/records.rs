@@ -20,7 +20,7 @@ use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
     IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Routine, Schema,
-    Sequence, Table, View,
+    Sequence, Table, Trigger, View,
 };
 use crate::types::{DataType, Value, format_value, parse_value};
 
@@ -35,6 +35,7 @@ pub enum Record {
     Role(Role),
     Access(ObjectAccess),
     Routine(Routine),
+    Trigger(Trigger),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -281,6 +282,7 @@ impl TableRecord {
             primary_key,
             checks: self.checks,
             referenced_by: Vec::new(),
+            triggers: Vec::new(),
             generation: self.generation,
             layouts,
             next_column: self.next_column,
@@ -375,7 +377,7 @@ mod tests {
             "foreign_keys":[],"generation":0,"layouts":[{"number":0,"columns":[[1,"Integer"]]}],"next_column":2}}"#;
         for (text, unknown) in [
             (sequence.replace("}}", r#","unlogged":true}}"#), "unknown field `unlogged`"),
-            (sequence.replace("sequence", "trigger"), "unknown variant `trigger`"),
+            (sequence.replace("sequence", "rule"), "unknown variant `rule`"),
             (sequence.replace("BigInt", "Point"), "unknown variant `Point`"),
             (column.to_owned(), "unknown field `encrypted`"),
         ] {

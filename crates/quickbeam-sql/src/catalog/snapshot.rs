@@ -13,7 +13,9 @@ use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::roles::{ObjectAccess, Role};
-use crate::schema::{Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, View};
+use crate::schema::{
+    Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, Trigger, View,
+};
 
 /// The catalog at one version. Two snapshots of the same version hold the same.
 #[derive(Debug, Default)]
@@ -29,6 +31,7 @@ pub struct CatalogSnapshot {
     /// The owners and rights, by the number of the object.
     pub(crate) access: BTreeMap<ObjectId, Arc<ObjectAccess>>,
     pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
+    pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
     /// The routines of each lookup name.
     routine_names: HashMap<SmolStr, Vec<ObjectId>>,
     /// By lookup name.
@@ -80,6 +83,9 @@ impl CatalogSnapshot {
                     snapshot.roles.insert(role.id, Arc::new(role));
                 }
                 Record::Routine(routine) => snapshot.add_routine(routine),
+                Record::Trigger(trigger) => {
+                    snapshot.triggers.insert(trigger.id, Arc::new(trigger));
+                }
                 Record::Access(_) => return Err(misplaced()),
             }
             more = cursor.next()?;
@@ -113,6 +119,26 @@ impl CatalogSnapshot {
         self.routines.insert(routine.id, Arc::new(routine));
     }
 
+    /// Returns the triggers of a table or view, by name.
+    #[must_use]
+    pub fn triggers_of(&self, relation: ObjectId) -> Vec<Arc<Trigger>> {
+        let own = self.triggers.values().filter(|trigger| trigger.relation == relation);
+        let mut own: Vec<Arc<Trigger>> = own.cloned().collect();
+        own.sort_by(|a, b| a.name.cmp(&b.name));
+        own
+    }
+
+    /// Returns the trigger of that name of a table or view.
+    #[must_use]
+    pub fn trigger_named(&self, relation: ObjectId, name: &str) -> Option<&Arc<Trigger>> {
+        self.triggers.values().find(|it| it.relation == relation && it.name == name)
+    }
+
+    /// All triggers, in the order in which they were made.
+    pub fn triggers(&self) -> impl Iterator<Item = &Arc<Trigger>> {
+        self.triggers.values()
+    }
+
     /// The functions and procedures of a lookup name.
     pub fn routines_named(&self, name: &str) -> impl Iterator<Item = &Arc<Routine>> {
         let ids = self.routine_names.get(name).into_iter().flatten();
@@ -143,7 +169,13 @@ impl CatalogSnapshot {
                 table.referenced_by.push(reference);
             }
         }
-        for (id, table) in tables {
+        for trigger in self.triggers.values() {
+            if let Some(table) = tables.get_mut(&trigger.relation) {
+                table.triggers.push(trigger.clone());
+            }
+        }
+        for (id, mut table) in tables {
+            table.triggers.sort_by(|a, b| a.name.cmp(&b.name));
             self.add_name(table.lookup_name(), id);
             for index in &table.indexes {
                 self.add_name(lookup_name(&table.schema, &index.name), index.id);

@@ -17,7 +17,9 @@ use crate::schema::errors::{
     constraint_exists, named_twice, no_column, no_definition, no_schema, relation_exists,
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
-use crate::schema::{Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table, View};
+use crate::schema::{
+    Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table, Trigger, View,
+};
 use crate::types::DataType;
 
 /// Most columns of a table.
@@ -153,8 +155,11 @@ impl<'a> CatalogChange<'a> {
         self.put(schema.id, &Record::Schema(schema))
     }
 
-    /// Removes an object, with the rights on it.
+    /// Removes an object, with the rights on it and its triggers.
     pub fn remove(&self, id: ObjectId) -> Result<()> {
+        for trigger in self.before.triggers.values().filter(|it| it.relation == id) {
+            self.catalog.objects.delete(self.transaction, &key_of(trigger.id))?;
+        }
         self.catalog.objects.delete(self.transaction, &key_of(id))?;
         self.put_access(id, None)
     }
@@ -181,6 +186,10 @@ impl<'a> CatalogChange<'a> {
 
     pub fn put_routine(&self, routine: Routine) -> Result<()> {
         self.put(routine.id, &Record::Routine(routine))
+    }
+
+    pub fn put_trigger(&self, trigger: Trigger) -> Result<()> {
+        self.put(trigger.id, &Record::Trigger(trigger))
     }
 
     pub fn put_role(&self, role: Role) -> Result<()> {

@@ -38,6 +38,12 @@ impl Catalog {
             let message = "cannot alter type of a column used by a generated column";
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
+        if let Some(trigger) = old.triggers.iter().find(|it| it.depends_on(id)) {
+            let message = "cannot alter type of a column used in a trigger definition";
+            let shown = change.shown_trigger(trigger);
+            let detail = format!("{shown} depends on column \"{column}\"");
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message).with_detail(detail));
+        }
         let mut table = old.clone();
         let altered = &mut table.columns[position];
         (altered.data_type, altered.missing) = (data_type, Value::Null);

@@ -17,7 +17,7 @@ use crate::handle::index_tree;
 use crate::schema::encoding::{Layout, StoredRow};
 use crate::schema::errors::{column_exists, named_twice};
 use crate::schema::{Added, NewColumn};
-use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table};
+use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table, Trigger};
 use crate::types::Value;
 
 /// Computes a column's value for a stored row.
@@ -144,6 +144,7 @@ impl Catalog {
             );
         }
         change.drop_dependents(table.id, &[], &what, cascade)?;
+        change.drop_triggers_of_column(&table, (id, &what), cascade)?;
         // A foreign key of the column itself goes with it, also where it points to its own table.
         let own = table.id;
         table.foreign_keys.retain(|key| key.parent != own || !key.columns.contains(&position));
@@ -210,6 +211,11 @@ impl Catalog {
             for text in expressions.chain(index.predicate.iter_mut().map(|it| &mut it.text)) {
                 *text = rewrite(text)?.into();
             }
+        }
+        for trigger in table.triggers.iter().filter(|it| it.reads.contains(&id)) {
+            let rewritten = trigger.condition.as_deref().map(rewrite).transpose()?;
+            let condition = rewritten.map(Into::into);
+            change.put_trigger(Trigger { condition, ..(**trigger).clone() })?;
         }
         for column in &mut table.columns {
             if let (Some(reads), Some(text)) = (&column.generated, &mut column.default)

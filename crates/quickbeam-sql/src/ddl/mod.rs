@@ -13,4 +13,5 @@ mod tables;
 mod views;
 
 pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
+pub(crate) use routines::no_trigger;
 pub(crate) use tables::depended;

@@ -1,15 +1,16 @@
-//! CREATE and DROP of functions and procedures.
+//! CREATE and DROP of functions, procedures and triggers.
 
 use std::sync::Arc;
 
 use quickbeam::Transaction;
+use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_name};
 use super::depended;
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, DropBehavior};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::names::lookup_name;
-use crate::schema::{Routine, RoutineResult, Table};
+use crate::schema::{ObjectId, Routine, RoutineResult, Table, Trigger, TriggerState};
 
 impl Catalog {
     /// CREATE FUNCTION or CREATE PROCEDURE. `replace`: one of that name and arguments gets the new
@@ -45,18 +46,144 @@ impl Catalog {
         change.put_routine(routine)
     }
 
-    /// DROP of functions and procedures.
+    /// DROP of functions and procedures. `cascade`: triggers that call them go, too.
     pub fn drop_routines(
         &self,
         transaction: &Transaction,
         routines: &[Arc<Routine>],
+        behavior: DropBehavior,
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
-        routines.iter().try_for_each(|routine| change.remove(routine.id))
+        for routine in routines {
+            for trigger in change.before.triggers().filter(|it| it.routine == routine.id) {
+                if behavior == DropBehavior::Restrict {
+                    let what = format!("{} {}", routine.word(), routine.signature());
+                    return Err(depended(&what, &change.shown_trigger(trigger)));
+                }
+                change.remove_trigger(trigger)?;
+            }
+            change.remove(routine.id)?;
+        }
+        Ok(())
+    }
+
+    /// CREATE TRIGGER. `replace`: the trigger of that name gets the new definition.
+    pub fn create_trigger(
+        &self,
+        transaction: &Transaction,
+        mut trigger: Trigger,
+        replace: bool,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        check_name(&trigger.name)?;
+        trigger.id = match change.before.trigger_named(trigger.relation, &trigger.name) {
+            Some(known) if replace => known.id,
+            Some(known) => return Err(change.trigger_exists(known.relation, &known.name)),
+            None => change.new_id()?,
+        };
+        change.regenerate_of(&trigger)?;
+        change.put_trigger(trigger)
+    }
+
+    /// DROP TRIGGER.
+    pub fn drop_trigger(&self, transaction: &Transaction, trigger: &Trigger) -> Result<()> {
+        CatalogChange::begin(self, transaction)?.remove_trigger(trigger)
+    }
+
+    /// ALTER TRIGGER … RENAME TO.
+    pub fn rename_trigger(
+        &self,
+        transaction: &Transaction,
+        trigger: &Trigger,
+        to: &SmolStr,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        check_name(to)?;
+        if change.before.trigger_named(trigger.relation, to).is_some() {
+            return Err(change.trigger_exists(trigger.relation, to));
+        }
+        change.regenerate_of(trigger)?;
+        change.put_trigger(Trigger { name: to.clone(), ..trigger.clone() })
+    }
+
+    /// ALTER TABLE … ENABLE or DISABLE TRIGGER of a name, or of all.
+    pub fn set_trigger_state(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        name: Option<&str>,
+        state: TriggerState,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let table = change.table_named(table)?;
+        let is_named = |it: &&Arc<Trigger>| name.is_none_or(|name| it.name == name);
+        let chosen: Vec<_> = table.triggers.iter().filter(is_named).collect();
+        if let (Some(name), true) = (name, chosen.is_empty()) {
+            return Err(no_trigger(&table.name, name));
+        }
+        for trigger in chosen {
+            change.put_trigger(Trigger { state, ..(**trigger).clone() })?;
+        }
+        change.regenerate_other(table.id)
     }
 }
 
+/// The error for a trigger that does not exist.
+#[cold]
+pub(crate) fn no_trigger(table: &str, name: &str) -> SqlError {
+    let message = format!("trigger \"{name}\" for table \"{table}\" does not exist");
+    SqlError::new(SqlState::UndefinedObject, message)
+}
+
 impl CatalogChange<'_> {
+    fn relation_name(&self, id: ObjectId) -> SmolStr {
+        let table = self.before.table(id).map(|table| &table.name);
+        let view = || self.before.views.get(&id).map(|view| &view.name);
+        table.or_else(view).cloned().unwrap_or_default()
+    }
+
+    #[cold]
+    fn trigger_exists(&self, relation: ObjectId, name: &str) -> SqlError {
+        let table = self.relation_name(relation);
+        let message = format!("trigger \"{name}\" for relation \"{table}\" already exists");
+        SqlError::new(SqlState::DuplicateObject, message)
+    }
+
+    /// A trigger as messages name it.
+    pub fn shown_trigger(&self, trigger: &Trigger) -> String {
+        let relation = self.relation_name(trigger.relation);
+        let kind = if self.before.is_view(trigger.relation) { "view" } else { "table" };
+        format!("trigger {} on {kind} {relation}", trigger.name)
+    }
+
+    /// Writers that do not know the triggers of the table cannot commit (CATALOG-3).
+    fn regenerate_of(&self, trigger: &Trigger) -> Result<()> {
+        match self.before.table(trigger.relation) {
+            Some(table) => self.regenerate_other(table.id),
+            None => Ok(()),
+        }
+    }
+
+    fn remove_trigger(&self, trigger: &Trigger) -> Result<()> {
+        self.regenerate_of(trigger)?;
+        self.remove(trigger.id)
+    }
+
+    /// Drops the triggers that depend on a column, if `cascade`; otherwise there must be none.
+    pub fn drop_triggers_of_column(
+        &self,
+        table: &Table,
+        (id, what): (u16, &str),
+        cascade: bool,
+    ) -> Result<()> {
+        for trigger in table.triggers.iter().filter(|it| it.depends_on(id)) {
+            if !cascade {
+                return Err(depended(what, &self.shown_trigger(trigger)));
+            }
+            self.remove(trigger.id)?;
+        }
+        Ok(())
+    }
     /// Drops the functions that return rows of a table, if `cascade`; otherwise there must be none.
     pub fn drop_functions_of(&self, table: &Table, cascade: bool) -> Result<()> {
         for routine in self.before.routines() {

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
 use crate::catalog::DropBehavior;
-use crate::catalog::{Catalog, View};
+use crate::catalog::{Catalog, CatalogSnapshot, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{index_tree, rows_tree};
 use crate::schema::encoding::Layouts;
@@ -43,6 +43,7 @@ impl Catalog {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             referenced_by: Vec::new(),
+            triggers: Vec::new(),
             generation: 0,
             layouts: Layouts::first(&columns),
             next_column: columns.len() as u16 + 1,
@@ -143,32 +144,12 @@ impl Catalog {
         restart_identity: bool,
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
-        let mut wanted = Vec::new();
+        let mut named = Vec::new();
         for name in names {
-            wanted.push(change.table_named(name)?.id);
+            named.push(change.table_named(name)?.id);
         }
-        let mut at = 0;
-        while let Some(&id) = wanted.get(at) {
-            at += 1;
-            let table = change.before.known_table(id)?;
-            for reference in &table.referenced_by {
-                if wanted.contains(&reference.child) {
-                    continue;
-                }
-                if !cascade {
-                    let child = change.before.known_table(reference.child)?;
-                    return Err(SqlError::new(
-                        SqlState::FeatureNotSupported,
-                        "cannot truncate a table referenced in a foreign key constraint",
-                    )
-                    .with_detail(format!("Table \"{}\" references \"{}\".", child.name, table.name))
-                    .with_hint("Truncate both at the same time, or use TRUNCATE ... CASCADE."));
-                }
-                wanted.push(reference.child);
-            }
-        }
+        let mut wanted = change.before.truncated(named, cascade)?;
         wanted.sort();
-        wanted.dedup();
         for id in wanted {
             let table = change.before.known_table(id)?;
             transaction.empty_database(&rows_tree(table))?;
@@ -183,6 +164,40 @@ impl Catalog {
             }
         }
         Ok(())
+    }
+}
+
+impl CatalogSnapshot {
+    /// Returns the tables that TRUNCATE of these empties: with CASCADE also those that refer to
+    /// them.
+    pub(crate) fn truncated(&self, named: Vec<ObjectId>, cascade: bool) -> Result<Vec<ObjectId>> {
+        let mut wanted: Vec<ObjectId> = Vec::new();
+        for id in named {
+            if !wanted.contains(&id) {
+                wanted.push(id);
+            }
+        }
+        let mut at = 0;
+        while let Some(&id) = wanted.get(at) {
+            at += 1;
+            let table = self.known_table(id)?;
+            for reference in &table.referenced_by {
+                if wanted.contains(&reference.child) {
+                    continue;
+                }
+                if !cascade {
+                    let child = self.known_table(reference.child)?;
+                    return Err(SqlError::new(
+                        SqlState::FeatureNotSupported,
+                        "cannot truncate a table referenced in a foreign key constraint",
+                    )
+                    .with_detail(format!("Table \"{}\" references \"{}\".", child.name, table.name))
+                    .with_hint("Truncate both at the same time, or use TRUNCATE ... CASCADE."));
+                }
+                wanted.push(reference.child);
+            }
+        }
+        Ok(wanted)
     }
 }
 

@@ -175,6 +175,10 @@ fn checks_of_update(
     slot: usize,
     assignments: &[(usize, Expr)],
 ) -> Result<RowExprs> {
+    if table.changes_before_update() {
+        let generated = generated_columns(names, table, slot, None)?;
+        return Ok((checks(names, table, slot, None)?, generated));
+    }
     let mut changed: Vec<usize> = assignments.iter().map(|(column, _)| *column).collect();
     let generated = generated_columns(names, table, slot, Some(&changed))?;
     changed.extend(generated.iter().map(|(column, _)| *column));

@@ -3,20 +3,25 @@
 pub(crate) mod definition;
 pub(crate) mod encoding;
 pub(crate) mod errors;
+pub(crate) mod fired_triggers;
 pub(crate) mod index_expressions;
 pub(crate) mod names;
+pub(crate) mod object_id;
 pub(crate) mod roles;
 pub(crate) mod routines;
 pub(crate) mod tables;
+pub(crate) mod triggers;
 
 pub use definition::{
     Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
     NewIndexExpression, NewIndexPredicate, NewKey, NewTable, SequenceChanges, SequenceOptions,
 };
+pub use fired_triggers::FiredTriggers;
 pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 pub use names::{
     PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
+pub use object_id::ObjectId;
 pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,
@@ -24,5 +29,6 @@ pub use roles::{
 pub use routines::{Argument, ArgumentMode, Language, Routine, RoutineResult, Volatility};
 pub use tables::{
     Check, Column, ConstraintTiming, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index,
-    KeyColumn, Method, ObjectId, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
+    KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
 };
+pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming};

@@ -117,6 +117,8 @@ pub enum RoutineResult {
     Procedure,
     /// RETURNS void.
     Void,
+    /// RETURNS trigger.
+    Trigger,
     /// A value.
     Value(DataType),
     /// The OUT arguments, or the columns of RETURNS TABLE.

@@ -15,11 +15,9 @@ use smol_str::SmolStr;
 
 use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 use super::names::{is_public, lookup_name, public};
+use super::object_id::ObjectId;
+use super::triggers::Trigger;
 use crate::types::{DataType, Value};
-
-/// The number of an object: of a table, index, view or sequence. Never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct ObjectId(pub u32);
 
 /// How the records of a table or index are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -65,6 +63,8 @@ pub struct Table {
     pub foreign_keys: Vec<ForeignKey>,
     /// Foreign keys, of any table, that point here.
     pub referenced_by: Vec<Reference>,
+    /// Its triggers, by name.
+    pub triggers: Vec<Arc<Trigger>>,
     /// Counts the changes of the definition; part of the names of the table's trees.
     pub generation: u32,
     /// The form in which rows are written now, and those in which there may be rows.

@@ -160,7 +160,7 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
         return Err(depended(&what, &format!("{} {}", routine.word(), routine.signature())));
     }
     if !routines.is_empty() {
-        catalog.drop_routines(transaction, &routines)?;
+        catalog.drop_routines(transaction, &routines, DropBehavior::Cascade)?;
     }
     // Each step may remove some of what the next one would.
     while let Some((name, _)) =
@@ -297,6 +297,9 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
                 catalog.set_identity(transaction, name, column, *always)
             }
         },
+        TableChange::Triggers(trigger, state) => {
+            catalog.set_trigger_state(transaction, name, trigger.as_deref(), *state)
+        }
         TableChange::AddIdentity(column, identity) => {
             catalog.add_identity(transaction, name, column, identity)
         }

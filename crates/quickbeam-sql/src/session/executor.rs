@@ -9,7 +9,7 @@ use super::access::{check_change, own_new};
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
 use crate::bind::{CatalogChange, ObjectKind, OutputColumn};
-use crate::catalog::{CatalogSnapshot, Relation};
+use crate::catalog::{CatalogSnapshot, Relation, TriggerTiming};
 use crate::compile::cascades::Cascades;
 use crate::compile::explain_format::formatted;
 use crate::compile::prepare::lines;
@@ -236,8 +236,11 @@ impl Session {
                     check_change(change, snapshot, role)?;
                 }
                 let make = || {
+                    let truncated = self.truncated(change, snapshot)?;
+                    self.fire_truncate(&truncated, transaction, TriggerTiming::Before)?;
                     apply(change, &look)?;
-                    own_new(&look)
+                    own_new(&look)?;
+                    self.fire_truncate(&truncated, transaction, TriggerTiming::After)
                 };
                 self.whole(transaction, alone, make).map(|()| Done::default())
             }
@@ -305,7 +308,8 @@ impl Session {
         let mut statement =
             table::TableWriter::begin(catalog, transaction, snapshot, &cascades, may_be_undone)?;
         let open = self.open.borrow();
-        statement = statement.with_deferred(deferred_of(open.as_ref(), transaction));
+        let deferred = deferred_of(open.as_ref(), transaction);
+        statement = statement.with_deferred(deferred).with_triggers(self);
         let result = match work {
             Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
             Program::Change(change) => change.run(context, &mut statement, &mut done.returned),

@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::catalog::ObjectId;
+use super::trigger_queue::RowEvent;
+use crate::catalog::{FiredTriggers, ObjectId, Table};
 use crate::handle::table_handle::TableHandle;
 
 /// A unique key of a row: the table, the number of the index or `None` for the primary key, and the
@@ -40,6 +41,10 @@ pub(super) enum RecordedChange {
     },
     /// The row with the key is deleted.
     Delete { handle: Arc<TableHandle>, key: Vec<u8>, old: Vec<u8> },
+    /// AFTER triggers of the row that was changed last.
+    Row(RowEvent),
+    /// AFTER triggers of the part.
+    Statement(Arc<FiredTriggers>, Arc<Table>),
 }
 
 impl ChangeRecord {

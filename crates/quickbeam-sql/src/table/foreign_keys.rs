@@ -12,7 +12,8 @@ use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 
 use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks};
 use super::table_writer::{TableWriter, differ, values_of};
-use crate::catalog::{ForeignKey, ForeignKeyAction, Table};
+use super::trigger_queue::{QueuedEvent, RowDecision};
+use crate::catalog::{FiredTriggers, ForeignKey, ForeignKeyAction, Table, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::describe;
 use crate::handle::table_handle::{IndexHandle, TableHandle};
@@ -27,6 +28,26 @@ pub(super) struct CascadeTask {
     action: ForeignKeyAction,
     /// The new key, unless the row went.
     new: Option<Vec<Value>>,
+}
+
+impl CascadeTask {
+    /// The triggers of the rows that follow.
+    fn triggers(&self) -> Result<Option<Arc<FiredTriggers>>> {
+        let table = self.reference.child.table();
+        if table.triggers.is_empty() {
+            return Ok(None);
+        }
+        Ok(match self.action {
+            ForeignKeyAction::NoAction | ForeignKeyAction::Restrict => None,
+            ForeignKeyAction::Cascade if self.new.is_none() => {
+                FiredTriggers::of(table, TriggerEvent::Delete, None)
+            }
+            _ => {
+                let columns = &self.reference.definition()?.columns;
+                FiredTriggers::of(table, TriggerEvent::Update, Some(columns))
+            }
+        })
+    }
 }
 
 /// A foreign-key violation to check for at the statement's end: a reference to a key that does not
@@ -310,7 +331,7 @@ impl TableWriter<'_> {
                     Some(values_of(new, &positions)?.iter().map(|v| v.to_value()).collect())
                 }
             };
-            self.queue.push(CascadeTask {
+            let task = CascadeTask {
                 action: if new.is_some() { key.on_update } else { key.on_delete },
                 new: new_values,
                 reference: Referring {
@@ -320,7 +341,14 @@ impl TableWriter<'_> {
                     key: values,
                     shown: describe(parent.table(), &positions, old),
                 },
-            });
+            };
+            // Where triggers fire, rows follow in the order of the queue of triggers.
+            if parent.table().triggers.is_empty() && child.table().triggers.is_empty() {
+                self.queue.push(task);
+            } else {
+                self.waiting.push_back(task);
+                self.triggers.events.push_back(QueuedEvent::Cascade);
+            }
         }
         Ok(())
     }
@@ -328,10 +356,18 @@ impl TableWriter<'_> {
     /// Lets rows follow until none has to.
     pub(super) fn work_off(&mut self) -> Result<()> {
         while let Some(work) = self.queue.pop() {
-            let children = self.referring_rows(&work.reference, usize::MAX)?;
-            if children.is_empty() {
-                continue;
-            }
+            self.cascade(work)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the rows of one reference follow.
+    pub(super) fn cascade(&mut self, work: CascadeTask) -> Result<()> {
+        let triggers = work.triggers()?;
+        let table = work.reference.child.table().clone();
+        self.begin_triggers(triggers.as_ref(), &table)?;
+        let children = self.referring_rows(&work.reference, usize::MAX)?;
+        if !children.is_empty() {
             match work.action {
                 ForeignKeyAction::NoAction => {
                     let table = work.reference.child.table().clone();
@@ -346,18 +382,30 @@ impl TableWriter<'_> {
                 }
                 ForeignKeyAction::Restrict => return Err(work.reference.violated()),
                 ForeignKeyAction::Cascade if work.new.is_none() => {
+                    let (handle, triggers) = (&work.reference.child, triggers.as_ref());
                     for (key, row) in children {
-                        self.delete_one(&work.reference.child, &key, &row)?;
+                        let decision =
+                            self.before_row(triggers, handle, Some((&key, &row)), None)?;
+                        if decision != RowDecision::Skipped {
+                            self.delete_one(handle, &key, &row)?;
+                            self.after_row(triggers, handle, Some(&row), None)?;
+                        }
                     }
                 }
-                _ => self.follow(&work, children)?,
+                _ => self.follow(&work, children, triggers.as_ref())?,
             }
         }
+        self.end_triggers(triggers.as_ref(), &table);
         Ok(())
     }
 
     /// Gives referring rows another key, NULL, or the DEFAULT.
-    fn follow(&mut self, work: &CascadeTask, children: Vec<KeyedRow>) -> Result<()> {
+    fn follow(
+        &mut self,
+        work: &CascadeTask,
+        children: Vec<KeyedRow>,
+        triggers: Option<&Arc<FiredTriggers>>,
+    ) -> Result<()> {
         let (handle, table) = (&work.reference.child, work.reference.child.table());
         let columns = &work.reference.definition()?.columns;
         let mut values = Vec::with_capacity(columns.len());
@@ -379,17 +427,28 @@ impl TableWriter<'_> {
         }
         for (key, old) in children {
             let mut new = with_values(table, StoredRow::new(table, &old)?, columns, &values)?;
-            let generated =
-                self.expressions.generated(table, columns, StoredRow::new(table, &new)?)?;
+            let all: Vec<usize>;
+            let mut set = &columns[..];
+            match self.before_row(triggers, handle, Some((&key, &old)), Some(&new))? {
+                RowDecision::Skipped => continue,
+                RowDecision::Changed(row) => {
+                    new = row;
+                    all = (0..table.columns.len()).collect();
+                    set = &all;
+                }
+                RowDecision::Same => {}
+            }
+            let generated = self.expressions.generated(table, set, StoredRow::new(table, &new)?)?;
             let (places, computed): (Vec<usize>, Vec<Value>) = generated.into_iter().unzip();
             if !places.is_empty() {
                 new = with_values(table, StoredRow::new(table, &new)?, &places, &computed)?;
             }
-            let changed = [&columns[..], &places].concat();
+            let changed = [set, &places].concat();
             for check in 0..table.checks.len() {
                 self.check(table, check, StoredRow::new(table, &new)?)?;
             }
             self.update_one(handle, &key, &old, &new, &changed)?;
+            self.after_row(triggers, handle, Some(&old), Some(&new))?;
         }
         if work.action == ForeignKeyAction::SetDefault {
             // The DEFAULT may be the key that went: then nothing was changed that would have been

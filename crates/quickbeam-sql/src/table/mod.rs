@@ -9,6 +9,8 @@ mod deferred;
 mod foreign_keys;
 mod recorded;
 mod table_writer;
+mod trigger_queue;
+mod triggers;
 
 pub use crate::handle::{IndexHandle, TableHandle};
 pub use crate::schema::encoding::{
@@ -19,3 +21,4 @@ pub(crate) use audit::Audit;
 pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
+pub use trigger_queue::{RowDecision, TriggerCall, TriggerCaller};

@@ -14,6 +14,7 @@ use quickbeam::invariant;
 
 use super::change_record::{RecordedChange, UniqueKey};
 use super::table_writer::{KeyConflict, TableWriter, check_not_null};
+use super::trigger_queue::QueuedEvent;
 use crate::error::Result;
 use crate::handle::EntryForm;
 use crate::handle::table_handle::TableHandle;
@@ -28,43 +29,53 @@ impl TableWriter<'_> {
     /// Makes the recorded changes, part by part in this order.
     pub fn make_recorded(&mut self, order: &[usize]) -> Result<()> {
         let Some(record) = self.record.take() else { return Ok(()) };
-        let is_insert = |change: &RecordedChange| matches!(change, RecordedChange::Insert(..));
-        let changed = record.changes.iter().filter(|(_, change)| !is_insert(change)).count();
+        let changes_row = |change: &RecordedChange| {
+            matches!(change, RecordedChange::Update { .. } | RecordedChange::Delete { .. })
+        };
+        let changed = record.changes.iter().filter(|(_, change)| changes_row(change)).count();
         let rows = record.rows.len();
         invariant!(RECORD_2, changed == rows, "{changed} changes of {rows} rows");
         // A row may refer to one that a later part inserts.
         self.parents_may_follow = true;
+        let mut ends = Vec::new();
         for part in order {
-            for (of, change) in &record.changes {
-                if of == part {
-                    self.make(change)?;
+            let mut is_made = false;
+            for (_, change) in record.changes.iter().filter(|(of, _)| of == part) {
+                match change {
+                    RecordedChange::Statement(triggers, table) => ends.push((triggers, table)),
+                    change => is_made = self.make(change, is_made)?,
                 }
             }
+        }
+        for (triggers, table) in ends {
+            self.end_triggers(Some(triggers), table);
         }
         Ok(())
     }
 
-    fn make(&mut self, change: &RecordedChange) -> Result<()> {
+    /// Makes a recorded change and returns whether it did. `was_made`: the one before it was made.
+    fn make(&mut self, change: &RecordedChange, was_made: bool) -> Result<bool> {
         match change {
-            RecordedChange::Insert(handle, row) => self.insert(handle, row),
-            RecordedChange::Update { handle, key, old, new, changed } => {
-                if self.is_stored(handle, key, old)? {
-                    self.update(handle, key, old, new, changed)?;
-                }
-                Ok(())
-            }
+            RecordedChange::Insert(handle, row) => self.insert(handle, row).map(|()| true),
+            RecordedChange::Update { handle, key, old, new, changed } => Ok(self
+                .is_stored(handle, key, old)?
+                && self.update(handle, key, old, new, changed)?),
             RecordedChange::Delete { handle, key, old } => {
-                if self.is_stored(handle, key, old)? {
-                    self.delete(handle, key, old)?;
-                }
-                Ok(())
+                Ok(self.is_stored(handle, key, old)? && self.delete(handle, key, old)?)
             }
+            RecordedChange::Row(event) => {
+                if was_made {
+                    self.triggers.events.push_back(QueuedEvent::Row(event.clone()));
+                }
+                Ok(was_made)
+            }
+            RecordedChange::Statement(..) => Ok(was_made),
         }
     }
 
     /// Whether a row is still what it was when its change was recorded. A foreign key's action may
     /// have changed it since.
-    fn is_stored(&self, handle: &TableHandle, key: &[u8], row: &[u8]) -> Result<bool> {
+    pub(super) fn is_stored(&self, handle: &TableHandle, key: &[u8], row: &[u8]) -> Result<bool> {
         let mut found = Vec::new();
         Ok(handle.database().get_into(self.transaction, key, &mut found)?
             && found[..] == *handle.stored(row)?)

@@ -9,6 +9,7 @@
 //!   [`track_reads`](quickbeam::query_layer::TransactionExt::track_reads).
 
 use std::cell::Cell;
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quickbeam::query_layer::TransactionExt;
@@ -17,6 +18,7 @@ use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, Updated, invariant};
 use super::change_record::ChangeRecord;
 use super::deferred::DeferredChecks;
 use super::foreign_keys::{CascadeTask, Pending};
+use super::trigger_queue::TriggerQueue;
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::table_handle::{IndexHandle, TableHandle};
@@ -66,11 +68,14 @@ pub struct TableWriter<'a> {
     old_entry: Vec<u8>,
     value: Vec<u8>,
     pub(super) queue: Vec<CascadeTask>,
+    /// Those that the queue of triggers orders.
+    pub(super) waiting: VecDeque<CascadeTask>,
     pub(super) pending: Vec<Pending>,
     /// The changes that are made later, if they are recorded.
     pub(super) record: Option<Box<ChangeRecord>>,
     /// Whether a row may come before the row of another table that it refers to.
     pub(super) parents_may_follow: bool,
+    pub(super) triggers: TriggerQueue<'a>,
     /// Counts changed rows, where invariants are checked.
     made: usize,
     /// Counts reads that are validated at commit, where invariants are checked.
@@ -100,11 +105,14 @@ fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result
 }
 
 impl TableHandle {
-    /// Whether a row comes and goes as one record: there are no indexes, and it takes part in no
-    /// foreign key. So there is nothing half done of a change of one row.
+    /// Whether a row comes and goes as one record: there are no indexes and no triggers, and it
+    /// takes part in no foreign key. So there is nothing half done of a change of one row.
     pub fn has_rows_only(&self) -> bool {
         let table = self.table();
-        table.indexes.is_empty() && table.foreign_keys.is_empty() && table.referenced_by.is_empty()
+        table.indexes.is_empty()
+            && table.foreign_keys.is_empty()
+            && table.referenced_by.is_empty()
+            && table.triggers.is_empty()
     }
 
     /// Gives the row of that key other values in columns of which none
@@ -190,9 +198,11 @@ impl<'a> TableWriter<'a> {
             old_entry: Vec::new(),
             value: Vec::new(),
             queue: Vec::new(),
+            waiting: VecDeque::new(),
             pending: Vec::new(),
             record: None,
             parents_may_follow: false,
+            triggers: TriggerQueue::default(),
             made: 0,
             tracked: Cell::new(0),
         })
@@ -205,15 +215,23 @@ impl<'a> TableWriter<'a> {
         self
     }
 
-    /// Ends it: makes sure of what has to hold at its end. On an error, roll back.
+    /// Ends it: fires AFTER triggers, and makes sure of what has to hold at its end. On an error,
+    /// roll back.
     pub fn finish(&mut self) -> Result<()> {
-        self.check_pending()
+        if self.has_queued() {
+            self.fire_queued()?;
+        }
+        self.check_pending()?;
+        invariant!(TRIGGER_1, !self.has_queued(), "an event that waits");
+        Ok(())
     }
 
     /// Undoes everything it did, if it [may be undone](Self::begin).
     pub fn rollback(&mut self) -> Result<()> {
         self.queue.clear();
+        self.waiting.clear();
         self.pending.clear();
+        self.triggers.events.clear();
         self.record = None;
         match self.savepoint {
             Some(savepoint) => {

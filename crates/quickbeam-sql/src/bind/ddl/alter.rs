@@ -1,5 +1,6 @@
 //! ALTER TABLE.
 
+use smol_str::SmolStr;
 use sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind, TableConstraint,
 };
@@ -13,7 +14,7 @@ use super::{CatalogChange, ObjectKind, TableChange};
 use crate::bind::ddl::table_outline::OnExisting;
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
-use crate::catalog::{NewIdentity, Relation, split_lookup_name};
+use crate::catalog::{NewIdentity, Relation, TriggerState, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Frame;
 use crate::parse::action_of;
@@ -140,6 +141,18 @@ impl Binder<'_> {
                 changes.push(TableChange::Validate(self.known_constraint(outline, name)?));
             }
             AlterTableOperation::SetOptionsParens { options } => check_parameters(options)?,
+            AlterTableOperation::EnableTrigger { name } => {
+                changes.push(TableChange::Triggers(trigger_name(name), TriggerState::Enabled));
+            }
+            AlterTableOperation::DisableTrigger { name } => {
+                changes.push(TableChange::Triggers(trigger_name(name), TriggerState::Disabled));
+            }
+            AlterTableOperation::EnableReplicaTrigger { name } => {
+                changes.push(TableChange::Triggers(trigger_name(name), TriggerState::Replica));
+            }
+            AlterTableOperation::EnableAlwaysTrigger { name } => {
+                changes.push(TableChange::Triggers(trigger_name(name), TriggerState::Always));
+            }
             // All tables are logged.
             AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {}
             // There is no logical replication.
@@ -263,6 +276,12 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// The trigger that ENABLE or DISABLE TRIGGER names; `None`: ALL or USER.
+fn trigger_name(name: &Ident) -> Option<SmolStr> {
+    let is_all = ["ALL", "USER"].iter().any(|word| name.value.eq_ignore_ascii_case(word));
+    (!is_all || name.quote_style.is_some()).then(|| fold(name))
 }
 
 fn constraint_changes(constraints: Constraints, changes: &mut Vec<TableChange>) {

@@ -26,7 +26,7 @@ use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Privileges,
-    Relation, SequenceChanges, SequenceOptions,
+    Relation, SequenceChanges, SequenceOptions, TriggerState,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, first_from};
@@ -128,6 +128,8 @@ pub enum TableChange {
     Column(SmolStr, ColumnAction),
     /// ALTER COLUMN … ADD GENERATED … AS IDENTITY.
     AddIdentity(SmolStr, NewIdentity),
+    /// ENABLE or DISABLE TRIGGER; `None`: all triggers.
+    Triggers(Option<SmolStr>, TriggerState),
 }
 
 impl Binder<'_> {

@@ -60,6 +60,7 @@ fn column_type(name: &str) -> DataType {
         "int2" => DataType::SmallInt,
         "int4" | "cardinal_number" => DataType::Integer,
         "int8" => DataType::BigInt,
+        "bytea" => DataType::Bytea,
         "sql_identifier" => DataType::System(SystemType::Name),
         "yes_or_no" => DataType::Varchar(Some(3)),
         "character_data" => DataType::Varchar(None),

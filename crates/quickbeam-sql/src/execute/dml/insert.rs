@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::assignments::Assignments;
 use crate::bind::{OnConflict, Returning};
+use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::row::lock::claim;
 use crate::execute::row::{Context, Operator, OperatorBuilder};
 use crate::expression::{Current, Datum, Expr};
 use crate::plan::{InsertPlan, PlanNode, QueryPlan};
-use crate::table::{self, Origin, Splice, StoredRow, TableHandle, TableWriter};
+use crate::table::{self, Origin, RowDecision, Splice, StoredRow, TableHandle, TableWriter};
 use crate::types::{Value, ValueRef};
 
 /// Rows of RETURNING.
@@ -32,6 +33,9 @@ pub struct InsertExec {
     /// The assignments of DO UPDATE.
     assignments: Option<Assignments>,
     returning: Option<Returning>,
+    triggers: Option<Arc<FiredTriggers>>,
+    /// The triggers of DO UPDATE.
+    update_triggers: Option<Arc<FiredTriggers>>,
     /// The new row in DO UPDATE.
     changed: Vec<u8>,
     /// Encoded rows to be inserted together, concatenated.
@@ -71,8 +75,15 @@ impl InsertExec {
         let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.old_slot);
         let conflict = plan.conflict.as_ref();
         let assignments = conflict.and_then(|conflict| conflict.assignments.as_ref()).map(assign);
+        let triggers = FiredTriggers::of(handle.table(), TriggerEvent::Insert, None);
+        let update_triggers = assignments.as_ref().and_then(|assignments: &Assignments| {
+            let columns = assignments.columns();
+            FiredTriggers::of(handle.table(), TriggerEvent::Update, Some(&columns))
+        });
         Ok(InsertExec {
             handle,
+            triggers,
+            update_triggers,
             assignments,
             new_slot: plan.new_slot,
             old_slot: plan.old_slot,
@@ -102,8 +113,36 @@ impl InsertExec {
         }
     }
 
-    /// Inserts all rows. Returns their number.
+    /// Inserts all rows, and fires the triggers of the statement. Returns their number.
     pub fn run(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
+        self.begin_triggers(statement)?;
+        let count = self.insert_rows(context, statement, returned)?;
+        self.end_triggers(statement);
+        Ok(count)
+    }
+
+    /// Fires the BEFORE triggers of the statement.
+    pub fn begin_triggers(&self, statement: &mut TableWriter<'_>) -> Result<()> {
+        for triggers in [&self.triggers, &self.update_triggers] {
+            statement.begin_triggers(triggers.as_ref(), self.handle.table())?;
+        }
+        Ok(())
+    }
+
+    /// Queues the AFTER triggers of the statement.
+    pub fn end_triggers(&self, statement: &mut TableWriter<'_>) {
+        for triggers in [&self.update_triggers, &self.triggers] {
+            statement.end_triggers(triggers.as_ref(), self.handle.table());
+        }
+    }
+
+    /// Inserts all rows. Returns their number.
+    pub fn insert_rows(
         &mut self,
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
@@ -164,6 +203,7 @@ impl InsertExec {
             && self.returning.is_none()
             && self.checks.is_empty()
             && self.generated.is_empty()
+            && self.triggers.is_none()
             && self.handle.takes_many()
     }
 
@@ -235,20 +275,21 @@ impl InsertExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
+        if self.triggers.is_some() && !self.fire_before(context, statement)? {
+            return Ok(false);
+        }
         generate(&self.handle, &self.generated, self.new_slot, context)?;
         check(&self.handle, &self.checks, context)?;
         let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
         let Some(conflict) = &self.conflict else {
             statement.insert(&self.handle, row)?;
-            self.give_back(context, returned)?;
-            return Ok(true);
+            return self.inserted(context, statement, returned);
         };
         let Some(found) = statement.insert_unless_conflict(&self.handle, row)? else {
             if self.may_meet_again() {
                 self.affected.insert(statement.last_key().to_vec());
             }
-            self.give_back(context, returned)?;
-            return Ok(true);
+            return self.inserted(context, statement, returned);
         };
         if let Some(target) = &conflict.target
             && !target.contains(&found.index)
@@ -262,10 +303,41 @@ impl InsertExec {
             }
             // Inserting again returns the error that names the key.
             statement.insert(&self.handle, row)?;
-            self.give_back(context, returned)?;
-            return Ok(true);
+            return self.inserted(context, statement, returned);
         }
         self.update(&found, context, statement, returned)
+    }
+
+    /// Fires the BEFORE triggers of the row in the new row's slot. Returns false if the row is not
+    /// inserted.
+    fn fire_before(
+        &self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+    ) -> Result<bool> {
+        let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+        match statement.before_row(self.triggers.as_ref(), &self.handle, None, Some(row))? {
+            RowDecision::Skipped => return Ok(false),
+            RowDecision::Changed(row) => set_current_row(context, self.new_slot, row)?,
+            RowDecision::Same => {}
+        }
+        Ok(true)
+    }
+
+    /// Does what follows the insertion of the row in the new row's slot.
+    fn inserted(
+        &self,
+        context: &Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<bool> {
+        if self.triggers.is_some() {
+            let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+            context.keep(row.len())?;
+            statement.after_row(self.triggers.as_ref(), &self.handle, None, Some(row))?;
+        }
+        self.give_back(context, returned)?;
+        Ok(true)
     }
 
     /// Runs DO UPDATE, or nothing for DO NOTHING.
@@ -298,11 +370,24 @@ impl InsertExec {
             return Ok(false);
         }
         assignments.new_row(&self.handle, self.old_slot, context, &mut self.changed)?;
+        let mut changed = assignments.columns();
+        if self.update_triggers.is_some() {
+            let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
+            let (old, new) = (Some((&found.row_key[..], old)), Some(&self.changed[..]));
+            let triggers = self.update_triggers.as_ref();
+            match statement.before_row(triggers, &self.handle, old, new)? {
+                RowDecision::Skipped => return Ok(false),
+                RowDecision::Changed(row) => {
+                    self.changed = row;
+                    changed = (0..self.handle.table().columns.len()).collect();
+                }
+                RowDecision::Same => {}
+            }
+        }
         let slot = context.slot(self.new_slot)?;
         slot.bytes.clear();
         slot.bytes.extend_from_slice(&self.changed);
         slot.current = Current::Bytes(0, slot.bytes.len());
-        let mut changed = assignments.columns();
         if !self.generated.is_empty() {
             generate(&self.handle, &self.generated, self.new_slot, context)?;
             changed.extend(self.generated.iter().map(|(column, _)| *column));
@@ -313,6 +398,8 @@ impl InsertExec {
         check(&self.handle, &self.checks, context)?;
         let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
         statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
+        let (triggers, new) = (self.update_triggers.as_ref(), Some(&self.changed[..]));
+        statement.after_row(triggers, &self.handle, Some(old), new)?;
         self.give_back(context, returned)?;
         Ok(true)
     }

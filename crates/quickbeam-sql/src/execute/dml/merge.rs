@@ -8,13 +8,14 @@ use quickbeam::{Isolation, invariant};
 
 use super::assignments::Assignments;
 use super::insert::{affected_twice, append, check, generate, set_current_row};
+use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::KeyTable;
 use crate::execute::row::lock::claim;
 use crate::execute::row::{Context, Operator, OperatorBuilder};
 use crate::expression::{Current, Expr};
 use crate::plan::{MergeActionPlan, MergePlan};
-use crate::table::{TableHandle, TableWriter};
+use crate::table::{RowDecision, TableHandle, TableWriter};
 
 type NumberedExprs = Vec<(usize, Expr)>;
 
@@ -29,6 +30,8 @@ pub struct MergeExec {
     /// CHECKs and generated columns of inserted rows.
     checks: NumberedExprs,
     generated: NumberedExprs,
+    insert_triggers: Option<Arc<FiredTriggers>>,
+    delete_triggers: Option<Arc<FiredTriggers>>,
     found: Vec<MergeChange>,
     keys: KeyTable,
 }
@@ -54,6 +57,7 @@ struct MergeUpdate {
     changed: Vec<usize>,
     checks: NumberedExprs,
     generated: NumberedExprs,
+    triggers: Option<Arc<FiredTriggers>>,
 }
 
 /// A change that a row of the source asks for: the number of the clause and the rows.
@@ -79,14 +83,34 @@ impl MergeExec {
                     let assignments =
                         Assignments::new(assignments.clone(), handle.table(), plan.slot);
                     let mut changed = assignments.columns();
+                    let table = handle.table();
+                    let triggers = FiredTriggers::of(table, TriggerEvent::Update, Some(&changed));
                     changed.extend(generated.iter().map(|(column, _)| *column));
+                    if triggers.as_ref().is_some_and(|it| !it.before_row.is_empty()) {
+                        changed = (0..table.columns.len()).collect();
+                    }
                     let (checks, generated) = (checks.clone(), generated.clone());
-                    MergeActionExec::Update(MergeUpdate { assignments, changed, checks, generated })
+                    MergeActionExec::Update(MergeUpdate {
+                        assignments,
+                        changed,
+                        checks,
+                        generated,
+                        triggers,
+                    })
                 }
             },
         };
+        let clauses: Vec<MergeClauseExec> = plan.clauses.iter().map(clause).collect();
+        let triggers_of = |event, is_of: &dyn Fn(&MergeActionExec) -> bool| {
+            let has = clauses.iter().any(|clause| is_of(&clause.action));
+            has.then(|| FiredTriggers::of(handle.table(), event, None)).flatten()
+        };
+        let is_insert = |action: &MergeActionExec| matches!(action, MergeActionExec::Insert(_));
+        let is_delete = |action: &MergeActionExec| matches!(action, MergeActionExec::Delete);
         Ok(MergeExec {
-            clauses: plan.clauses.iter().map(clause).collect(),
+            insert_triggers: triggers_of(TriggerEvent::Insert, &is_insert),
+            delete_triggers: triggers_of(TriggerEvent::Delete, &is_delete),
+            clauses,
             handle,
             slot: plan.slot,
             new_slot: plan.new_slot,
@@ -109,6 +133,9 @@ impl MergeExec {
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
     ) -> Result<u64> {
+        for triggers in self.statement_triggers() {
+            statement.begin_triggers(Some(&triggers), self.handle.table())?;
+        }
         let before = statement.changes_made();
         self.root.rewind();
         self.found.clear();
@@ -119,13 +146,27 @@ impl MergeExec {
         let made = statement.changes_made() - before;
         invariant!(MERGE_1, made == 0, "{made} changes before all rows are found");
         let found = std::mem::take(&mut self.found);
+        let mut count = 0;
         for change in &found {
             context.check_cancelled()?;
-            self.make(change, context, statement)?;
+            count += u64::from(self.make(change, context, statement)?);
         }
-        let count = found.len() as u64;
         self.found = found;
+        for triggers in self.statement_triggers().into_iter().rev() {
+            statement.end_triggers(Some(&triggers), self.handle.table());
+        }
         Ok(count)
+    }
+
+    /// Returns the triggers of the changes that the clauses make, in the order in which BEFORE
+    /// triggers fire.
+    fn statement_triggers(&self) -> Vec<Arc<FiredTriggers>> {
+        let updates = self.clauses.iter().find_map(|clause| match &clause.action {
+            MergeActionExec::Update(update) => update.triggers.clone(),
+            _ => None,
+        });
+        let (inserts, deletes) = (self.insert_triggers.clone(), self.delete_triggers.clone());
+        [inserts, updates, deletes].into_iter().flatten().collect()
     }
 
     /// Chooses the clause of the current row, and computes what it changes.
@@ -163,35 +204,59 @@ impl MergeExec {
         Ok(())
     }
 
+    /// Makes a change and returns whether a trigger has not prevented it.
     fn make(
         &self,
         change: &MergeChange,
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let MergeChange { clause, key, old, new } = change;
         match self.clauses.get(*clause).map(|clause| &clause.action) {
             Some(MergeActionExec::Insert(_)) => {
-                set_current_row(context, self.new_slot, new.clone())?;
+                let triggers = self.insert_triggers.as_ref();
+                let row = match statement.before_row(triggers, &self.handle, None, Some(new))? {
+                    RowDecision::Skipped => return Ok(false),
+                    RowDecision::Changed(row) => row,
+                    RowDecision::Same => new.clone(),
+                };
+                set_current_row(context, self.new_slot, row)?;
                 generate(&self.handle, &self.generated, self.new_slot, context)?;
                 check(&self.handle, &self.checks, context)?;
                 let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
-                statement.insert(&self.handle, row)
+                statement.insert(&self.handle, row)?;
+                statement.after_row(triggers, &self.handle, None, Some(row))?;
             }
             Some(MergeActionExec::Update(update)) => {
                 self.check_newest(change, context)?;
-                set_current_row(context, self.slot, new.clone())?;
+                let (triggers, found) = (update.triggers.as_ref(), Some((&key[..], &old[..])));
+                let row = match statement.before_row(triggers, &self.handle, found, Some(new))? {
+                    RowDecision::Skipped => return Ok(false),
+                    RowDecision::Changed(row) => row,
+                    RowDecision::Same => new.clone(),
+                };
+                set_current_row(context, self.slot, row)?;
                 generate(&self.handle, &update.generated, self.slot, context)?;
                 check(&self.handle, &update.checks, context)?;
                 let row = context.slots.get(self.slot).map_or(&[][..], |slot| slot.row());
-                statement.update(&self.handle, key, old, row, &update.changed).map(|_| ())
+                if statement.update(&self.handle, key, old, row, &update.changed)? {
+                    statement.after_row(triggers, &self.handle, Some(old), Some(row))?;
+                }
             }
             Some(MergeActionExec::Delete) => {
                 self.check_newest(change, context)?;
-                statement.delete(&self.handle, key, old).map(|_| ())
+                let (triggers, found) = (self.delete_triggers.as_ref(), Some((&key[..], &old[..])));
+                let decision = statement.before_row(triggers, &self.handle, found, None)?;
+                if decision == RowDecision::Skipped {
+                    return Ok(false);
+                }
+                if statement.delete(&self.handle, key, old)? {
+                    statement.after_row(triggers, &self.handle, Some(old), None)?;
+                }
             }
-            Some(MergeActionExec::Nothing) | None => Ok(()),
+            Some(MergeActionExec::Nothing) | None => {}
         }
+        Ok(true)
     }
 
     /// Under read committed, locks a row and makes sure that it is the one that was found.

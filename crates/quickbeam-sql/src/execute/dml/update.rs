@@ -16,13 +16,14 @@ use quickbeam::{CHECKS_INVARIANTS, Isolation, invariant};
 use super::assignments::Assignments;
 use super::insert::{Returned, check, generate, give_back, row_in};
 use crate::bind::Returning;
+use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::KeyTable;
 use crate::execute::row::lock::claim;
 use crate::execute::row::{Context, Operator, OperatorBuilder};
 use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{ChangePlan, PlanNode};
-use crate::table::{TableHandle, TableWriter};
+use crate::table::{RowDecision, TableHandle, TableWriter};
 use crate::types::Value;
 
 /// The operator of UPDATE and DELETE.
@@ -42,6 +43,7 @@ pub struct UpdateExec {
     /// Only the table itself is read.
     alone: bool,
     returning: Option<Returning>,
+    triggers: Option<Arc<FiredTriggers>>,
     /// Columns of other rows that RETURNING reads.
     others: Vec<ColumnRef>,
     key: Vec<u8>,
@@ -92,12 +94,20 @@ impl UpdateExec {
         let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.slot);
         let assignments = plan.assignments.as_ref().map(assign);
         let mut changed = assignments.as_ref().map_or_else(Vec::new, Assignments::columns);
+        let triggers = match &assignments {
+            None => FiredTriggers::of(handle.table(), TriggerEvent::Delete, None),
+            Some(_) => FiredTriggers::of(handle.table(), TriggerEvent::Update, Some(&changed)),
+        };
         changed.extend(plan.generated.iter().map(|(column, _)| *column));
+        if triggers.as_ref().is_some_and(|it| !it.before_row.is_empty()) {
+            changed = (0..handle.table().columns.len()).collect();
+        }
         let is_plain = plan.single
             && assignments.is_some()
             && plan.checks.is_empty()
             && plan.generated.is_empty()
             && plan.returning.is_none()
+            && triggers.is_none()
             && !handle.touches_more(&changed);
         Ok(UpdateExec {
             handle,
@@ -112,6 +122,7 @@ impl UpdateExec {
             single: plan.single,
             alone: is_alone(&plan.root),
             returning: plan.returning.clone(),
+            triggers,
             others: others_of(plan.returning.as_ref(), plan.slot),
             key: Vec::new(),
             new: Vec::new(),
@@ -194,6 +205,22 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<u64> {
+        if self.triggers.is_none() {
+            return self.change_rows(context, statement, returned);
+        }
+        let (triggers, table) = (self.triggers.clone(), self.handle.table().clone());
+        statement.begin_triggers(triggers.as_ref(), &table)?;
+        let count = self.change_rows(context, statement, returned)?;
+        statement.end_triggers(triggers.as_ref(), &table);
+        Ok(count)
+    }
+
+    fn change_rows(
+        &mut self,
+        context: &mut Context<'_>,
+        statement: &mut TableWriter<'_>,
+        returned: &mut Returned,
+    ) -> Result<u64> {
         if self.single {
             if !self.find_one(context)? {
                 return Ok(0);
@@ -269,8 +296,14 @@ impl UpdateExec {
         returned: &mut Returned,
     ) -> Result<bool> {
         let old = row_in(&self.handle, context, self.slot)?.bytes();
-        if !statement.delete(&self.handle, &self.key, old)? {
+        let triggers = self.triggers.as_ref();
+        let before = statement.before_row(triggers, &self.handle, Some((&self.key, old)), None)?;
+        if before == RowDecision::Skipped || !statement.delete(&self.handle, &self.key, old)? {
             return Ok(false);
+        }
+        if triggers.is_some() {
+            context.keep(old.len())?;
+            statement.after_row(triggers, &self.handle, Some(old), None)?;
         }
         if let Some(returning) = &self.returning {
             give_back(returning, context, returned)?;
@@ -286,13 +319,25 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
-        if self.checks.is_empty() && self.generated.is_empty() && self.returning.is_none() {
+        let is_simple =
+            self.checks.is_empty() && self.generated.is_empty() && self.returning.is_none();
+        if is_simple && self.triggers.is_none() {
             let old = row_in(&self.handle, context, self.slot)?.bytes();
             return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
         }
         // CHECK and RETURNING read the new row, so it becomes the current row of the slot.
         let slot = context.slot(self.slot)?;
         let old = slot.row().to_vec();
+        if self.triggers.is_some() {
+            let (triggers, key) = (self.triggers.as_ref(), &self.key[..]);
+            let new = Some(&self.new[..]);
+            match statement.before_row(triggers, &self.handle, Some((key, &old)), new)? {
+                RowDecision::Skipped => return Ok(false),
+                RowDecision::Changed(row) => self.new = row,
+                RowDecision::Same => {}
+            }
+        }
+        let slot = context.slot(self.slot)?;
         let (bytes, current) = (std::mem::take(&mut slot.bytes), slot.current);
         slot.bytes.extend_from_slice(&self.new);
         slot.current = Current::Bytes(0, self.new.len());
@@ -305,6 +350,10 @@ impl UpdateExec {
         check(&self.handle, &self.checks, context)?;
         let is_changed =
             statement.update(&self.handle, &self.key, &old, &self.new, &self.changed)?;
+        if let Some(triggers) = self.triggers.as_ref().filter(|_| is_changed) {
+            context.keep(old.len() + self.new.len())?;
+            statement.after_row(Some(triggers), &self.handle, Some(&old), Some(&self.new))?;
+        }
         if let Some(returning) = self.returning.as_ref().filter(|_| is_changed) {
             give_back(returning, context, returned)?;
         }

@@ -94,6 +94,7 @@ impl SystemSource<'_> {
                 }
             }
             "routines" | "parameters" => self.routine_rows(),
+            "triggers" => self.trigger_rows(),
             _ => {}
         }
     }

@@ -9,6 +9,7 @@ mod relations;
 mod roles;
 mod routines;
 mod session;
+mod triggers;
 
 use smol_str::SmolStr;
 
@@ -133,6 +134,7 @@ pub fn system_rows(
                 source.role_rows();
             }
             "pg_constraint" => source.pg_constraint(),
+            "pg_trigger" => source.pg_trigger(),
             "pg_index" | "pg_indexes" => source.pg_index(),
             _ => source.relation_rows(),
         }

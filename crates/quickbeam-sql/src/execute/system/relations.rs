@@ -30,6 +30,11 @@ fn small(number: usize) -> Value {
     Value::SmallInt(i16::try_from(number).unwrap_or(i16::MAX))
 }
 
+/// Whether a table has triggers, among them those that PostgreSQL makes for foreign keys.
+fn has_triggers(table: &Table) -> bool {
+    !table.foreign_keys.is_empty() || !table.referenced_by.is_empty() || !table.triggers.is_empty()
+}
+
 impl SystemSource<'_> {
     /// Adds the rows of the catalogs that list relations; others are empty.
     pub(super) fn relation_rows(&mut self) {
@@ -73,7 +78,7 @@ impl SystemSource<'_> {
                         row.text("tableowner", owner);
                         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
                         row.set("hasindexes", has_index);
-                        row.set("hastriggers", !table.foreign_keys.is_empty());
+                        row.set("hastriggers", has_triggers(table));
                     });
                 }
             }
@@ -109,6 +114,7 @@ impl SystemSource<'_> {
         };
         let owner = self.owner_oid(id);
         let acl = if has_rights { self.acl(id) } else { None };
+        let has_view_triggers = !self.snapshot.triggers_of(id).is_empty();
         self.add(|row| {
             row.set("oid", relation.oid()).text("relname", relation.name());
             row.set("relnamespace", schema).set("relowner", owner);
@@ -125,13 +131,12 @@ impl SystemSource<'_> {
                     row.set("relchecks", small(table.checks.len()));
                     let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
                     row.set("relhasindex", has_index);
-                    let has_keys =
-                        !table.foreign_keys.is_empty() || !table.referenced_by.is_empty();
-                    row.set("relhastriggers", has_keys);
+                    row.set("relhastriggers", has_triggers(table));
                 }
                 Described::View(view) => {
                     row.text("relkind", "v").set("reltype", row_type_oid(view.id));
                     row.set("relnatts", small(view.columns.len())).set("relhasrules", true);
+                    row.set("relhastriggers", has_view_triggers);
                     row.set("relfilenode", 0_i64);
                 }
                 Described::Sequence(_) => {

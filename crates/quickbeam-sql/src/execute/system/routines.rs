@@ -10,6 +10,7 @@ use crate::types::Value;
 /// The OIDs of pseudo-types in PostgreSQL.
 const VOID: i64 = 2278;
 const RECORD: i64 = 2249;
+const TRIGGER: i64 = 2279;
 
 /// The OIDs of the languages.
 fn language_oid(language: Language) -> i64 {
@@ -23,6 +24,7 @@ fn language_oid(language: Language) -> i64 {
 fn result_oid(routine: &Routine) -> i64 {
     match &routine.result {
         RoutineResult::Void => VOID,
+        RoutineResult::Trigger => TRIGGER,
         RoutineResult::Procedure if routine.outputs().next().is_none() => VOID,
         RoutineResult::Columns | RoutineResult::Procedure => RECORD,
         RoutineResult::Value(data_type) => type_oid(*data_type),

@@ -1,11 +1,15 @@
 //! Functions over the system catalogs.
 
+use std::sync::Arc;
+
 use super::super::Frame;
 use super::references::role_of_oid;
 use super::session::{search_path, stable};
 use super::{Builtin, Implementation, integer, strict, text};
+use crate::catalog::Routine;
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
-use crate::catalog::system::{Procedure, procedure, type_named};
+use crate::catalog::programs::Qualification;
+use crate::catalog::system::{Procedure, object_oid, procedure, type_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::no_relation;
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
@@ -131,8 +135,17 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_get_viewdef", &[OID, Boolean], Text, view),
     strict("pg_partition_ancestors", &[OID], OID, |_| Ok(Value::Null)),
     strict("pg_get_statisticsobjdef_columns", &[OID], Text, |_| Ok(Value::Null)),
-    strict("pg_get_triggerdef", &[OID], Text, |_| Ok(Value::Null)),
-    strict("pg_get_triggerdef", &[OID, Boolean], Text, |_| Ok(Value::Null)),
+    stable("pg_get_triggerdef", &[OID], Text, |f, v| trigger(f, v, Qualification::Full)),
+    stable("pg_get_triggerdef", &[OID, Boolean], Text, |f, v| {
+        let is_pretty = matches!(v.get(1), Some(ValueRef::Boolean(true)));
+        trigger(f, v, if is_pretty { Qualification::Short } else { Qualification::Full })
+    }),
+    stable("pg_get_functiondef", &[OID], Text, |frame, v| {
+        Ok(match routine_of(frame, v)? {
+            Some(routine) => Value::text(frame.host()?.snapshot().routine_definition(&routine)),
+            None => Value::Null,
+        })
+    }),
     strict("pg_get_ruledef", &[OID], Text, |_| Ok(Value::Null)),
     strict("pg_get_ruledef", &[OID, Boolean], Text, |_| Ok(Value::Null)),
     strict("pg_get_partkeydef", &[OID], Text, |_| Ok(Value::Null)),
@@ -176,11 +189,23 @@ pub(super) static TABLE: &[Builtin] = &[
         size(f, integer(v, 0)?, &[SizePart::Rows, SizePart::Indexes])
     }),
     strict("pg_size_pretty", &[BigInt], Text, |v| Ok(Value::text(pretty(integer(v, 0)?)))),
-    strict("pg_get_function_result", &[OID], Text, |v| {
-        Ok(function(v)?.map_or(Value::Null, |known| Value::text(known.result_name())))
+    stable("pg_get_function_result", &[OID], Text, |frame, v| {
+        let Some(routine) = routine_of(frame, v)? else {
+            return Ok(function(v)?.map_or(Value::Null, |known| Value::text(known.result_name())));
+        };
+        let result = frame.host()?.snapshot().routine_result(&routine);
+        Ok(result.map_or(Value::Null, Value::text))
     }),
-    strict("pg_get_function_arguments", &[OID], Text, arguments),
-    strict("pg_get_function_identity_arguments", &[OID], Text, arguments),
+    stable("pg_get_function_arguments", &[OID], Text, |frame, v| match routine_of(frame, v)? {
+        Some(routine) => Ok(Value::text(frame.host()?.snapshot().routine_arguments(&routine))),
+        None => arguments(v),
+    }),
+    stable("pg_get_function_identity_arguments", &[OID], Text, |frame, v| {
+        match routine_of(frame, v)? {
+            Some(routine) => Ok(Value::text(frame.host()?.snapshot().routine_identity(&routine))),
+            None => arguments(v),
+        }
+    }),
 ];
 
 /// A part of what a table takes on disk.
@@ -258,6 +283,24 @@ fn bytes_of(text: &str) -> Result<Value> {
 /// Returns the function with the OID in the first argument.
 fn function(arguments: &[ValueRef<'_>]) -> Result<Option<&'static Procedure>> {
     Ok(procedure(u32::try_from(integer(arguments, 0)?).unwrap_or(0)))
+}
+
+/// Returns the function of the catalog with the OID in the first argument.
+fn routine_of(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Option<Arc<Routine>>> {
+    let oid = integer(arguments, 0)?;
+    let mut routines = frame.host()?.snapshot().routines();
+    Ok(routines.find(|routine| object_oid(routine.id) == oid).cloned())
+}
+
+fn trigger(
+    frame: &Frame<'_>,
+    arguments: &[ValueRef<'_>],
+    qualification: Qualification,
+) -> Result<Value> {
+    let (oid, snapshot) = (integer(arguments, 0)?, frame.host()?.snapshot());
+    let found = snapshot.triggers().find(|trigger| object_oid(trigger.id) == oid);
+    let text = found.and_then(|it| snapshot.trigger_definition(it, qualification));
+    Ok(text.map_or(Value::Null, Value::text))
 }
 
 fn arguments(arguments: &[ValueRef<'_>]) -> Result<Value> {

@@ -7,9 +7,10 @@ use super::session::{search_path, stable};
 use super::{Builtin, integer, mismatch, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
-    OWNER, Procedure, procedure, procedures, role_oid, system_tables, type_named, type_row_named,
+    OWNER, Procedure, object_oid, procedure, procedures, role_oid, system_tables, type_named,
+    type_oid, type_row_named,
 };
-use crate::catalog::{BOOTSTRAP_NAME, CatalogSnapshot};
+use crate::catalog::{BOOTSTRAP_NAME, CatalogSnapshot, Routine};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::Text;
 use crate::types::{
@@ -131,7 +132,12 @@ fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u
             let [part] = &parts[..] else { return Ok(None) };
             snapshot.role_named(part).map(role_oid)
         }
-        _ => return function_number(kind, plain),
+        _ => {
+            return match function_number(kind, plain)? {
+                Some(known) => Ok(Some(known)),
+                None => routine_number(kind, frame, plain),
+            };
+        }
     };
     Ok(found.and_then(|number| u32::try_from(number).ok()))
 }
@@ -164,6 +170,55 @@ fn function_number(kind: SystemType, name: &str) -> Result<Option<u32>> {
     let found =
         procedures().find(|known| known.name == called.trim() && known.arguments == arguments);
     Ok(found.map(|known| known.oid))
+}
+
+/// As [`function_number`], of a function or procedure of the catalog.
+fn routine_number(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u32>> {
+    let (called, list) = match name.split_once('(') {
+        Some((called, rest)) => (called, rest.strip_suffix(')')),
+        None => (name, None),
+    };
+    let parts = name_parts(called.trim()).unwrap_or_default();
+    let (schemas, own) = match &parts[..] {
+        [own] => (search_path(frame)?, own),
+        [schema, own] => (vec![schema.into()], own),
+        _ => return Ok(None),
+    };
+    let mut arguments = Vec::new();
+    for word in list.iter().flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty())
+    {
+        arguments.push(type_number(word).ok_or_else(|| missing(SystemType::Regtype, word))?);
+    }
+    let is_meant = |routine: &Routine| {
+        let types = routine.signature_types().into_iter().map(type_oid);
+        routine.name == own.as_str()
+            && (kind == SystemType::Regproc || types.eq(arguments.iter().copied()))
+    };
+    let snapshot = frame.host()?.snapshot();
+    for schema in schemas {
+        let mut found = snapshot.routines().filter(|it| it.schema == schema && is_meant(it));
+        let Some(first) = found.next() else { continue };
+        if found.next().is_some() {
+            let message = format!("more than one function named \"{name}\"");
+            return Err(SqlError::new(SqlState::AmbiguousFunction, message));
+        }
+        return Ok(u32::try_from(object_oid(first.id)).ok());
+    }
+    Ok(None)
+}
+
+/// Returns the name of a function or procedure of the catalog.
+fn routine_name(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<Option<String>> {
+    let (snapshot, path) = (frame.host()?.snapshot(), search_path(frame)?);
+    let Some(routine) = snapshot.routines().find(|it| object_oid(it.id) == number) else {
+        return Ok(None);
+    };
+    let name = snapshot.written_name(&routine.schema, &routine.name, &path);
+    if kind == SystemType::Regproc {
+        return Ok(Some(name));
+    }
+    let types: Vec<String> = routine.signature_types().iter().map(ToString::to_string).collect();
+    Ok(Some(format!("{name}({})", types.join(","))))
 }
 
 /// Returns the name of an object by its OID: the number if there is no such object.
@@ -199,6 +254,12 @@ fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
             if is_alone { known.name.to_owned() } else { format!("pg_catalog.{}", known.name) }
         }),
         _ => procedure(oid).map(Procedure::signature),
+    };
+    let found = match (found, kind) {
+        (None, SystemType::Regproc | SystemType::Regprocedure) => {
+            routine_name(kind, frame, number)?
+        }
+        (found, _) => found,
     };
     Ok(found.unwrap_or_else(|| number.to_string()))
 }

@@ -5,6 +5,7 @@
 
 mod lexer;
 mod raise;
+mod records;
 mod statements;
 mod tree;
 
@@ -15,6 +16,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
 pub use raise::condition_code;
+pub use records::with_fields;
 pub use tree::{
     AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockVariable, BodyQuery,
     DiagnosticsItem, ExceptionCondition, ExceptionHandler, Fragment, FragmentId, IntoTargets,

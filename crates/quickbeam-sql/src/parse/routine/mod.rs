@@ -1,7 +1,9 @@
-//! Statements about functions and procedures.
+//! Statements about functions, procedures and triggers.
 //!
 //! They are read here rather than by the parser crate: the texts of types, default values and
 //! bodies are kept, and the parser crate does not know all forms.
+
+mod trigger;
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -10,6 +12,7 @@ use smol_str::SmolStr;
 use super::command::token_cursor::{Name, TokenCursor};
 use crate::catalog::{ArgumentMode, Language, Volatility};
 use crate::error::{Result, SqlError, SqlState};
+pub use trigger::{CreateTrigger, TriggerStatement};
 
 /// A statement about functions or procedures.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,6 +21,8 @@ pub enum RoutineStatement {
     Create(Box<CreateRoutine>),
     /// DROP FUNCTION, PROCEDURE or ROUTINE.
     Drop(DropRoutines),
+    /// A statement about triggers.
+    Trigger(TriggerStatement),
 }
 
 /// CREATE FUNCTION or CREATE PROCEDURE.
@@ -85,9 +90,11 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     let is = |at: usize, words: &[&str]| is_word(token(at).as_ref(), words);
     if is(0, &["CREATE"]) {
         let at = if is(1, &["OR"]) { 3 } else { 1 };
-        return is(at, &["FUNCTION", "PROCEDURE"]);
+        return is(at, &["FUNCTION", "PROCEDURE", "TRIGGER"])
+            || is(at, &["CONSTRAINT"]) && is(at + 1, &["TRIGGER"]);
     }
-    is(0, &["DROP"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE"])
+    is(0, &["DROP"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE", "TRIGGER"])
+        || is(0, &["ALTER"]) && is(1, &["TRIGGER"])
 }
 
 /// As [`begins`], of the tokens of a text.
@@ -97,11 +104,11 @@ pub(super) fn is_routine(tokens: &[TokenWithSpan]) -> bool {
 
 /// Returns whether a text may be such a statement, so that its tokens are worth a look.
 pub(super) fn may_begin(first: &str, text: &str) -> bool {
-    if !["CREATE", "DROP"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
+    if !["CREATE", "ALTER", "DROP"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
         return false;
     }
     let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
-    let wanted = ["FUNCTION", "PROCEDURE", "ROUTINE"];
+    let wanted = ["FUNCTION", "PROCEDURE", "ROUTINE", "TRIGGER"];
     words.any(|word| wanted.iter().any(|it| word.eq_ignore_ascii_case(it)))
 }
 
@@ -164,12 +171,20 @@ impl TokenCursor<'_> {
                 if replace {
                     self.expect("REPLACE")?;
                 }
+                if self.takes("CONSTRAINT") {
+                    return Err(SqlError::unsupported("CREATE CONSTRAINT TRIGGER"));
+                }
+                if self.takes("TRIGGER") {
+                    let create = Box::new(self.create_trigger(replace)?);
+                    return Ok(RoutineStatement::Trigger(TriggerStatement::Create(create)));
+                }
                 let is_procedure = self.takes("PROCEDURE");
                 if !is_procedure {
                     self.expect("FUNCTION")?;
                 }
                 Ok(RoutineStatement::Create(Box::new(self.create_routine(is_procedure, replace)?)))
             }
+            _ if self.takes("TRIGGER") => Ok(RoutineStatement::Trigger(self.trigger(first)?)),
             _ => {
                 let kinds = ["FUNCTION", "PROCEDURE", "ROUTINE"];
                 let kind = kinds.into_iter().find(|kind| self.takes(kind));

@@ -79,6 +79,12 @@ fn forbidden() -> SqlError {
         .with_hint("the program that made the connection says what it may read and write")
 }
 
+/// The error for a COPY in a function that another COPY calls.
+#[cold]
+fn nested() -> SqlError {
+    SqlError::unsupported("COPY while another COPY of the connection runs")
+}
+
 #[cold]
 fn not_opened(place: &CopyPlace, what: &str, error: io::Error) -> SqlError {
     let error = match error.downcast::<SqlError>() {
@@ -111,7 +117,7 @@ impl Session {
         look: &CompileContext<'_>,
         alone: bool,
     ) -> Result<Done> {
-        let mut access = self.copy_access.lock();
+        let mut access = self.copy_access.try_lock().ok_or_else(nested)?;
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let codec = codec_of(&mut **access, &copy.form.format)?;
         let place = &copy.form.place;
@@ -125,7 +131,8 @@ impl Session {
             table::TableWriter::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
         let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         let open = self.open.borrow();
-        statement = statement.with_deferred(deferred_of(open.as_ref(), transaction));
+        let deferred = deferred_of(open.as_ref(), transaction);
+        statement = statement.with_deferred(deferred).with_triggers(self);
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
         match copied.and_then(|count| statement.finish().map(|()| count)) {
             Ok(count) => Ok(Done { count, returned: Returned::new() }),
@@ -145,6 +152,7 @@ impl Session {
         look: &CompileContext<'_>,
         statement: &mut table::TableWriter<'_>,
     ) -> Result<u64> {
+        copy.insert.begin_triggers(statement)?;
         let (mut count, mut skips) = (0, copy.form.header);
         let mut values = Vec::with_capacity(copy.columns.len());
         let mut returned = Returned::new();
@@ -153,7 +161,10 @@ impl Session {
             let at = |line: u64| format!("COPY {relation}, line {line}");
             match reader.read() {
                 Ok(true) => {}
-                Ok(false) => return Ok(count),
+                Ok(false) => {
+                    copy.insert.end_triggers(statement);
+                    return Ok(count);
+                }
                 Err(error) => return Err(error.in_context(at(reader.line()))),
             }
             if std::mem::take(&mut skips) {
@@ -174,7 +185,7 @@ impl Session {
             };
             let inserted = context
                 .check_cancelled()
-                .and_then(|()| copy.insert.run(&mut context, statement, &mut returned));
+                .and_then(|()| copy.insert.insert_rows(&mut context, statement, &mut returned));
             count += inserted.map_err(|error| error.in_context(at(reader.line())))?;
         }
     }
@@ -186,7 +197,7 @@ impl Session {
         form: &CopyForm,
         look: &CompileContext<'_>,
     ) -> Result<Done> {
-        let mut access = self.copy_access.lock();
+        let mut access = self.copy_access.try_lock().ok_or_else(nested)?;
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let codec = codec_of(&mut **access, &form.format)?;
         let place = &form.place;

@@ -79,6 +79,8 @@ pub(super) struct Invocation<'s> {
     pub result: Option<Vec<Value>>,
     /// Blocks with handlers around the statement that runs.
     pub guarded: usize,
+    /// Whether NEW and OLD of a trigger have no row.
+    pub absent: [bool; 2],
 }
 
 impl<'s> Invocation<'s> {
@@ -101,6 +103,7 @@ impl<'s> Invocation<'s> {
             errors: Vec::new(),
             result: None,
             guarded: 0,
+            absent: [false; 2],
         }
     }
 
@@ -221,7 +224,10 @@ impl<'s> Invocation<'s> {
 
     #[cold]
     fn no_return(&self) -> SqlError {
-        let message = "control reached end of function without RETURN";
+        let message = match self.compiled.routine.result {
+            RoutineResult::Trigger => "control reached end of trigger procedure without RETURN",
+            _ => "control reached end of function without RETURN",
+        };
         SqlError::new(SqlState::FunctionExecutedNoReturnStatement, message)
     }
 

@@ -2,14 +2,17 @@
 
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::call::{CallTransaction, Invocation, TransactionEnd};
 use super::types::{WrittenType, written_type};
 use super::{CompiledRoutine, Language, Routine, RoutineResult};
 use crate::bind::Binder;
 use crate::catalog::rights::not_owner;
-use crate::catalog::{Argument, ArgumentMode, ObjectId, lookup_name};
+use crate::catalog::{Argument, ArgumentMode, DropBehavior, ObjectId, lookup_name};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::plpgsql::{BlockBody, VariableKind, with_fields};
 use crate::parse::{CreateRoutine, DropRoutines, Name, RoutineStatement};
 use crate::session::Session;
 use crate::session::events::NoticeLevel;
@@ -30,6 +33,7 @@ impl Session {
         match statement {
             RoutineStatement::Create(create) => self.create_routine(create, look),
             RoutineStatement::Drop(drop) => self.drop_routines(drop, look),
+            RoutineStatement::Trigger(trigger) => self.change_trigger(trigger, look),
         }
     }
 
@@ -69,7 +73,11 @@ impl Session {
 
     /// Checks a body: one in SQL wholly, of one in PL/pgSQL the syntax.
     fn check_body(&self, routine: &Routine, look: &CompileContext<'_>) -> Result<()> {
-        let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, Vec::new())?);
+        let given = match routine.result {
+            RoutineResult::Trigger => super::triggers::trigger_variables(&[]),
+            _ => Vec::new(),
+        };
+        let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, given)?);
         if self.setting_is_off("check_function_bodies") {
             return Ok(());
         }
@@ -77,9 +85,19 @@ impl Session {
             let place = CallTransaction::Lent(look.transaction);
             return Invocation::new(self, compiled, place, TransactionEnd::Refused).check_sql();
         }
-        for fragment in &compiled.body.fragments {
-            if crate::parse::command(&fragment.text).map_err(SqlError::without_place)?.is_none() {
-                crate::parse::statement(&fragment.text).map_err(SqlError::without_place)?;
+        let body = &compiled.body;
+        for fragment in &body.fragments {
+            // The fields of a record are not known yet.
+            let fields = |names: &[SmolStr]| {
+                let found = BlockBody::lookup(&body.namespaces, fragment.namespace, names);
+                let (variable, []) = found? else { return None };
+                let kind = &body.variables.get(variable)?.kind;
+                matches!(kind, VariableKind::Record(_)).then(|| vec![SmolStr::new_static("field")])
+            };
+            let written = with_fields(&fragment.text, &fields).map_err(SqlError::without_place)?;
+            let text = written.as_deref().unwrap_or(&fragment.text);
+            if crate::parse::command(text).map_err(SqlError::without_place)?.is_none() {
+                crate::parse::statement(text).map_err(SqlError::without_place)?;
             }
         }
         Ok(())
@@ -114,7 +132,8 @@ impl Session {
             }
             routines.push(routine);
         }
-        look.catalog.drop_routines(look.transaction, &routines)
+        let behavior = DropBehavior::from(drop.cascade);
+        look.catalog.drop_routines(look.transaction, &routines, behavior)
     }
 
     /// Returns the routine that a statement names, by the types of its arguments if they are given.
@@ -270,7 +289,18 @@ fn result_of(
         WrittenType::Value(data_type) => RoutineResult::Value(data_type.unconstrained()),
         WrittenType::Row(table) => RoutineResult::Row(table.id),
         WrittenType::Void => RoutineResult::Void,
-        WrittenType::Trigger => return Err(SqlError::unsupported("a trigger function")),
+        WrittenType::Trigger => {
+            if create.language == Language::Sql {
+                return Err(invalid("SQL functions cannot return type trigger"));
+            }
+            if !arguments.is_empty() {
+                let hint = "The arguments of the trigger can be accessed through TG_NARGS and TG_ARGV instead.";
+                return Err(
+                    invalid("trigger functions cannot have declared arguments").with_hint(hint)
+                );
+            }
+            RoutineResult::Trigger
+        }
         WrittenType::Record => {
             return Err(SqlError::unsupported("RETURNS record without OUT arguments")
                 .with_hint("Name the columns with RETURNS TABLE or OUT arguments."));

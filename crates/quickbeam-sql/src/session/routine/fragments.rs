@@ -16,7 +16,7 @@ use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
-use crate::parse::plpgsql::{BlockBody, VariableKind};
+use crate::parse::plpgsql::{BlockBody, Fragment, VariableKind, with_fields};
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::utility::CommandCall;
 use crate::types::{DataType, Value};
@@ -105,6 +105,46 @@ impl VariableLookup for FragmentScope<'_> {
 }
 
 impl Invocation<'_> {
+    /// Whether the records have the columns that a statement was compiled for.
+    fn fits(&self, fragment: &PreparedFragment) -> bool {
+        fragment.shapes.iter().all(|(variable, shape)| {
+            matches!(&self.cells[*variable], Cell::Record(now, ..)
+                if Arc::ptr_eq(now, shape) || now == shape)
+        })
+    }
+
+    /// Returns a statement of the body, with records written as their fields.
+    fn new_fragment(&self, fragment: &Fragment) -> Result<PreparedFragment> {
+        let body = &self.compiled.body;
+        let fields = |names: &[SmolStr]| -> Option<Vec<SmolStr>> {
+            let (variable, []) = BlockBody::lookup(&body.namespaces, fragment.namespace, names)?
+            else {
+                return None;
+            };
+            match self.cells.get(variable)? {
+                Cell::Record(shape, _, true) => {
+                    Some(shape.iter().map(|(name, _)| name.clone()).collect())
+                }
+                _ => None,
+            }
+        };
+        let has_records = self.cells.iter().any(|cell| matches!(cell, Cell::Record(..)));
+        let written = if has_records { with_fields(&fragment.text, &fields)? } else { None };
+        Ok(PreparedFragment::new(written.as_deref().unwrap_or(&fragment.text)))
+    }
+
+    /// Returns which of the first variables a statement that can be compiled names, by the fields
+    /// of records.
+    pub fn fields_used(&self, fragment: usize) -> Result<Vec<(usize, usize)>> {
+        let text = &self.compiled.body.fragments[fragment];
+        let mut prepared = self.new_fragment(text)?;
+        self.place.with(self.session, |transaction| {
+            self.compile(&mut prepared, text.namespace, transaction).map(|_| ())
+        })?;
+        let used = prepared.used.iter();
+        Ok(used.filter_map(|used| Some((used.variable, used.field?))).collect())
+    }
+
     /// Prepares a statement for what the transaction sees (ROUTINE-1).
     fn compile<'f>(
         &self,
@@ -114,14 +154,11 @@ impl Invocation<'_> {
     ) -> Result<&'f mut Prepared> {
         let session = self.session;
         let version = session.database.catalog.version(transaction)?;
-        let same_shape = |(variable, shape): &(usize, RecordShape)| {
-            matches!(&self.cells[*variable], Cell::Record(now, ..)
-                if Arc::ptr_eq(now, shape) || now == shape)
-        };
+        let has_shapes = self.fits(fragment);
         let statement = &mut fragment.statement;
         let is_kept = statement.version == version
             && statement.plan_key == session.plan_key.get()
-            && fragment.shapes.iter().all(same_shape)
+            && has_shapes
             && session.is_current(statement.prepared.as_mut(), transaction);
         if !is_kept {
             statement.prepared = None;
@@ -150,13 +187,10 @@ impl Invocation<'_> {
             };
             fragment.shapes = fragment.used.iter().filter_map(record).collect();
         }
-        invariant!(
-            ROUTINE_1,
-            statement.version == version && fragment.shapes.iter().all(same_shape),
-            "{}",
-            statement.text
-        );
-        statement.prepared.as_mut().ok_or_else(|| SqlError::internal("not prepared"))
+        let is_for_version = fragment.statement.version == version;
+        let text = &fragment.statement.text;
+        invariant!(ROUTINE_1, is_for_version && self.fits(fragment), "{text}");
+        fragment.statement.prepared.as_mut().ok_or_else(|| SqlError::internal("not prepared"))
     }
 
     /// Returns the values of the variables that a statement names.
@@ -253,8 +287,11 @@ impl Invocation<'_> {
             return Err(SqlError::internal("a statement that is not in the body"));
         };
         self.session.limits.check()?;
-        let kept = place.lock().take();
-        let mut prepared = kept.unwrap_or_else(|| Box::new(PreparedFragment::new(&text.text)));
+        let kept = place.lock().take().filter(|it| self.fits(it));
+        let mut prepared = match kept {
+            Some(kept) => kept,
+            None => Box::new(self.new_fragment(text)?),
+        };
         let ran = self.run_prepared(&mut prepared, text.namespace);
         *place.lock() = Some(prepared);
         ran.map_err(SqlError::without_place)
@@ -263,7 +300,7 @@ impl Invocation<'_> {
     /// Checks that a statement of the body can be compiled.
     pub fn check(&self, fragment: usize) -> Result<Arc<[OutputColumn]>> {
         let text = &self.compiled.body.fragments[fragment];
-        let mut prepared = PreparedFragment::new(&text.text);
+        let mut prepared = self.new_fragment(text)?;
         if self.session.control_of(&mut prepared.statement)?.is_some() {
             return Ok(Arc::new([]));
         }

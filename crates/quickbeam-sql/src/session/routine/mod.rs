@@ -15,6 +15,8 @@ pub(crate) mod definitions;
 mod fragments;
 mod raise;
 mod statements;
+mod trigger_definitions;
+mod triggers;
 mod types;
 mod variables;
 
@@ -49,13 +51,30 @@ const DEPTH: usize = 40;
 /// Bodies that a session keeps.
 const KEPT: usize = 500;
 
+/// A function, and for one of triggers their table; or the condition of a trigger.
+type RoutineKey = (ObjectId, Option<ObjectId>);
+
 /// The bodies that a session has compiled.
 #[derive(Default)]
 pub(crate) struct Routines {
-    compiled: RefCell<HashMap<ObjectId, Arc<CompiledRoutine>>>,
+    compiled: RefCell<HashMap<RoutineKey, Arc<CompiledRoutine>>>,
     depth: Flag<usize>,
     /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
     before: Flag<Option<Savepoint>>,
+}
+
+impl Routines {
+    fn known(&self, key: RoutineKey, version: u64) -> Option<Arc<CompiledRoutine>> {
+        self.compiled.borrow().get(&key).filter(|known| known.version == version).cloned()
+    }
+
+    fn keep(&self, key: RoutineKey, compiled: Arc<CompiledRoutine>) {
+        let mut all = self.compiled.borrow_mut();
+        if all.len() >= KEPT {
+            all.clear();
+        }
+        all.insert(key, compiled);
+    }
 }
 
 /// A compiled body.
@@ -100,6 +119,7 @@ impl CompiledRoutine {
             });
         }
         let arguments = (first..all.len()).collect();
+        let columns = result_columns(&routine, look.snapshot)?;
         let body = match routine.language {
             Language::PlPgSql => {
                 let types = |text: &str| variable_kind(look, text);
@@ -108,17 +128,21 @@ impl CompiledRoutine {
             }
             Language::Sql => sql_body(&routine, all)?,
         };
-        let fragments = body.fragments.iter().map(|_| Mutex::new(None)).collect();
-        let columns = result_columns(&routine, look.snapshot)?;
-        Ok(CompiledRoutine {
-            version: look.snapshot.version(),
+        let made = CompiledRoutine::of_body(routine, body, look.snapshot.version());
+        Ok(CompiledRoutine { arguments, columns, ..made })
+    }
+
+    /// A body without arguments and results.
+    fn of_body(routine: Arc<Routine>, body: BlockBody, version: u64) -> CompiledRoutine {
+        CompiledRoutine {
+            version,
             types: routine.arguments.iter().map(|it| Some(it.data_type.unconstrained())).collect(),
             routine,
+            fragments: body.fragments.iter().map(|_| Mutex::new(None)).collect(),
             body,
-            arguments,
-            columns,
-            fragments,
-        })
+            arguments: Vec::new(),
+            columns: Vec::new(),
+        }
     }
 }
 
@@ -180,22 +204,27 @@ fn too_deep() -> SqlError {
 impl Session {
     /// Returns the compiled body of a routine.
     fn compiled(&self, transaction: &Transaction, id: ObjectId) -> Result<Arc<CompiledRoutine>> {
+        self.compiled_for(transaction, (id, None), Vec::new)
+    }
+
+    /// As [`compiled`](Self::compiled), with variables before those of the arguments.
+    fn compiled_for(
+        &self,
+        transaction: &Transaction,
+        key: RoutineKey,
+        given: impl FnOnce() -> Vec<GivenVariable>,
+    ) -> Result<Arc<CompiledRoutine>> {
         let version = self.database.catalog.version(transaction)?;
-        if let Some(known) = self.routines.compiled.borrow().get(&id)
-            && known.version == version
-        {
-            return Ok(known.clone());
+        if let Some(known) = self.routines.known(key, version) {
+            return Ok(known);
         }
+        let id = key.0;
         let snapshot = self.database.catalog.snapshot(transaction)?;
         let look = self.look(transaction, &snapshot);
         let routine = snapshot.routine(id).cloned();
         let routine = routine.ok_or_else(|| SqlError::internal("there is no such function"))?;
-        let compiled = Arc::new(CompiledRoutine::new(routine, &look, Vec::new())?);
-        let mut all = self.routines.compiled.borrow_mut();
-        if all.len() >= KEPT {
-            all.clear();
-        }
-        all.insert(id, compiled.clone());
+        let compiled = Arc::new(CompiledRoutine::new(routine, &look, given())?);
+        self.routines.keep(key, compiled.clone());
         Ok(compiled)
     }
 
@@ -264,16 +293,25 @@ impl Session {
         arguments: Vec<Value>,
         end: TransactionEnd,
     ) -> Result<Returned> {
+        let _guards = self.enter(compiled, place)?;
+        let mut call = Invocation::new(self, compiled.clone(), place, end);
+        call.take_arguments(arguments)?;
+        if compiled.is_sql() { call.run_sql() } else { call.run_block() }
+    }
+
+    /// Counts a call, and takes on the role of the owner if the function has its rights.
+    fn enter(
+        &self,
+        compiled: &CompiledRoutine,
+        place: CallTransaction<'_>,
+    ) -> Result<(DepthGuard<'_>, Option<RoleGuard<'_>>)> {
         let depth = self.routines.depth.get();
         if depth >= DEPTH {
             return Err(too_deep());
         }
         self.routines.depth.set(depth + 1);
-        let _depth = DepthGuard(&self.routines);
-        let _role = self.with_owner(compiled, place)?;
-        let mut call = Invocation::new(self, compiled.clone(), place, end);
-        call.take_arguments(arguments)?;
-        if compiled.is_sql() { call.run_sql() } else { call.run_block() }
+        let guard = DepthGuard(&self.routines);
+        Ok((guard, self.with_owner(compiled, place)?))
     }
 
     /// Takes on the role of the owner of a SECURITY DEFINER function.

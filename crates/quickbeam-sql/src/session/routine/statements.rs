@@ -45,6 +45,12 @@ fn ends_transaction() -> SqlError {
     SqlError::new(SqlState::InvalidTransactionTermination, message)
 }
 
+#[cold]
+fn not_composite() -> SqlError {
+    let message = "cannot return non-composite value from function returning composite type";
+    SqlError::new(SqlState::DatatypeMismatch, message)
+}
+
 impl Invocation<'_> {
     /// Runs statements until one of them leaves.
     pub(super) fn statements(&mut self, statements: &[BlockStatement]) -> Result<Flow> {
@@ -139,7 +145,11 @@ impl Invocation<'_> {
             BlockAction::ReturnValue(value) => {
                 self.check_scalar()?;
                 let value = self.value(*value)?;
-                self.result = Some(vec![value]);
+                self.result = match self.compiled.routine.result {
+                    RoutineResult::Trigger if value.is_null() => Some(Vec::new()),
+                    RoutineResult::Trigger => return Err(not_composite()),
+                    _ => Some(vec![value]),
+                };
                 return Ok(Flow::Return);
             }
             BlockAction::ReturnRecord(record, is_next) => {
@@ -150,7 +160,11 @@ impl Invocation<'_> {
                     let name = &self.compiled.body.variables[*record].name;
                     return Err(super::variables::not_assigned(name));
                 }
-                let values = values.clone();
+                let mut values = values.clone();
+                // A record of a trigger that has no row is NULL.
+                if self.absent.get(*record) == Some(&true) && values.iter().all(Value::is_null) {
+                    values.clear();
+                }
                 if *is_next {
                     self.add_row(values)?;
                 } else {

@@ -1,6 +1,9 @@
-//! Functions and procedures: what stays after reopening, notices, rights, and changes of tables.
+//! Functions, procedures and triggers: what stays after reopening, notices, rights, and changes of
+//! tables.
 
-use quickbeam_sql::{SqlDatabase, Value};
+use std::io::{self, Read, Write};
+
+use quickbeam_sql::{CopyAccess, CopyPlace, SqlDatabase, Value};
 
 fn text(connection: &quickbeam_sql::Connection, query: &str) -> String {
     connection.query_row(query, &[], |row| row.get::<String>(0)).unwrap()
@@ -126,4 +129,102 @@ fn calls_within_calls_are_limited() {
     let error = connection.query("SELECT endless(1)", &[]).map(|_| ()).unwrap_err();
     assert_eq!(error.code(), "54001");
     assert_eq!(text(&connection, "SELECT 'still here'"), "still here");
+}
+
+/// A table `t`, and a trigger that writes what happens to it into `log`.
+const LOGGED: [&str; 4] = [
+    "CREATE TABLE t (id INT PRIMARY KEY, a TEXT)",
+    "CREATE TABLE log (n INT GENERATED ALWAYS AS IDENTITY, what TEXT)",
+    "CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        INSERT INTO log (what) VALUES (TG_WHEN || ' ' || TG_LEVEL); RETURN NEW; END $$",
+    "CREATE TRIGGER a_row AFTER INSERT ON t FOR EACH ROW EXECUTE FUNCTION note()",
+];
+
+fn run_all(connection: &quickbeam_sql::Connection, statements: &[&str]) {
+    for statement in statements {
+        connection.execute(statement, &[]).unwrap();
+    }
+}
+
+fn logged(connection: &quickbeam_sql::Connection) -> String {
+    text(connection, "SELECT coalesce(string_agg(what, ', ' ORDER BY n), '') FROM log")
+}
+
+#[test]
+fn triggers_stay_after_the_database_is_opened_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let open = || SqlDatabase::open(folder.path(), Default::default()).unwrap();
+    let connection = open().connect();
+    run_all(&connection, &LOGGED);
+    drop(connection);
+    let connection = open().connect();
+    connection.execute("INSERT INTO t VALUES (1, 'x')", &[]).unwrap();
+    assert_eq!(logged(&connection), "AFTER ROW");
+}
+
+#[test]
+fn a_statement_that_fails_undoes_what_its_triggers_did() {
+    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    run_all(&connection, &LOGGED);
+    let before = "CREATE TRIGGER b_row BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION note()";
+    connection.execute(before, &[]).unwrap();
+    connection.execute("BEGIN", &[]).unwrap();
+    connection.execute("INSERT INTO t VALUES (1, 'x')", &[]).unwrap();
+    let twice = connection.execute("INSERT INTO t VALUES (2, 'y'), (1, 'z')", &[]).unwrap_err();
+    assert_eq!(twice.code(), "23505");
+    assert_eq!(logged(&connection), "BEFORE ROW, AFTER ROW");
+    connection.execute("COMMIT", &[]).unwrap();
+    assert_eq!(logged(&connection), "BEFORE ROW, AFTER ROW");
+}
+
+/// COPY reads two rows.
+struct TwoRows;
+
+impl CopyAccess for TwoRows {
+    fn reader(&mut self, _: &CopyPlace, _: usize) -> io::Result<Box<dyn Read + '_>> {
+        Ok(Box::new(&b"1,one\n2,two\n"[..]))
+    }
+
+    fn writer(&mut self, _: &CopyPlace, _: usize) -> io::Result<Box<dyn Write + '_>> {
+        Ok(Box::new(io::sink()))
+    }
+}
+
+#[test]
+fn copy_fires_triggers_of_rows_and_of_the_statement_once() {
+    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    run_all(&connection, &LOGGED);
+    for trigger in ["b BEFORE", "c AFTER"] {
+        let text = format!("CREATE TRIGGER {trigger} INSERT ON t EXECUTE FUNCTION note()");
+        connection.execute(&text, &[]).unwrap();
+    }
+    connection.set_copy_access(TwoRows);
+    assert_eq!(connection.execute("COPY t FROM STDIN WITH (FORMAT csv)", &[]).unwrap(), 2);
+    assert_eq!(logged(&connection), "BEFORE STATEMENT, AFTER ROW, AFTER ROW, AFTER STATEMENT");
+    // A trigger cannot use the input that feeds it.
+    connection
+        .execute(
+            "CREATE OR REPLACE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+                EXECUTE 'COPY log TO STDOUT'; RETURN NEW; END $$",
+            &[],
+        )
+        .unwrap();
+    connection.execute("DELETE FROM t", &[]).unwrap();
+    let nested = connection.execute("COPY t FROM STDIN WITH (FORMAT csv)", &[]).unwrap_err();
+    assert_eq!(nested.code(), "0A000");
+}
+
+#[test]
+fn a_writer_that_does_not_know_a_trigger_cannot_commit() {
+    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let (writer, maker) = (database.connect(), database.connect());
+    let (trigger, before) = LOGGED.split_last().unwrap();
+    run_all(&maker, before);
+    writer.execute("BEGIN", &[]).unwrap();
+    writer.execute("INSERT INTO t VALUES (1, 'x')", &[]).unwrap();
+    maker.execute(trigger, &[]).unwrap();
+    let error = writer.execute("COMMIT", &[]).unwrap_err();
+    assert_eq!(error.code(), "40001");
+    writer.execute("INSERT INTO t VALUES (1, 'x')", &[]).unwrap();
+    assert_eq!(logged(&writer), "AFTER ROW");
 }

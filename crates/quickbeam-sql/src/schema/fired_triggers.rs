@@ -1,0 +1,73 @@
+//! The triggers that a change of a table fires.
+
+use std::sync::Arc;
+
+use super::tables::Table;
+use super::triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerTiming};
+
+/// The triggers that a statement fires on one table for one event, each kind in the order in which
+/// they fire.
+#[derive(Clone, Debug)]
+pub struct FiredTriggers {
+    /// The event.
+    pub event: TriggerEvent,
+    /// BEFORE … FOR EACH STATEMENT.
+    pub before_statement: Vec<Arc<Trigger>>,
+    /// BEFORE … FOR EACH ROW.
+    pub before_row: Vec<Arc<Trigger>>,
+    /// AFTER … FOR EACH ROW.
+    pub after_row: Arc<[Arc<Trigger>]>,
+    /// AFTER … FOR EACH STATEMENT.
+    pub after_statement: Vec<Arc<Trigger>>,
+    /// INSTEAD OF.
+    pub instead_of: Vec<Arc<Trigger>>,
+}
+
+impl FiredTriggers {
+    /// Returns the triggers of an event on a table, or `None` if there are none. `changed`:
+    /// positions of the columns that UPDATE sets.
+    #[must_use]
+    pub fn of(
+        table: &Table,
+        event: TriggerEvent,
+        changed: Option<&[usize]>,
+    ) -> Option<Arc<FiredTriggers>> {
+        if table.triggers.is_empty() {
+            return None;
+        }
+        let number = |position: &usize| table.columns.get(*position).map(|column| column.id);
+        let columns: Option<Vec<u16>> =
+            changed.map(|changed| changed.iter().filter_map(number).collect());
+        let find = |timing: TriggerTiming, level: TriggerLevel| -> Vec<Arc<Trigger>> {
+            let of_kind = |it: &&Arc<Trigger>| it.timing == timing && it.level == level;
+            let fitting = table.triggers.iter().filter(of_kind);
+            fitting.filter(|it| it.is_for(event, columns.as_deref())).cloned().collect()
+        };
+        let found = FiredTriggers {
+            event,
+            before_statement: find(TriggerTiming::Before, TriggerLevel::Statement),
+            before_row: find(TriggerTiming::Before, TriggerLevel::Row),
+            after_row: find(TriggerTiming::After, TriggerLevel::Row).into(),
+            after_statement: find(TriggerTiming::After, TriggerLevel::Statement),
+            instead_of: find(TriggerTiming::InsteadOf, TriggerLevel::Row),
+        };
+        let is_empty = found.before_statement.is_empty()
+            && found.before_row.is_empty()
+            && found.after_row.is_empty()
+            && found.after_statement.is_empty()
+            && found.instead_of.is_empty();
+        (!is_empty).then(|| Arc::new(found))
+    }
+}
+
+impl Table {
+    /// Whether a BEFORE UPDATE trigger may change more columns than an UPDATE sets.
+    #[must_use]
+    pub fn changes_before_update(&self) -> bool {
+        self.triggers.iter().any(|it| {
+            it.timing == TriggerTiming::Before
+                && it.level == TriggerLevel::Row
+                && it.is_for(TriggerEvent::Update, None)
+        })
+    }
+}

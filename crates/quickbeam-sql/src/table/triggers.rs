@@ -1,0 +1,220 @@
+//! The triggers that a statement fires.
+//!
+//! BEFORE triggers run where the executor changes a row. AFTER triggers wait in a queue until the
+//! statement has changed all its rows. Foreign keys whose child or parent has triggers follow from
+//! that queue, too: so rows change, and triggers fire, in PostgreSQL's order.
+//!
+//! - TRIGGER-1: nothing waits in the queue when a statement has ended.
+
+use std::sync::Arc;
+
+use super::change_record::RecordedChange;
+use super::table_writer::TableWriter;
+use super::trigger_queue::{QueuedEvent, RowDecision, RowEvent, TriggerCall, TriggerCaller};
+use crate::catalog::{FiredTriggers, Table, Trigger, TriggerEvent};
+use crate::error::{Result, SqlError, SqlState};
+use crate::handle::table_handle::TableHandle;
+use crate::schema::encoding::row_format::StoredRow;
+use crate::types::Value;
+
+#[cold]
+fn already_changed(is_update: bool) -> SqlError {
+    let what = if is_update { "updated" } else { "deleted" };
+    let message = format!(
+        "tuple to be {what} was already modified by an operation triggered by the current command"
+    );
+    SqlError::new(SqlState::TriggeredDataChangeViolation, message).with_hint(
+        "Consider using an AFTER trigger instead of a BEFORE trigger to propagate changes to other rows.",
+    )
+}
+
+fn values_in(table: &Table, row: Option<&[u8]>) -> Result<Option<Vec<Value>>> {
+    row.map(|row| StoredRow::new(table, row)?.to_values()).transpose()
+}
+
+impl<'a> TableWriter<'a> {
+    /// Runs the functions of triggers by this.
+    #[must_use]
+    pub fn with_triggers(mut self, caller: &'a dyn TriggerCaller) -> TableWriter<'a> {
+        self.triggers.caller = Some(caller);
+        self
+    }
+
+    /// Fires the BEFORE … FOR EACH STATEMENT triggers, once for all changes of a statement.
+    pub fn begin_triggers(
+        &mut self,
+        triggers: Option<&Arc<FiredTriggers>>,
+        table: &Arc<Table>,
+    ) -> Result<()> {
+        let Some(triggers) = triggers else { return Ok(()) };
+        let change = (table.id, triggers.event);
+        if self.triggers.begun.contains(&change) {
+            return Ok(());
+        }
+        self.triggers.begun.push(change);
+        self.fire_each(&triggers.before_statement, table, triggers.event)
+    }
+
+    /// Queues the AFTER … FOR EACH STATEMENT triggers. They fire after all rows queued before.
+    pub fn end_triggers(&mut self, triggers: Option<&Arc<FiredTriggers>>, table: &Arc<Table>) {
+        let Some(triggers) = triggers else { return };
+        if let Some(record) = &mut self.record {
+            return record.push(RecordedChange::Statement(triggers.clone(), table.clone()));
+        }
+        let is_same = |queued: &QueuedEvent| {
+            matches!(queued, QueuedEvent::Statement(known, of)
+                if of.id == table.id && known.event == triggers.event)
+        };
+        self.triggers.events.retain(|queued| !is_same(queued));
+        let event = QueuedEvent::Statement(triggers.clone(), table.clone());
+        self.triggers.events.push_back(event);
+    }
+
+    fn fire_each(
+        &self,
+        triggers: &[Arc<Trigger>],
+        table: &Arc<Table>,
+        event: TriggerEvent,
+    ) -> Result<()> {
+        for trigger in triggers {
+            let (transaction, old, new) = (self.transaction, None, None);
+            let call = TriggerCall { transaction, trigger, table, event, old, new };
+            let caller = self.triggers.caller()?;
+            if caller.condition_holds(&call)? {
+                caller.call_trigger(&call)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Fires the BEFORE … FOR EACH ROW triggers of a change. `old`: the key and the row that is
+    /// changed; `new`: the row that is inserted, or that the old one becomes.
+    pub fn before_row(
+        &mut self,
+        triggers: Option<&Arc<FiredTriggers>>,
+        handle: &TableHandle,
+        old: Option<(&[u8], &[u8])>,
+        new: Option<&[u8]>,
+    ) -> Result<RowDecision> {
+        let Some(triggers) = triggers.filter(|it| !it.before_row.is_empty()) else {
+            return Ok(RowDecision::Same);
+        };
+        let (table, event) = (handle.table(), triggers.event);
+        let old_values = values_in(table, old.map(|(_, row)| row))?;
+        let mut new_values = values_in(table, new)?;
+        let mut is_changed = false;
+        for trigger in &triggers.before_row {
+            let call = TriggerCall {
+                transaction: self.transaction,
+                trigger,
+                table,
+                event,
+                old: old_values.as_deref(),
+                new: new_values.as_deref(),
+            };
+            let caller = self.triggers.caller()?;
+            if !caller.condition_holds(&call)? {
+                continue;
+            }
+            let Some(row) = caller.call_trigger(&call)? else {
+                return Ok(RowDecision::Skipped);
+            };
+            if new.is_some() {
+                is_changed |= new_values.as_ref() != Some(&row);
+                new_values = Some(row);
+            }
+        }
+        if let Some((key, row)) = old
+            && !self.is_stored(handle, key, row)?
+        {
+            return Err(already_changed(new.is_some()));
+        }
+        let Some(values) = new_values.filter(|_| is_changed) else { return Ok(RowDecision::Same) };
+        let mut row = Vec::new();
+        table.encode_values(&mut row, &values)?;
+        Ok(RowDecision::Changed(row))
+    }
+
+    /// Queues the AFTER … FOR EACH ROW triggers of a change that was made or recorded.
+    pub fn after_row(
+        &mut self,
+        triggers: Option<&Arc<FiredTriggers>>,
+        handle: &TableHandle,
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+    ) -> Result<()> {
+        let Some(triggers) = triggers.filter(|it| !it.after_row.is_empty()) else {
+            return Ok(());
+        };
+        let (table, event) = (handle.table().clone(), triggers.event);
+        let mut chosen = triggers.after_row.clone();
+        if chosen.iter().any(|trigger| trigger.condition.is_some()) {
+            let (old, new) = (values_in(&table, old)?, values_in(&table, new)?);
+            let mut kept = Vec::with_capacity(chosen.len());
+            for trigger in &*chosen {
+                let call = TriggerCall {
+                    transaction: self.transaction,
+                    trigger,
+                    table: &table,
+                    event,
+                    old: old.as_deref(),
+                    new: new.as_deref(),
+                };
+                if self.triggers.caller()?.condition_holds(&call)? {
+                    kept.push(trigger.clone());
+                }
+            }
+            chosen = kept.into();
+        }
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let (old, new) = (old.map(<[u8]>::to_vec), new.map(<[u8]>::to_vec));
+        let event = RowEvent { triggers: chosen, table, event, old, new };
+        match &mut self.record {
+            Some(record) => record.push(RecordedChange::Row(event)),
+            None => self.triggers.events.push_back(QueuedEvent::Row(event)),
+        }
+        Ok(())
+    }
+
+    /// Whether AFTER triggers or changes of other rows wait.
+    pub(super) fn has_queued(&self) -> bool {
+        !self.triggers.events.is_empty()
+    }
+
+    /// Works the queue off: rows follow foreign keys, and AFTER triggers fire.
+    pub(super) fn fire_queued(&mut self) -> Result<()> {
+        while let Some(event) = self.triggers.events.pop_front() {
+            match event {
+                QueuedEvent::Cascade => {
+                    if let Some(task) = self.waiting.pop_front() {
+                        self.cascade(task)?;
+                        self.work_off()?;
+                    }
+                }
+                QueuedEvent::Row(RowEvent { triggers, table, event, old, new }) => {
+                    let old = values_in(&table, old.as_deref())?;
+                    let new = values_in(&table, new.as_deref())?;
+                    for trigger in &*triggers {
+                        let call = TriggerCall {
+                            transaction: self.transaction,
+                            trigger,
+                            table: &table,
+                            event,
+                            old: old.as_deref(),
+                            new: new.as_deref(),
+                        };
+                        self.triggers.caller()?.call_trigger(&call)?;
+                    }
+                }
+                QueuedEvent::Statement(triggers, table) => {
+                    let change = (table.id, triggers.event);
+                    self.triggers.begun.retain(|known| *known != change);
+                    self.fire_each(&triggers.after_statement, &table, triggers.event)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
