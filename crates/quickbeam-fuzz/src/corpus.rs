@@ -6,8 +6,8 @@ use quickbeam::DATA_FILE;
 use quickbeam::fuzzing::{page_number, read_page};
 
 use crate::environment::{CRASHED, Edit, Files, input_of};
-use crate::random::Random;
 use crate::targets::{HEADER, SLOT};
+use quickbeam_testing::Random;
 
 /// Inputs by name.
 pub type Inputs = Vec<(String, Vec<u8>)>;
@@ -96,14 +96,14 @@ fn dumps() -> Inputs {
 
 /// Small edits at random positions of meta pages, page map, tree pages and log, sealed and not.
 fn environments() -> Inputs {
-    let random = &mut Random(20_261_122);
+    let random = &mut Random::new(20_261_122);
     let mut inputs = vec![("unchanged".to_owned(), input_of(true, &[]))];
     for number in 0..24 {
         let edits: Vec<Edit> = (0..1 + random.below(3))
             .map(|_| Edit {
-                part: random.draw() as u16,
+                part: random.next() as u16,
                 at: random.below([64, 4096][number % 2]) as u16,
-                bytes: (0..1 + random.below(8)).map(|_| random.draw() as u8).collect(),
+                bytes: (0..1 + random.below(8)).map(|_| random.next() as u8).collect(),
             })
             .collect();
         inputs.push((format!("changed-{number:02}"), input_of(number % 4 != 0, &edits)));

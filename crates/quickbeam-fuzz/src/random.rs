@@ -4,24 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 
-/// A random generator with a seed (splitmix64).
-pub struct Random(pub u64);
-
-impl Random {
-    /// Returns the next number.
-    pub fn draw(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// Returns a number below `end`, or zero if `end` is zero.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.draw() % end.max(1) as u64) as usize
-    }
-}
+use quickbeam_testing::Random;
 
 /// Numbers that trigger boundary conditions: limits and their neighbors.
 const TELLING: [u64; 12] =
@@ -36,7 +19,7 @@ pub fn make(kept: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
         let left = bytes.len() - at;
         match random.below(9) {
             0..=2 if left > 0 => bytes[at] ^= 1 << random.below(8),
-            3 if left > 0 => bytes[at] = random.draw() as u8,
+            3 if left > 0 => bytes[at] = random.next() as u8,
             4 | 5 => {
                 let number = TELLING[random.below(TELLING.len())].to_le_bytes();
                 let length = [1, 2, 4, 8][random.below(4)].min(left);
@@ -49,7 +32,7 @@ pub fn make(kept: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
                 bytes[at..at + length].copy_from_slice(&other[from..from + length]);
             }
             7 => {
-                let more: Vec<u8> = (0..random.below(9)).map(|_| random.draw() as u8).collect();
+                let more: Vec<u8> = (0..random.below(9)).map(|_| random.next() as u8).collect();
                 bytes.splice(at..at, more);
             }
             _ => drop(bytes.drain(at..at + random.below(9).min(left))),

@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
 use quickbeam_fuzz::environment::{CRASHED, Crashed, Files, Part, settle, use_it, word};
-use quickbeam_fuzz::random::Random;
+use quickbeam_testing::{Random, first_seed, number_in};
 
 /// How long one environment may take before it counts as endless.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ fn mutate(files: &mut Files, parts: &[Part], sealed: bool, random: &mut Random) 
             match random.below(4) {
                 0 => bytes[at] ^= 1 << random.below(8),
                 1 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
-                2 => bytes[at] = random.draw() as u8,
+                2 => bytes[at] = random.next() as u8,
                 _ => {
                     let length = random.below(12).min(bytes.len() - at);
                     let value = [0, 0xff][random.below(2)];
@@ -44,11 +44,9 @@ fn mutate(files: &mut Files, parts: &[Part], sealed: bool, random: &mut Random) 
 }
 
 fn run(sealed: bool, default: u64) {
-    let number = |variable: &str| std::env::var(variable).ok().map(|text| text.parse().unwrap());
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    let seed: u64 = number("QUICKBEAM_SEED").unwrap_or(now.as_nanos() as u64 % 1_000_000_000_000);
+    let seed = first_seed();
     println!("seed {seed}");
-    run_from(seed, number("QUICKBEAM_MUTATIONS").unwrap_or(default), sealed);
+    run_from(seed, number_in("QUICKBEAM_MUTATIONS").unwrap_or(default), sealed);
 }
 
 fn run_from(seed: u64, count: u64, sealed: bool) {
@@ -80,7 +78,7 @@ fn run_from(seed: u64, count: u64, sealed: bool) {
     let mut used = 0;
     for number in 0..count {
         round.store(seed + number, Ordering::SeqCst);
-        let mut random = Random(seed + number);
+        let mut random = Random::new(seed + number);
         let mut changed = files.clone();
         mutate(&mut changed, parts, sealed, &mut random);
         if sealed {

@@ -4,12 +4,9 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use quickbeam_fuzz::random::{Random, make, read};
+use quickbeam_fuzz::random::{make, read};
 use quickbeam_fuzz::{TARGETS, Target, corpus};
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok().map(|text| text.parse().unwrap())
-}
+use quickbeam_testing::{Random, number_in};
 
 fn kept(target: &Target) -> Vec<(String, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
@@ -40,7 +37,7 @@ fn targets_accept_kept_and_random_inputs() {
     problems.extend(read(there, &[7], told).is_ok().then(|| "a thread's was not seen".to_owned()));
     TOLD.lock().unwrap().clear();
 
-    let seed = number("QUICKBEAM_SEED").unwrap_or(20_261_122);
+    let seed = number_in("QUICKBEAM_SEED").unwrap_or(20_261_122);
     for target in &TARGETS {
         let kept = kept(target);
         for (name, bytes) in &kept {
@@ -48,9 +45,9 @@ fn targets_accept_kept_and_random_inputs() {
             problems.extend(read.err().map(|what| format!("{} {name}: {what}", target.name)));
         }
         let inputs: Vec<Vec<u8>> = kept.into_iter().map(|(_, bytes)| bytes).collect();
-        let count = number("QUICKBEAM_FUZZ").unwrap_or(target.quick);
+        let count = number_in("QUICKBEAM_FUZZ").unwrap_or(target.quick);
         for at in 0..count {
-            let bytes = make(&inputs, &mut Random(seed.wrapping_add(at)));
+            let bytes = make(&inputs, &mut Random::new(seed.wrapping_add(at)));
             if let Err(what) = read(target.run, &bytes, told) {
                 problems
                     .push(format!("{}, QUICKBEAM_SEED={seed}, number {at}: {what}", target.name));

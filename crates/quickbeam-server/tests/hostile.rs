@@ -15,31 +15,13 @@ use std::time::Duration;
 use common::{message, serve, startup, with_anna};
 use postgres::{Client, NoTls};
 use quickbeam_server::{AccessRules, Server, ServerOptions};
+use quickbeam_testing::{Random, number_in};
 
 /// Connections of a usual run. Each sends about ten messages.
 const CONNECTIONS: u64 = 1500;
 
 /// The types of the messages that a server sends.
 const ANSWERS: &[u8] = b"RSKZEN12CDTtnsIGHWcdvA3";
-
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        // The generator of Knuth's MMIX, of which the high bits are good.
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        self.0 >> 33
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
-    }
-
-    fn pick<'a, T: ?Sized>(&mut self, from: &[&'a T]) -> &'a T {
-        from[self.below(from.len() as u64) as usize]
-    }
-}
 
 const QUERIES: [&str; 10] = [
     "SELECT 1",
@@ -69,11 +51,11 @@ fn sound(random: &mut Random) -> Vec<u8> {
             (b'B', [text(&[name, name]), parameters.to_vec()].concat())
         }
         5 => (b'B', [text(&[name, name]), vec![0; 6]].concat()),
-        6 => (b'D', [b"SP"[random.below(2) as usize..][..1].to_vec(), text(&[name])].concat()),
+        6 => (b'D', [b"SP"[random.below(2)..][..1].to_vec(), text(&[name])].concat()),
         7 => (b'E', [text(&[name]), (random.below(4) as u32).to_be_bytes().to_vec()].concat()),
-        8 => (b'C', [b"SP"[random.below(2) as usize..][..1].to_vec(), text(&[name])].concat()),
+        8 => (b'C', [b"SP"[random.below(2)..][..1].to_vec(), text(&[name])].concat()),
         9 => (b'H', Vec::new()),
-        10 => (random.pick(&[&b"dcfp"[..]])[random.below(4) as usize], text(&[query])),
+        10 => (random.pick(&[&b"dcfp"[..]])[random.below(4)], text(&[query])),
         _ => (b'S', Vec::new()),
     };
     message(kind, &body)
@@ -82,13 +64,13 @@ fn sound(random: &mut Random) -> Vec<u8> {
 /// Damages one of three messages: a byte, the length, the end.
 fn damaged(random: &mut Random) -> Vec<u8> {
     let mut bytes = sound(random);
-    let at = random.below(bytes.len() as u64) as usize;
+    let at = random.below(bytes.len());
     match random.below(9) {
         0 => bytes[at] = random.next() as u8,
         1 => bytes.truncate(at),
         2 => {
             let lengths = [0, 1, 3, 4, 5, 100, 0x7fff_ffff, 0x8000_0000, 0xffff_ffffu32];
-            let length = lengths[random.below(9) as usize];
+            let length = lengths[random.below(9)];
             bytes[1..5].copy_from_slice(&length.to_be_bytes());
         }
         _ => {}
@@ -106,7 +88,7 @@ fn conversation(random: &mut Random) -> Vec<u8> {
         4 => {
             let mut packet =
                 startup(random.below(4) as u8, &[("user", "anna"), ("options", "-c x")]);
-            let at = random.below(packet.len() as u64) as usize;
+            let at = random.below(packet.len());
             packet[at] = random.next() as u8;
             packet
         }
@@ -137,7 +119,7 @@ fn check_answers(mut bytes: &[u8], context: &str) {
 }
 
 fn talk(server: &Server, seed: u64) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let sent = conversation(&mut random);
     let socket = TcpStream::connect(server.address().unwrap()).unwrap();
     // A server that neither answers nor closes fails the test.
@@ -172,9 +154,8 @@ fn hostile_clients_get_legal_answers_and_harm_no_other() {
     let options = ServerOptions::new().access(access).max_message_bytes(1 << 20);
     let (database, server) = serve(options);
     database.connect().execute_script("CREATE TABLE t (id INT PRIMARY KEY, x TEXT)").unwrap();
-    let variable = |name: &str| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
-    let connections = variable("QUICKBEAM_HOSTILE_CONNECTIONS").unwrap_or(CONNECTIONS);
-    let first = variable("QUICKBEAM_SEED").unwrap_or(1);
+    let connections = number_in("QUICKBEAM_HOSTILE_CONNECTIONS").unwrap_or(CONNECTIONS);
+    let first = number_in("QUICKBEAM_SEED").unwrap_or(1);
     for seed in first..first + connections {
         talk(&server, seed);
         if seed % 100 == 0 {

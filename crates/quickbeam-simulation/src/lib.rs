@@ -1,8 +1,8 @@
 //! A deterministic simulation of files, time, threads and faults, in which the engine runs
 //! unchanged. One seed determines everything.
 //!
-//! From below: [`random`] and [`vfs`] (the engine's VFS: the fault model of disks, injected faults
-//! and thread scheduling). Then [`plan`] (the faults of a run), [`model`] and [`client`] (the
+//! From below: [`vfs`] (the engine's VFS: the fault model of disks, injected faults and thread
+//! scheduling). Then [`plan`] (the faults of a run), [`model`] and [`client`] (the
 //! expected answers), [`run`] and [`store`] (one seed), [`shrink`], [`exhaustive`] and [`seeds`]
 //! (many seeds). `docs/reliability.md` describes the guarantees that the simulation checks.
 
@@ -10,7 +10,6 @@ pub mod client;
 pub mod exhaustive;
 pub mod model;
 pub mod plan;
-pub mod random;
 pub mod run;
 pub mod seeds;
 pub mod shrink;

@@ -4,9 +4,9 @@
 use quickbeam::{AccessMethod, Durability, Isolation, Options, UndoPolicy};
 use std::time::Duration;
 
-use crate::random::Random;
 use crate::vfs::disk::{Loss, Medium};
 use crate::vfs::faults::{CallKind, Cut, Fault, Full, Phase, Restart, Target};
+use quickbeam_testing::Random;
 
 /// How a round ends without a cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -16,10 +16,10 @@ use quickbeam::{Durability, Environment, Error, Options, Result, TransactionOpti
 use crate::client::{Client, Oracle, SharedOracle, open};
 use crate::model::{Model, State, difference};
 use crate::plan::{Plan, Round, RoundEnd};
-use crate::random::Random;
 use crate::vfs::disk::Disk;
 use crate::vfs::faults::{Cut, Phase, Restart};
 use crate::vfs::{Core, SimVfs};
+use quickbeam_testing::Random;
 
 /// The environment's directory.
 pub const DIRECTORY: &str = "/db";

@@ -11,10 +11,10 @@ use quickbeam::{DataStore, Error, Result, StoreDatabase};
 use crate::client::value;
 use crate::model::{Records, State, difference};
 use crate::plan::{Plan, Round, RoundEnd};
-use crate::random::Random;
 use crate::run::DIRECTORY;
 use crate::vfs::SimVfs;
 use crate::vfs::faults::{Cut, Phase, Restart};
+use quickbeam_testing::Random;
 
 fn dump(store: &mut DataStore) -> Result<State> {
     let mut state = State::new();

@@ -102,6 +102,15 @@ pub struct Relations {
     pub small: Vec<Tuple>,
 }
 
+/// The rows of a join.
+#[derive(Clone, Copy)]
+enum Joined {
+    /// A tuple of the large relation, twice.
+    Pairs,
+    /// The tuple of the small relation with the same key, then the pair.
+    Triples,
+}
+
 impl Relations {
     /// Tuples of TENKTUP1.
     fn n(&self) -> i32 {
@@ -130,18 +139,19 @@ impl Relations {
         WisconsinAnswer::of_tuples(self.large.iter().filter(move |t| keep(t)).map(|t| vec![t]))
     }
 
-    /// Tuples of the large relation, `times` side by side, after one of the small relation if
-    /// `small`: those that agree on `key` and of which the large one is kept.
-    fn joined(&self, key: usize, small: bool, keep: impl Fn(&Tuple) -> bool) -> WisconsinAnswer {
+    /// Returns the rows of a join on `key` whose large tuple is kept.
+    fn joined(&self, key: usize, joined: Joined, keep: impl Fn(&Tuple) -> bool) -> WisconsinAnswer {
         let mut by_key = vec![None; self.large.len()];
         for tuple in &self.small {
             by_key[tuple.numbers[key] as usize] = Some(tuple);
         }
         let rows = self.large.iter().filter(|tuple| keep(tuple)).filter_map(|tuple| {
             let pair = vec![tuple, tuple];
-            match small {
-                false => Some(pair),
-                true => by_key[tuple.numbers[key] as usize].map(|s| [vec![s], pair].concat()),
+            match joined {
+                Joined::Pairs => Some(pair),
+                Joined::Triples => {
+                    by_key[tuple.numbers[key] as usize].map(|s| [vec![s], pair].concat())
+                }
             }
         });
         WisconsinAnswer::of_tuples(rows)
@@ -234,7 +244,7 @@ impl Relations {
                     "SELECT * FROM TENKTUP1, TENKTUP2 WHERE (TENKTUP1.{key} = TENKTUP2.{key}) \
                      AND ({select_b} < {tenth})"
                 ),
-                self.joined(column, false, below(column::UNIQUE2)),
+                self.joined(column, Joined::Pairs, below(column::UNIQUE2)),
             ));
             list.push(Query::into(
                 "TMP2",
@@ -244,7 +254,7 @@ impl Relations {
                 indexes,
                 format!("SELECT * FROM TENKTUP1, BPRIME WHERE (TENKTUP1.{key} = BPRIME.{key})"),
                 // BPRIME holds the first tenth of TENKTUP2, by unique2.
-                self.joined(column, false, below(column::UNIQUE2)),
+                self.joined(column, Joined::Pairs, below(column::UNIQUE2)),
             ));
             list.push(Query::into(
                 "TMP3",
@@ -256,7 +266,7 @@ impl Relations {
                     "SELECT * FROM ONEKTUP, TENKTUP1, TENKTUP2 WHERE (ONEKTUP.{key} = TENKTUP1.{key}) \
                      AND (TENKTUP1.{key} = TENKTUP2.{key}) AND ({select_three} < {tenth})"
                 ),
-                self.joined(column, true, below(column)),
+                self.joined(column, Joined::Triples, below(column)),
             ));
         }
     }

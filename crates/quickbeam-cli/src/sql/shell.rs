@@ -51,6 +51,13 @@ pub struct StatementPlace {
     pub line: u64,
 }
 
+/// Whether a COPY read the rows that follow it in the input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CopyInput {
+    Read,
+    Unread,
+}
+
 impl fmt::Display for StatementPlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.name {
@@ -260,7 +267,10 @@ impl Shell {
     fn run(&mut self, text: &str, place: &StatementPlace) -> anyhow::Result<Flow> {
         match self.perform(text, Answer::Written)? {
             (Ok(done), took, _) => self.report_done(text, &done, took).map(|()| Flow::On),
-            (Err(error), _, has_read) => self.give_up(text, &error, place, has_read),
+            (Err(error), _, has_read) => {
+                let input = if has_read { CopyInput::Read } else { CopyInput::Unread };
+                self.give_up(text, &error, place, input)
+            }
         }
     }
 
@@ -394,7 +404,7 @@ impl Shell {
             .with_hint("statements are in UTF-8; nothing of this one was executed")
             .at(at);
         // The text is unchanged up to the invalid byte, so the position stays correct.
-        self.give_up(&String::from_utf8_lossy(text), &error, place, false)
+        self.give_up(&String::from_utf8_lossy(text), &error, place, CopyInput::Unread)
     }
 
     /// Reports a failed statement. If it was a COPY that failed before reading its rows, skips
@@ -404,11 +414,11 @@ impl Shell {
         text: &str,
         error: &SqlError,
         place: &StatementPlace,
-        has_read: bool,
+        input: CopyInput,
     ) -> anyhow::Result<Flow> {
         let flow = self.report(text, error, place);
         let in_script = place.name.is_some();
-        if flow == Flow::On && in_script && !has_read && copies_input(text) {
+        if flow == Flow::On && in_script && input == CopyInput::Unread && copies_input(text) {
             skip_unread_rows(&self.input)?;
         }
         Ok(flow)

@@ -9,8 +9,9 @@ pub struct Tag {
 }
 
 impl Tag {
-    /// Reads the kind off a statement's text. `returns_rows` decides what WITH begins.
-    pub fn of(text: &str, returns_rows: bool) -> Tag {
+    /// Reads the kind off a statement's text. The number of its columns decides what WITH begins.
+    pub fn of(text: &str, columns: usize) -> Tag {
+        let returns_rows = columns > 0;
         let is_rollback_to = keywords(text).next().as_deref() == Some("ROLLBACK")
             && keywords(text).any(|word| word == "TO");
         let mut words = keywords(text);
@@ -199,8 +200,8 @@ mod tests {
             ("set work_mem = '1MB'", "SET"),
         ];
         for (text, expected) in cases {
-            assert_eq!(Tag::of(text, false).with(3), expected, "{text}");
+            assert_eq!(Tag::of(text, 0).with(3), expected, "{text}");
         }
-        assert_eq!(Tag::of("WITH a AS (SELECT 1) SELECT * FROM a", true).with(1), "SELECT 1");
+        assert_eq!(Tag::of("WITH a AS (SELECT 1) SELECT * FROM a", 1).with(1), "SELECT 1");
     }
 }

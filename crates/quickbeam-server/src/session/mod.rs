@@ -406,7 +406,7 @@ impl<'c> Session<'c> {
         declared: Vec<Option<DataType>>,
     ) -> Result<Prepared, Failure> {
         if self.has_failed {
-            let tag = Tag::of(text, false);
+            let tag = Tag::of(text, 0);
             if !tag.ends_transaction() && !tag.is_rollback_to() && !tag.is_empty() {
                 return Err(in_failed_transaction());
             }

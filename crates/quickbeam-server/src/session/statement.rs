@@ -74,7 +74,7 @@ impl Prepared {
         let columns = result_columns(statement.columns(), &origins);
         Ok(Prepared {
             text: text.into(),
-            tag: Tag::of(text, !columns.is_empty()),
+            tag: Tag::of(text, columns.len()),
             reads_only: statement.reads_only(),
             declared,
             columns,

@@ -23,10 +23,10 @@ use quickbeam::{Durability, Environment, Error, Isolation, Transaction, Transact
 
 use crate::model::{Answer, Model, Question, Value, View};
 use crate::plan::Plan;
-use crate::random::Random;
 use crate::vfs::faults::Phase;
 use crate::vfs::{SimVfs, on_commit, stored_in_vain};
 use checks::{Checks, Read, accept, short, short_question};
+use quickbeam_testing::Random;
 
 /// The state that all clients share.
 #[derive(Default)]

@@ -10,8 +10,8 @@ use std::time::Duration;
 use super::disk::Disk;
 use super::faults::{CallKind, Cut, Fault, Full, Phase, Restart, Target};
 use super::scheduler::Scheduler;
-use crate::random::Random;
 use crate::trace::Trace;
+use quickbeam_testing::Random;
 
 /// The whole state of a simulation.
 pub struct Core {

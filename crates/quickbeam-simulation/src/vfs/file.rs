@@ -8,8 +8,8 @@ use quickbeam::vfs::{File, MappedFile};
 
 use super::core::{Core, gone};
 use super::{Partial, SimVfs, nothing};
-use crate::random::Random;
 use crate::vfs::faults::CallKind;
+use quickbeam_testing::Random;
 
 /// An open file.
 pub struct SimulatedFile {

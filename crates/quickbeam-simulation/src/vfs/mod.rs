@@ -33,7 +33,6 @@ use quickbeam::sync::locks::take_turns;
 use quickbeam::sync::start_as_thread;
 use quickbeam::vfs::{Event, File, OpenMode, Task, Vfs};
 
-use crate::random::Random;
 use crate::trace::Trace;
 use core::gone;
 pub use core::{Background, Core};
@@ -42,6 +41,7 @@ use event::{SimulatedEvent, SimulatedTask};
 use faults::{CallKind, Phase};
 use file::SimulatedFile;
 pub use file::stored_in_vain;
+use quickbeam_testing::Random;
 use scheduler::{Baton, Status, Stuck};
 
 /// How a simulation ended.

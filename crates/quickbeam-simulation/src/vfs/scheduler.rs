@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::thread::Thread;
 
-use crate::random::Random;
+use quickbeam_testing::Random;
 
 /// Permission to run, for one thread.
 #[derive(Default)]

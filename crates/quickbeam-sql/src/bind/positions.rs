@@ -6,6 +6,7 @@
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Ident, IndexColumn, Spanned};
 use sqlparser::tokenizer::{Location, Span, Token};
 
+use super::ddl::ConstraintPlace;
 use super::{Binder, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{first_from, is_word, last_before};
@@ -62,12 +63,12 @@ impl Binder<'_> {
     }
 
     /// Returns the position of the words PRIMARY KEY.
-    pub(super) fn place_of_key(&self, columns: &[IndexColumn], of_column: bool) -> usize {
+    pub(super) fn place_of_key(&self, columns: &[IndexColumn], place: ConstraintPlace) -> usize {
         let span = columns.first().map_or_else(Span::empty, Spanned::span);
         let is_key = |token: &Token| is_word(token, "PRIMARY");
-        let found = match of_column {
-            true => first_from(self.text.as_str(), span.end, is_key),
-            false => last_before(self.text.as_str(), span.start, is_key),
+        let found = match place {
+            ConstraintPlace::Column => first_from(self.text.as_str(), span.end, is_key),
+            ConstraintPlace::Table => last_before(self.text.as_str(), span.start, is_key),
         };
         found.unwrap_or_else(|| self.span_start(span) as usize)
     }

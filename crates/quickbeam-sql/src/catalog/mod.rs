@@ -51,6 +51,7 @@ pub use crate::schema::{
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
+pub(crate) use snapshot::SnapshotVisibility;
 
 /// The tree of the catalog's records.
 pub(crate) const CATALOG: &str = "sql.catalog";
@@ -206,9 +207,13 @@ impl Catalog {
         let transaction = transaction.as_transaction();
         loop {
             let version = self.version(transaction)?;
-            let is_private = transaction.catalog_version().is_none();
+            let visibility = match transaction.catalog_version() {
+                None => SnapshotVisibility::Private,
+                Some(_) => SnapshotVisibility::Shared,
+            };
             let usable = |snapshot: &&Arc<CatalogSnapshot>| {
-                snapshot.version == version && (is_private || !snapshot.is_private)
+                let is_usable = |kind| kind == visibility || kind == SnapshotVisibility::Shared;
+                snapshot.version == version && is_usable(snapshot.visibility)
             };
             if let Some(found) = self.snapshots.read().iter().find(usable) {
                 invariant!(
@@ -221,7 +226,7 @@ impl Catalog {
             }
             let compiler = self.index_compiler.get().copied();
             let snapshot =
-                CatalogSnapshot::load(&self.objects, transaction, version, is_private, compiler)?;
+                CatalogSnapshot::load(&self.objects, transaction, version, visibility, compiler)?;
             // Under read committed something may have been committed while it was read.
             if self.version(transaction)? != version {
                 continue;

@@ -17,12 +17,22 @@ use crate::schema::{
     Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, Trigger, View,
 };
 
+/// Who may use a snapshot of the catalog.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum SnapshotVisibility {
+    /// Every transaction that sees its version.
+    #[default]
+    Shared,
+    /// The transaction whose uncommitted changes it has.
+    Private,
+}
+
 /// The catalog at one version. Two snapshots of the same version hold the same.
 #[derive(Debug, Default)]
 pub struct CatalogSnapshot {
     pub(crate) version: u64,
-    /// Holds changes that are not committed.
-    pub(crate) is_private: bool,
+    /// Who may use it.
+    pub(crate) visibility: SnapshotVisibility,
     pub(crate) tables: BTreeMap<ObjectId, Arc<Table>>,
     pub(crate) views: BTreeMap<ObjectId, Arc<View>>,
     pub(crate) sequences: BTreeMap<ObjectId, Arc<Sequence>>,
@@ -54,12 +64,12 @@ impl CatalogSnapshot {
         objects: &Database,
         transaction: &Transaction,
         version: u64,
-        is_private: bool,
+        visibility: SnapshotVisibility,
         compiler: Option<&'static dyn IndexCompiler>,
     ) -> Result<CatalogSnapshot> {
         let mut tables = BTreeMap::new();
         let mut snapshot =
-            CatalogSnapshot { version, is_private, compiler, ..CatalogSnapshot::default() };
+            CatalogSnapshot { version, visibility, compiler, ..CatalogSnapshot::default() };
         let mut cursor = objects.cursor(transaction)?;
         let mut more = cursor.seek(&[OBJECT])?;
         while more && cursor.key().first() == Some(&OBJECT) {

@@ -18,17 +18,25 @@ pub(crate) struct CreateAs {
     pub text: String,
 }
 
+/// The clauses of CREATE TABLE … AS.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CreateAsClauses {
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// WITH DATA, the default.
+    pub with_data: bool,
+}
+
 impl CompileContext<'_> {
-    /// Prepares both. Nothing is to be done if there is a table of that name, and IF NOT EXISTS was
-    /// said.
-    pub fn create_as(
+    /// Prepares the table and the INSERT; [`Program::Nothing`] if IF NOT EXISTS finds a table.
+    pub(super) fn create_as(
         &self,
         name: &ast::ObjectName,
         query: &ast::Query,
-        if_not_exists: bool,
-        with_data: bool,
+        clauses: CreateAsClauses,
         text: &str,
     ) -> Result<Program> {
+        let CreateAsClauses { if_not_exists, with_data } = clauses;
         let mut binder = Binder::new(self, text);
         let (table, is_there) = binder.new_relation(name, OnExisting::from(if_not_exists))?;
         if is_there {

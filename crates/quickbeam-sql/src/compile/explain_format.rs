@@ -28,7 +28,7 @@ pub(crate) fn formatted(lines: Vec<String>, format: ExplainFormat) -> Vec<String
         }
         ExplainFormat::Yaml => {
             text.push_str("- Plan: ");
-            write_yaml(&plan, 4, false, &mut text);
+            write_yaml(&plan, 4, FirstEntry::OnNextLine, &mut text);
             text.push_str(&format!("\n  Execution: {}", quoted(&mode)));
         }
         ExplainFormat::Xml => {
@@ -165,11 +165,18 @@ fn write_json(step: &PlanStep, indent: usize, text: &mut String) {
     text.push_str(&format!("{{\n{}\n{}}}", parts.join(",\n"), " ".repeat(indent)));
 }
 
-/// Writes the entries of a step, the first one on the present line if `follows`.
-fn write_yaml(step: &PlanStep, indent: usize, follows: bool, text: &mut String) {
+/// Where the first entry of a step is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FirstEntry {
+    OnThisLine,
+    OnNextLine,
+}
+
+/// Writes the entries of a step.
+fn write_yaml(step: &PlanStep, indent: usize, first: FirstEntry, text: &mut String) {
     let pad = " ".repeat(indent);
     for (number, (key, value, is_number)) in step.entries().enumerate() {
-        if number > 0 || !follows {
+        if number > 0 || first == FirstEntry::OnNextLine {
             text.push_str(&format!("\n{pad}"));
         }
         text.push_str(&format!("{key}: {}", value_of(value, is_number)));
@@ -180,7 +187,7 @@ fn write_yaml(step: &PlanStep, indent: usize, follows: bool, text: &mut String) 
     text.push_str(&format!("\n{pad}Plans: "));
     for below in &step.below {
         text.push_str(&format!("\n{pad}  - "));
-        write_yaml(below, indent + 4, true, text);
+        write_yaml(below, indent + 4, FirstEntry::OnThisLine, text);
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use quickbeam::{CHECKS_INVARIANTS, invariant};
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
-use super::create_as::into_target;
+use super::create_as::{CreateAsClauses, into_target};
 use super::session_command::control_of;
 use super::{CompileContext, CopyFrom, Prepared, Program};
 use crate::bind::{
@@ -13,7 +13,9 @@ use crate::bind::{
     check_create_table, has_changing_with, named_outputs,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, UpdateExec};
+use crate::execute::{
+    ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, RowCounts, UpdateExec,
+};
 use crate::expression::Slot;
 use crate::parse::Command;
 use crate::parse::ExplainFormat;
@@ -39,7 +41,7 @@ impl CompileContext<'_> {
             }
         };
         let prepared = match parsed {
-            Some(parsed) => self.statement(&parsed, text, false),
+            Some(parsed) => self.statement(&parsed, text),
             None => Ok(self.prepared(Program::Nothing)),
         };
         let is_in_text =
@@ -63,7 +65,7 @@ impl CompileContext<'_> {
     }
 
     /// Prepares a statement of that text.
-    pub fn statement(&self, parsed: &Ast, text: &str, counted: bool) -> Result<Prepared> {
+    pub fn statement(&self, parsed: &Ast, text: &str) -> Result<Prepared> {
         // What steers does not run here: it needs no plan.
         if control_of(parsed)?.is_some() {
             return Ok(self.prepared(Program::Nothing));
@@ -80,7 +82,7 @@ impl CompileContext<'_> {
             return self.explain(statement, text, *analyze, format);
         }
         if let Some(plan) = self.plan(parsed, text)? {
-            return self.program(plan, counted);
+            return self.program(plan, RowCounts::Off);
         }
         let mut binder = Binder::new(self, text);
         let work = match parsed {
@@ -88,14 +90,20 @@ impl CompileContext<'_> {
                 check_create_table(create)?;
                 match &create.query {
                     Some(query) => {
-                        let with_data = create.with_data.is_none_or(|with| with.data);
-                        self.create_as(&create.name, query, create.if_not_exists, with_data, text)?
+                        let clauses = CreateAsClauses {
+                            if_not_exists: create.if_not_exists,
+                            with_data: create.with_data.is_none_or(|with| with.data),
+                        };
+                        self.create_as(&create.name, query, clauses, text)?
                     }
                     None => Program::Catalog(binder.create_table(create)?),
                 }
             }
             Ast::Query(query) => match into_target(query)? {
-                Some((name, query)) => self.create_as(&name, &query, false, true, text)?,
+                Some((name, query)) => {
+                    let clauses = CreateAsClauses { if_not_exists: false, with_data: true };
+                    self.create_as(&name, &query, clauses, text)?
+                }
                 None => return Err(SqlError::internal("a query without a plan")),
             },
             Ast::CreateSchema {
@@ -203,10 +211,10 @@ impl CompileContext<'_> {
         Ok(Some(plan))
     }
 
-    fn program(&self, mut plan: Plan, counted: bool) -> Result<Prepared> {
+    fn program(&self, mut plan: Plan, counts: RowCounts) -> Result<Prepared> {
         name_outputs(&mut plan.action);
         let handles = self.handles();
-        let builder = OperatorBuilder::new(&handles, counted).with_parameters(&plan.parameters);
+        let builder = OperatorBuilder::new(&handles, counts).with_parameters(&plan.parameters);
         let mut reads_only = false;
         let work = match &plan.action {
             Action::Query(query) => {
@@ -251,7 +259,9 @@ impl CompileContext<'_> {
                 let relation = insert.table.name.clone();
                 let types = binder.parameter_types();
                 let (plan, slots) = plan::plan_insert(insert, &binder.slots, &types, self, self)?;
-                let insert = InsertExec::new(&plan, &OperatorBuilder::new(&self.handles(), false))?;
+                let handles = self.handles();
+                let builder = OperatorBuilder::new(&handles, RowCounts::Off);
+                let insert = InsertExec::new(&plan, &builder)?;
                 let work =
                     Program::CopyFrom(Box::new(CopyFrom { insert, relation, columns, form }));
                 let slots = slots.iter().map(new_slot).collect();
@@ -263,7 +273,7 @@ impl CompileContext<'_> {
         if !plan.parameters.is_empty() {
             return Err(SqlError::unsupported("a parameter in COPY"));
         }
-        let mut query = self.program(plan, false)?;
+        let mut query = self.program(plan, RowCounts::Off)?;
         let planned_for = query.planned_for.take();
         Ok(Prepared { planned_for, ..self.prepared(Program::CopyTo(Box::new(query), form)) })
     }
@@ -278,7 +288,10 @@ impl CompileContext<'_> {
         let Some(plan) = self.plan(statement, text)? else {
             return Err(SqlError::unsupported("EXPLAIN of a statement that has no plan"));
         };
-        let inner = if analyze { Some(Box::new(self.program(plan.clone(), true)?)) } else { None };
+        let inner = match analyze {
+            true => Some(Box::new(self.program(plan.clone(), RowCounts::On)?)),
+            false => None,
+        };
         let parameters = plan.parameters.clone();
         let is_json = format == ExplainFormat::Json;
         let data_type = if is_json { DataType::Json } else { DataType::Text };

@@ -9,7 +9,7 @@ use quickbeam::{CHECKS_INVARIANTS, Transaction, invariant};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
-use crate::catalog::{ACCESS, Catalog, CatalogSnapshot, OBJECT, VERSION};
+use crate::catalog::{ACCESS, Catalog, CatalogSnapshot, OBJECT, SnapshotVisibility, VERSION};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::{KeySpec, StoredRow};
@@ -59,7 +59,7 @@ impl<'a> CatalogChange<'a> {
             &catalog.objects,
             transaction,
             version,
-            true,
+            SnapshotVisibility::Private,
             catalog.index_compiler.get().copied(),
         )?;
         Ok(CatalogChange {

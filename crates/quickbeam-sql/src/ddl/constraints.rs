@@ -194,8 +194,8 @@ impl CatalogChange<'_> {
         let (catalog, transaction) = (self.catalog, self.transaction);
         let snapshot = catalog.snapshot(transaction)?;
         let handle = snapshot.handle(transaction, table.id)?;
-        let mut statement =
-            TableWriter::begin(catalog, transaction, &snapshot, &NoExpressions, true)?;
+        let writer = TableWriter::new(catalog, transaction, &snapshot, &NoExpressions);
+        let mut statement = writer.with_savepoint()?;
         self.for_each_row(&handle, |_, row| statement.check_parent(&handle, foreign_key, row))?;
         // Rows that refer to their own table are checked last.
         statement.finish()

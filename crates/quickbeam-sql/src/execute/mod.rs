@@ -9,6 +9,6 @@ mod vector;
 
 pub use row::{
     ChangingWithExec, Context, InsertExec, MemoryBudget, MergeExec, OperatorBuilder, QueryProgram,
-    Returned, StatementLimits, TableHandles, UpdateExec, constant_range, values_memory,
+    Returned, RowCounts, StatementLimits, TableHandles, UpdateExec, constant_range, values_memory,
 };
 pub use vector::can_batch;

@@ -30,8 +30,8 @@ impl Expr {
     pub fn simplify(&mut self) {
         self.each_child_mut(&mut Expr::simplify);
         let simpler = match &mut *self {
-            Expr::And(list) => connected(list, false),
-            Expr::Or(list) => connected(list, true),
+            Expr::And(list) => connected(list, Connective::And),
+            Expr::Or(list) => connected(list, Connective::Or),
             Expr::Not(inner) => match &mut **inner {
                 Expr::Not(inner) => Some(std::mem::replace(&mut **inner, NULL)),
                 inner => known(inner).map(|value| value.map_or(NULL, |value| truth(!value))),
@@ -84,8 +84,12 @@ impl Expr {
             _ => {}
         }
         match self {
-            Expr::And(list) => *self = connected(list, false).unwrap_or_else(|| taken(self)),
-            Expr::Or(list) => *self = connected(list, true).unwrap_or_else(|| taken(self)),
+            Expr::And(list) => {
+                *self = connected(list, Connective::And).unwrap_or_else(|| taken(self));
+            }
+            Expr::Or(list) => {
+                *self = connected(list, Connective::Or).unwrap_or_else(|| taken(self));
+            }
             _ if is_null(self) => *self = truth(false),
             _ => {}
         }
@@ -133,8 +137,16 @@ fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, NULL)
 }
 
-/// Simplifies an AND or OR. `decisive` is the truth value that determines the result by itself.
-fn connected(list: &mut Vec<Expr>, decisive: bool) -> Option<Expr> {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connective {
+    And,
+    Or,
+}
+
+/// Simplifies the operands of AND or OR.
+fn connected(list: &mut Vec<Expr>, connective: Connective) -> Option<Expr> {
+    // The truth value that determines the result by itself.
+    let decisive = connective == Connective::Or;
     if list.iter().any(|part| known(part) == Some(Some(decisive))) {
         return Some(truth(decisive));
     }

@@ -80,7 +80,7 @@ pub struct LikeOptions {
 
 impl LikeOptions {
     /// Sets the option of that name.
-    fn set(&mut self, option: &str, wanted: bool) -> Result<()> {
+    fn set_option(&mut self, option: &str, wanted: bool) -> Result<()> {
         match option {
             "COMMENTS" => self.comments = wanted,
             "CONSTRAINTS" => self.constraints = wanted,
@@ -126,7 +126,7 @@ pub fn like_clause(column: &Ident) -> Result<Option<LikeClause>> {
                 return Err(SqlError::new(SqlState::SyntaxError, message));
             }
         };
-        including.set(&parser.next_token().to_string().to_uppercase(), wanted)?;
+        including.set_option(&parser.next_token().to_string().to_uppercase(), wanted)?;
     }
 }
 

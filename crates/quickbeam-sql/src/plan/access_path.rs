@@ -254,7 +254,9 @@ fn candidates(
         used: Vec::new(),
         members: None,
     });
-    lookups(table, &sargs, &usable, rows, all, !wish.order.is_empty(), part_of, &mut found);
+    let any_range = !wish.order.is_empty();
+    let search = LookupSearch { table, sargs: &sargs, usable: &usable, rows, all, any_range };
+    search.add_paths(part_of, &mut found);
     let fits = |column: &Expr, value: &Expr| wish.gives(slot, column, value);
     for (number, conjunct) in conjuncts.iter().enumerate() {
         if matches!(conjunct, Expr::Compare(..)) {
@@ -354,7 +356,8 @@ fn each_of(
         }
     };
     let mut paths = Vec::new();
-    lookups(table, &sargs, usable, rows, all, false, &part_of, &mut paths);
+    let search = LookupSearch { table, sargs: &sargs, usable, rows, all, any_range: false };
+    search.add_paths(&part_of, &mut paths);
     let length = |value: &Expr| match value.as_constant() {
         Some(Value::Array(array)) => array.as_ref().len() as f64,
         Some(_) => 1.0,
@@ -372,59 +375,75 @@ fn each_of(
     }));
 }
 
-/// Adds the paths that look rows up in a range of the key or of an index.
-#[allow(clippy::too_many_arguments)]
-fn lookups(
-    table: &Table,
-    sargs: &[Sarg<'_>],
-    usable: &Usable,
+/// A search for the paths that look rows up by the key or by an index.
+struct LookupSearch<'s> {
+    table: &'s Table,
+    sargs: &'s [Sarg<'s>],
+    usable: &'s Usable,
+    /// Rows of the table, and rows that satisfy all conditions.
     rows: f64,
     all: f64,
+    /// An index serves without a bound on it, too, because of its order.
     any_range: bool,
-    part_of: PartOf<'_>,
-    found: &mut Vec<Candidate>,
-) {
-    let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
-    let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
-    let order = |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
-    if !key_columns.is_empty() {
-        let (range, part, used) = range_of(key_columns, sargs);
-        if range.equal.len() == key_columns.len() {
-            let path = AccessPath::Key(range.equal);
-            let order = Vec::new();
-            found.push(Candidate {
-                path,
-                cost: LOOKUP_COST,
-                rows: 1.0,
-                order,
-                ordered: true,
-                used,
-                members: None,
-            });
-        } else if range.is_bounded() && !is_hash {
-            let columns = &key_columns[range.equal.len()..];
-            let rows = (rows * part_of(None, &range).unwrap_or(part)).max(1.0);
-            found.push(Candidate {
-                cost: LOOKUP_COST + rows,
-                rows: rows.min(all.max(1.0)),
-                order: order(columns),
-                ordered: true,
-                path: AccessPath::KeyRange(range),
-                used,
-                members: None,
-            });
+}
+
+impl LookupSearch<'_> {
+    fn add_paths(&self, part_of: PartOf<'_>, found: &mut Vec<Candidate>) {
+        self.add_key(part_of, found);
+        for (number, index) in self.table.indexes.iter().enumerate() {
+            found.extend(self.by_index(number, index, part_of));
         }
     }
-    for (number, index) in table.indexes.iter().enumerate() {
-        let Some(part_of_index) = usable.part(number) else { continue };
+
+    /// Adds the path by the primary key, if conditions bound it.
+    fn add_key(&self, part_of: PartOf<'_>, found: &mut Vec<Candidate>) {
+        let LookupSearch { table, sargs, rows, all, .. } = *self;
+        let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
+        let is_hash = table.primary_key.as_ref().is_some_and(|key| key.method == Method::Hash);
+        let order =
+            |columns: &[usize]| columns.iter().map(|&column| (column, false, false)).collect();
+        if !key_columns.is_empty() {
+            let (range, part, used) = range_of(key_columns, sargs);
+            if range.equal.len() == key_columns.len() {
+                let path = AccessPath::Key(range.equal);
+                let order = Vec::new();
+                found.push(Candidate {
+                    path,
+                    cost: LOOKUP_COST,
+                    rows: 1.0,
+                    order,
+                    ordered: true,
+                    used,
+                    members: None,
+                });
+            } else if range.is_bounded() && !is_hash {
+                let columns = &key_columns[range.equal.len()..];
+                let rows = (rows * part_of(None, &range).unwrap_or(part)).max(1.0);
+                found.push(Candidate {
+                    cost: LOOKUP_COST + rows,
+                    rows: rows.min(all.max(1.0)),
+                    order: order(columns),
+                    ordered: true,
+                    path: AccessPath::KeyRange(range),
+                    used,
+                    members: None,
+                });
+            }
+        }
+    }
+
+    /// Returns the path by an index, unless the index is of no use.
+    fn by_index(&self, number: usize, index: &Index, part_of: PartOf<'_>) -> Option<Candidate> {
+        let LookupSearch { sargs, usable, rows, all, any_range, .. } = *self;
+        let part_of_index = usable.part(number)?;
         let columns = key_positions(number, index);
         let (range, part, used) = range_of(&columns, sargs);
         let whole = range.equal.len() == columns.len();
         if index.method == Method::Hash && !whole {
-            continue;
+            return None;
         }
         if !range.is_bounded() && !any_range && !index.is_partial() {
-            continue;
+            return None;
         }
         let rows = match whole && index.unique {
             true => 1.0,
@@ -433,7 +452,7 @@ fn lookups(
                 (rows * part_of_index * part).max(1.0)
             }
         };
-        found.push(Candidate {
+        Some(Candidate {
             cost: LOOKUP_COST + rows * FETCH_COST
                 - if index.method == Method::Hash { HASH_LOOKUP_COST } else { 0.0 },
             rows: rows.min(all.max(1.0)),
@@ -446,7 +465,7 @@ fn lookups(
             path: AccessPath::Index(number, range),
             used,
             members: None,
-        });
+        })
     }
 }
 

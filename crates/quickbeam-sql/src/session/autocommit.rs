@@ -6,7 +6,7 @@ use std::sync::Arc;
 use quickbeam::query_layer::TransactionExt;
 use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 
-use super::executor::{Done, ResultRows};
+use super::executor::{Done, ResultRows, TransactionUse};
 use super::rows::{QueryTransaction, Rows};
 use super::utility::CommandCall;
 use crate::compile::session_command::{Control, Settings, control_of};
@@ -105,7 +105,7 @@ impl Session {
         }
         result.check(prepared)?;
         // Dropped without a commit, the transaction is aborted.
-        let done = self.run_prepared(prepared, &transaction, parameters, true);
+        let done = self.run_prepared(prepared, &transaction, parameters, TransactionUse::Own);
         let done = done.and_then(|done| {
             self.check_events()?;
             transaction.commit()?;

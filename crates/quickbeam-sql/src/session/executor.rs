@@ -116,6 +116,15 @@ fn check_not_deferred(
     Ok(())
 }
 
+/// Who a statement's transaction belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransactionUse {
+    /// To the statement: if the statement fails, the transaction is aborted.
+    Own,
+    /// To the connection or caller: if the statement fails, only its changes are undone.
+    Shared,
+}
+
 impl Session {
     /// Executes a statement to its end, as one of the transaction's.
     pub(crate) fn run(
@@ -128,21 +137,21 @@ impl Session {
         transaction.begin_statement();
         let result = self.ensure_compiled(statement, transaction).and_then(|prepared| {
             rows.check(prepared)?;
-            self.run_prepared(prepared, transaction, parameters, false)
+            self.run_prepared(prepared, transaction, parameters, TransactionUse::Shared)
         });
         transaction.end_statement();
         result
     }
 
-    /// Executes what a statement was prepared as. `alone`: the transaction is the statement's own,
-    /// and is aborted if it fails.
+    /// Executes what a statement was prepared as.
     pub(crate) fn run_prepared(
         &self,
         prepared: &mut Prepared,
         transaction: &Transaction,
         parameters: &[Value],
-        alone: bool,
+        transaction_use: TransactionUse,
     ) -> Result<Done> {
+        let alone = transaction_use == TransactionUse::Own;
         let Prepared {
             snapshot,
             work,
@@ -253,8 +262,8 @@ impl Session {
                 let Some(insert) = &made.insert else { return Ok(Done::default()) };
                 let snapshot = self.database.catalog.snapshot(transaction)?;
                 let look = CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
-                let mut filled = look.statement(insert, &made.text, false)?;
-                self.run_prepared(&mut filled, transaction, &[], true)
+                let mut filled = look.statement(insert, &made.text)?;
+                self.run_prepared(&mut filled, transaction, &[], TransactionUse::Own)
             }),
             Program::CopyFrom(copy) => self.copy_from(copy, slots, &look, alone),
             Program::CopyTo(query, form) => self.copy_to(query, form, &look),
@@ -262,7 +271,9 @@ impl Session {
                 Ok(Done { count: 0, returned: explained(plan, None, *format) })
             }
             Program::Explain(plan, Some(inner), format) => {
-                self.run_prepared(inner, transaction, parameters, alone)?;
+                let transaction_use =
+                    if alone { TransactionUse::Own } else { TransactionUse::Shared };
+                self.run_prepared(inner, transaction, parameters, transaction_use)?;
                 let mut counts = Vec::new();
                 match &inner.work {
                     Program::Query(query) => query.root.counts(&mut counts),
@@ -305,8 +316,10 @@ impl Session {
         let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         // Outside a transaction everything goes with the statement's own one.
         let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);
-        let mut statement =
-            table::TableWriter::begin(catalog, transaction, snapshot, &cascades, may_be_undone)?;
+        let mut statement = table::TableWriter::new(catalog, transaction, snapshot, &cascades);
+        if may_be_undone {
+            statement = statement.with_savepoint()?;
+        }
         let open = self.open.borrow();
         let deferred = deferred_of(open.as_ref(), transaction);
         statement = statement.with_deferred(deferred).with_triggers(self);
@@ -385,7 +398,8 @@ impl Session {
     ) -> Result<Option<Rows<'c>>> {
         let prepared = self.ensure_compiled(statement, transaction)?;
         if !matches!(prepared.work, Program::Query(_)) {
-            let done = self.run_prepared(prepared, transaction, parameters, false)?;
+            let shared = TransactionUse::Shared;
+            let done = self.run_prepared(prepared, transaction, parameters, shared)?;
             return Ok(Some(Rows::of(prepared.columns.clone(), done.returned)));
         }
         self.has_changed.set(self.has_changed.get() | !prepared.reads_only);

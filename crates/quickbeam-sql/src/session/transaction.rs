@@ -53,6 +53,13 @@ struct OpenSavepoint {
     modes: ConstraintModes,
 }
 
+/// How a transaction ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TransactionOutcome {
+    Committed,
+    RolledBack,
+}
+
 impl Session {
     pub fn options(&self, settings: Settings) -> TransactionOptions {
         let settings = settings.or(self.settings.get());
@@ -156,7 +163,8 @@ impl Session {
 
     /// Restores the settings after a transaction (SETTING-1), closes its cursors and releases its
     /// advisory locks.
-    fn ended(&self, outcome: Option<Box<Outcome>>, is_committed: bool) {
+    fn ended(&self, outcome: Option<Box<Outcome>>, end: TransactionOutcome) {
+        let is_committed = end == TransactionOutcome::Committed;
         if let Some(outcome) = outcome {
             let settings = if is_committed { outcome.committed } else { outcome.rolled_back };
             let expected = CHECKS_INVARIANTS.then(|| settings.clone());
@@ -186,7 +194,13 @@ impl Session {
             Ok(transaction.commit()?)
         };
         let result = transaction.map_or_else(|| self.check_events(), commit);
-        self.ended(outcome.into_inner(), result.is_ok());
+        let is_committed = result.is_ok();
+        let end = if is_committed {
+            TransactionOutcome::Committed
+        } else {
+            TransactionOutcome::RolledBack
+        };
+        self.ended(outcome.into_inner(), end);
         result
     }
 
@@ -206,7 +220,7 @@ impl Session {
             let snapshot = catalog.snapshot(transaction)?;
             let look = self.look(transaction, &snapshot);
             let cascades = Cascades { look: &look };
-            let mut writer = TableWriter::begin(catalog, transaction, &snapshot, &cascades, false)?;
+            let mut writer = TableWriter::new(catalog, transaction, &snapshot, &cascades);
             writer.check_deferred(deferred, constraints)
         };
         let checked = check();
@@ -231,7 +245,7 @@ impl Session {
         if !is_deferred {
             self.check_deferred(transaction, deferred, keys.as_deref())?;
         }
-        deferred.set(keys.as_deref(), is_deferred);
+        deferred.set_constraints(keys.as_deref(), is_deferred);
         Ok(())
     }
 
@@ -276,7 +290,7 @@ impl Session {
     pub fn rollback(&self) -> Result<()> {
         let Open { transaction, outcome, .. } = self.take_open()?;
         let result = transaction.map_or(Ok(()), |transaction| Ok(transaction.abort()?));
-        self.ended(outcome.into_inner(), false);
+        self.ended(outcome.into_inner(), TransactionOutcome::RolledBack);
         result
     }
 

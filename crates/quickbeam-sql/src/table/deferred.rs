@@ -63,7 +63,7 @@ impl DeferredChecks {
     }
 
     /// SET CONSTRAINTS of these constraints; `None`: ALL.
-    pub fn set(&self, constraints: Option<&[ConstraintKey]>, is_deferred: bool) {
+    pub fn set_constraints(&self, constraints: Option<&[ConstraintKey]>, is_deferred: bool) {
         let mut modes = self.modes.borrow_mut();
         match constraints {
             None => *modes = ConstraintModes { all: Some(is_deferred), named: HashMap::new() },

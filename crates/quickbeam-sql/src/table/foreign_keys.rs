@@ -58,6 +58,17 @@ pub(super) struct Pending {
     came_first: bool,
 }
 
+impl Pending {
+    /// Adds the check to those of the transaction.
+    fn defer(self, deferred: &DeferredChecks) -> Result<()> {
+        let Pending { reference, came_first } = self;
+        let constraint = (reference.child.table().id, reference.definition()?.name.clone());
+        let (parent, key) = (reference.parent.table().id, reference.key);
+        deferred.defer(constraint, reference.shown, DeferredCheck { parent, key, came_first });
+        Ok(())
+    }
+}
+
 /// A row's key, and the row.
 type KeyedRow = (Vec<u8>, Vec<u8>);
 
@@ -76,14 +87,6 @@ struct Referring {
 impl Referring {
     fn definition(&self) -> Result<&ForeignKey> {
         definition(self.child.table(), self.foreign_key)
-    }
-
-    /// Adds it to the checks of the transaction.
-    fn defer(self, deferred: &DeferredChecks, came_first: bool) -> Result<()> {
-        let constraint = (self.child.table().id, self.definition()?.name.clone());
-        let parent = self.parent.table().id;
-        deferred.defer(constraint, self.shown, DeferredCheck { parent, key: self.key, came_first });
-        Ok(())
     }
 
     /// Who refers to the key is there, the key is not.
@@ -274,7 +277,7 @@ impl TableWriter<'_> {
             parent,
         };
         if let Some(deferred) = deferred {
-            return reference.defer(deferred, true);
+            return Pending { reference, came_first: true }.defer(deferred);
         }
         if key.parent != table.id && !self.parents_may_follow {
             return Err(reference.missing());
@@ -373,11 +376,10 @@ impl TableWriter<'_> {
                     let table = work.reference.child.table().clone();
                     let key = work.reference.definition()?;
                     let deferred = self.deferred.filter(|it| it.defers(&table, key));
+                    let check = Pending { reference: work.reference, came_first: false };
                     match deferred {
-                        Some(deferred) => work.reference.defer(deferred, false)?,
-                        None => self
-                            .pending
-                            .push(Pending { reference: work.reference, came_first: false }),
+                        Some(deferred) => check.defer(deferred)?,
+                        None => self.pending.push(check),
                     }
                 }
                 ForeignKeyAction::Restrict => return Err(work.reference.violated()),

@@ -175,22 +175,19 @@ fn null_violation(table: &Table, position: usize) -> SqlError {
 }
 
 impl<'a> TableWriter<'a> {
-    /// Begins a statement's changes. `may_be_undone`: if it fails half-way, the transaction may go
-    /// on without what it did.
-    pub fn begin(
+    /// Begins a statement's changes.
+    pub fn new(
         catalog: &'a Catalog,
         transaction: &'a Transaction,
         snapshot: &'a Arc<CatalogSnapshot>,
         expressions: &'a dyn Expressions,
-        may_be_undone: bool,
-    ) -> Result<TableWriter<'a>> {
-        let savepoint = if may_be_undone { Some(transaction.savepoint()?) } else { None };
-        Ok(TableWriter {
+    ) -> TableWriter<'a> {
+        TableWriter {
             catalog,
             transaction,
             snapshot,
             expressions,
-            savepoint,
+            savepoint: None,
             changes_before: CHECKS_INVARIANTS.then(|| transaction.change_count()),
             deferred: None,
             key: Vec::new(),
@@ -205,7 +202,14 @@ impl<'a> TableWriter<'a> {
             triggers: TriggerQueue::default(),
             made: 0,
             tracked: Cell::new(0),
-        })
+        }
+    }
+
+    /// Sets a savepoint before the first change, so that the transaction can go on without a
+    /// statement that fails half-way.
+    pub fn with_savepoint(mut self) -> Result<TableWriter<'a>> {
+        self.savepoint = Some(self.transaction.savepoint()?);
+        Ok(self)
     }
 
     /// Defers the checks of deferred constraints to these.
@@ -226,7 +230,7 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Undoes everything it did, if it [may be undone](Self::begin).
+    /// Undoes everything it did, if it has a [savepoint](Self::with_savepoint).
     pub fn rollback(&mut self) -> Result<()> {
         self.queue.clear();
         self.waiting.clear();

@@ -268,7 +268,17 @@ impl<'t> JsonReader<'t> {
     }
 }
 
-fn read(text: &str, keeps_zero: bool) -> Result<Json<'_>> {
+/// What becomes of the escape `\u0000`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ZeroCharacter {
+    /// It is kept, as in the text of JSON.
+    Kept,
+    /// It is refused, as in a JSONB value or a text.
+    Refused,
+}
+
+fn read(text: &str, zero: ZeroCharacter) -> Result<Json<'_>> {
+    let keeps_zero = zero == ZeroCharacter::Kept;
     let mut reader = JsonReader { text, at: 0, keeps_zero };
     let value = reader.value(0)?;
     if reader.at != text.len() {
@@ -279,13 +289,13 @@ fn read(text: &str, keeps_zero: bool) -> Result<Json<'_>> {
 
 /// Returns the text of a JSON value if it is valid.
 pub(super) fn parse_json(text: &str) -> Result<&str> {
-    read(text, true).map(|_| text)
+    read(text, ZeroCharacter::Kept).map(|_| text)
 }
 
 /// Returns the canonical text of a JSONB value.
 pub(super) fn parse_jsonb(text: &str) -> Result<String> {
     let mut out = String::with_capacity(text.len());
-    read(text, false)?.write(&mut out)?;
+    read(text, ZeroCharacter::Refused)?.write(&mut out)?;
     Ok(out)
 }
 
@@ -319,7 +329,7 @@ fn key_order(a: &str, b: &str) -> Ordering {
 impl<'t> Json<'t> {
     /// Reads the text of a JSON or JSONB value.
     pub fn read(text: &'t str) -> Result<Json<'t>> {
-        read(text, false)
+        read(text, ZeroCharacter::Refused)
     }
 
     /// Returns a value that is not part of a text.

@@ -17,3 +17,12 @@ pub enum Direction {
     Forward,
     Backward,
 }
+
+/// Where the search for a neighbouring record begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchStart {
+    /// At the key: a record with the key is the one looked for.
+    At,
+    /// Beyond the key.
+    Beyond,
+}

@@ -9,6 +9,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quickbeam_testing::{Random, number_in};
+
 use super::{page_number, read_log, read_page, read_roots, seal_page, seal_record, seal_root};
 use crate::vfs::{MemoryVfs, OpenMode, Vfs};
 use crate::wal::SEGMENT_HEADER;
@@ -16,31 +18,11 @@ use crate::{DATA_FILE, DataStore, Durability, Environment, LOG_DIRECTORY, Option
 
 const SEGMENT: u64 = 256 << 10;
 
-/// A small generator; see "xorshift*" (Vigna 2016).
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() >> 16) as usize % end.max(1)
-    }
-}
-
-fn number(variable: &str, default: u64) -> u64 {
-    std::env::var(variable).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
-}
-
 /// Returns the number of images to read, and the random generator.
 fn run(default: u64) -> (u64, Random) {
-    let seed = number("QUICKBEAM_SEED", 20_261_122);
+    let seed = number_in("QUICKBEAM_SEED").unwrap_or(20_261_122);
     println!("seed {seed}");
-    (number("QUICKBEAM_MUTATIONS", default), Random(seed.wrapping_mul(2).wrapping_add(1)))
+    (number_in("QUICKBEAM_MUTATIONS").unwrap_or(default), Random::new(seed))
 }
 
 /// Changes bytes at one to three positions, mostly slightly, and more often near the start. Returns

@@ -110,6 +110,11 @@ impl<'a> Page<'a> {
         field(self.word(W_CHECKSUM), 48, 8) & usize::from(bit) != 0
     }
 
+    fn raise_flag(self, bit: u8) {
+        let flags = field(self.word(W_CHECKSUM), 48, 8) | usize::from(bit);
+        self.set_field(W_CHECKSUM, 48, 8, flags);
+    }
+
     fn set_flag(self, bit: u8, on: bool) {
         let flags = field(self.word(W_CHECKSUM), 48, 8);
         let flags = if on { flags | usize::from(bit) } else { flags & !usize::from(bit) };
@@ -143,7 +148,7 @@ impl<'a> Page<'a> {
     pub fn note_tombstone(self) {
         let noted = field(self.word(W_CHECKSUM), 56, 8);
         self.set_field(W_CHECKSUM, 56, 8, (noted + 1).min(MOST_NOTED));
-        self.set_flag(FLAG_TOMBSTONES, true);
+        self.raise_flag(FLAG_TOMBSTONES);
     }
 
     /// Sets the tombstone count.
@@ -289,7 +294,7 @@ impl<'a> Page<'a> {
             | (upper_at as u64 / 8) << 32
             | (upper_bytes.len() as u64) << 48;
         self.set_word(W_FENCES, fences);
-        self.set_flag(FLAG_FENCED, true);
+        self.raise_flag(FLAG_FENCED);
         self.set_flag(FLAG_OPEN_END, upper.is_none());
         let prefix = upper.map_or(0, |upper| common_prefix(lower, upper));
         self.set_field(W_SPACE, 32, 16, prefix);

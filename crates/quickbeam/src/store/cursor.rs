@@ -4,10 +4,10 @@
 use std::cmp::Ordering;
 
 use super::DataStore;
-use crate::access::Direction;
 use crate::access::btree::{LeafSlot, SiblingHint, Tree};
 use crate::access::limits::check_ordered;
 use crate::access::overflow::{check_pointer, decode_pointer, prefetch_chains, read_chain_start};
+use crate::access::{Direction, SearchStart};
 use crate::buffer::{Pool, ReadGuard};
 use crate::error::{Error, Result};
 use crate::page::{OVERFLOW, RecordBatch};
@@ -76,7 +76,7 @@ impl<'s> StoreCursor<'s> {
 
     /// Moves to the last record. Returns false if there is none.
     pub fn last(&mut self) -> Result<bool> {
-        let found = self.backward(false, false)?;
+        let found = self.backward(None)?;
         Ok(self.placed(found))
     }
 
@@ -115,7 +115,7 @@ impl<'s> StoreCursor<'s> {
     pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         key.clone_into(&mut self.bound);
-        let found = self.backward(true, true)?;
+        let found = self.backward(Some(SearchStart::At))?;
         Ok(self.placed(found))
     }
 
@@ -143,7 +143,7 @@ impl<'s> StoreCursor<'s> {
         if self.step(Direction::Backward) {
             return Ok(true);
         }
-        self.backward(true, false)
+        self.backward(Some(SearchStart::Beyond))
     }
 
     /// Returns the key of the current record, or an empty slice if there is none.
@@ -248,11 +248,11 @@ impl<'s> StoreCursor<'s> {
         }
     }
 
-    /// Moves to the last record before the search bound, or at it if `at`; `is_bounded` is false
-    /// for the end of the tree.
-    fn backward(&mut self, mut is_bounded: bool, mut at: bool) -> Result<bool> {
+    /// Moves to the last record at or before the search bound; without `start`, to the last one of
+    /// the tree.
+    fn backward(&mut self, mut start: Option<SearchStart>) -> Result<bool> {
         let pool = &self.store.pool;
-        let is_step = is_bounded && !at;
+        let is_step = start == Some(SearchStart::Beyond);
         let limit = if is_step { usize::MAX } else { FIRST_RECORDS };
         // Before a leaf's first record the search goes to another leaf in any case.
         let mut place = self.place.filter(|place| is_step && place.slot > 0);
@@ -260,18 +260,21 @@ impl<'s> StoreCursor<'s> {
             self.sibling_hint = SiblingHint::default();
         }
         loop {
-            let bound = is_bounded.then_some(&self.bound[..]);
+            let bound = start.map(|start| (&self.bound[..], start == SearchStart::At));
             let (guard, end) =
                 match (place.take().and_then(|place| place.unchanged(pool, self.tree)), bound) {
                     (Some((guard, slot)), _) => (guard, slot),
                     (None, bound) => {
                         let guard = match bound {
-                            Some(key) if at => self.tree.leaf(pool, key)?,
-                            _ => self.tree.leaf_before(pool, bound, &mut self.sibling_hint)?,
+                            Some((key, true)) => self.tree.leaf(pool, key)?,
+                            _ => {
+                                let key = bound.map(|(key, _)| key);
+                                self.tree.leaf_before(pool, key, &mut self.sibling_hint)?
+                            }
                         };
-                        let end = match bound.filter(|key| guard.page.covers(key)) {
+                        let end = match bound.filter(|(key, _)| guard.page.covers(key)) {
                             None => guard.page.count(),
-                            Some(key) => match guard.page.search(key) {
+                            Some((key, at)) => match guard.page.search(key) {
                                 Ok(position) if at => position + 1,
                                 Ok(position) | Err(position) => position,
                             },
@@ -285,7 +288,7 @@ impl<'s> StoreCursor<'s> {
                 }
                 let last = take(pool, &guard, (0..end).rev().take(limit), &mut self.batch)?;
                 (self.at, self.direction) = (0, Direction::Backward);
-                if is_bounded && !at {
+                if start == Some(SearchStart::Beyond) {
                     let first = self.batch.key(0);
                     self.tree.check_progress(guard.id, first, Ordering::Less, &self.bound)?;
                 }
@@ -298,10 +301,10 @@ impl<'s> StoreCursor<'s> {
             if self.fence.is_empty() {
                 return Ok(false);
             }
-            let from = is_bounded.then_some((&self.bound[..], at));
+            let from = start.map(|start| (&self.bound[..], start == SearchStart::At));
             self.tree.check_backward(guard.id, from, &self.fence)?;
             std::mem::swap(&mut self.bound, &mut self.fence);
-            (is_bounded, at) = (true, false);
+            start = Some(SearchStart::Beyond);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Processes that are killed while they commit: how one is started and ended, and how its threads
 //! tell what was acknowledged to them, so that it can be looked for afterwards. Tests of other
-//! crates include this file, with `random`.
+//! crates include this file.
 //!
 //! The process is the test program itself with one test alone, which does nothing unless [`orders`]
 //! has some.
@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use quickbeam::Durability;
 
-use super::random::Random;
+use quickbeam_testing::Random;
 
 /// Set in the process to be killed: directory, and durability, of its environment.
 const VICTIM: &str = "QUICKBEAM_CRASH_VICTIM";

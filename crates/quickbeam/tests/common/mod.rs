@@ -15,7 +15,6 @@ pub mod faulty;
 pub mod files;
 pub mod history;
 pub mod kill;
-pub mod random;
 pub mod scene;
 
 use std::collections::BTreeMap;
@@ -30,7 +29,7 @@ use quickbeam::{
     AccessMethod, Database, Durability, Environment, Error, Isolation, LOCK_FILE, LOG_DIRECTORY,
     Options, ReadTransaction, Result, Transaction, TransactionOptions,
 };
-pub use random::{Random, first_seed, rounds};
+pub use quickbeam_testing::{Random, first_seed, rounds};
 
 /// Records of one database.
 pub type Records = BTreeMap<Vec<u8>, Vec<u8>>;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::content::Content;
 use super::{Loss, Medium};
-use crate::random::Random;
+use quickbeam_testing::Random;
 
 #[derive(Clone, Debug)]
 enum Change {

@@ -35,9 +35,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::random::Random;
 pub use content::Content;
 pub use inode::Inode;
+use quickbeam_testing::Random;
 
 /// The properties of the medium.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,7 @@ use super::super::{Binder, fold, types};
 use super::constraints::{Constraints, check_time};
 use super::storage_parameters::check_parameters;
 use super::table::Defined;
-use super::table_outline::Outline;
+use super::table_outline::{ConstraintPlace, Outline};
 use super::{CatalogChange, ObjectKind, TableChange};
 use crate::bind::ddl::table_outline::OnExisting;
 use crate::bind::ddl::table_outline::OnMissing;
@@ -193,7 +193,8 @@ impl Binder<'_> {
             return Ok(());
         }
         let mut constraints = Constraints::default();
-        self.add_constraints(std::slice::from_ref(constraint), false, outline, &mut constraints)?;
+        let written = std::slice::from_ref(constraint);
+        self.add_constraints(written, ConstraintPlace::Table, outline, &mut constraints)?;
         if not_valid && (constraints.primary_key.is_some() || !constraints.uniques.is_empty()) {
             let kind = if constraints.primary_key.is_some() { "PRIMARY KEY" } else { "UNIQUE" };
             let message = format!("{kind} constraints cannot be marked NOT VALID");
@@ -233,7 +234,7 @@ impl Binder<'_> {
         };
         changes.push(TableChange::AddColumn(column, missing, if_not_exists));
         let mut constraints = Constraints::default();
-        self.add_constraints(&of_column, true, outline, &mut constraints)?;
+        self.add_constraints(&of_column, ConstraintPlace::Column, outline, &mut constraints)?;
         constraint_changes(constraints, changes);
         Ok(())
     }

@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use super::super::Binder;
-use super::table_outline::Outline;
+use super::table_outline::{ConstraintKind, ConstraintPlace, Outline};
 use crate::bind::rights::Right;
 use crate::catalog::lookup_name;
 use crate::catalog::{
@@ -109,19 +109,18 @@ impl Binder<'_> {
         }
     }
 
-    /// Adds a table's constraints to the outline. The column list follows PRIMARY KEY; for a
-    /// column's own constraint (`of_column`) the column comes first.
+    /// Adds constraints to the outline.
     pub(super) fn add_constraints(
         &mut self,
         written: &[TableConstraint],
-        of_column: bool,
+        place: ConstraintPlace,
         outline: &mut Outline,
         constraints: &mut Constraints,
     ) -> Result<()> {
         for constraint in written {
             if let TableConstraint::PrimaryKey(key) = constraint {
-                let place = || self.place_of_key(&key.columns, of_column);
-                outline.take_primary_key().map_err(|error| error.at(place()))?;
+                let position = || self.place_of_key(&key.columns, place);
+                outline.take_primary_key().map_err(|error| error.at(position()))?;
             }
             let added = self.add_constraint(constraint, outline, constraints);
             added.map_err(|error| error.at(self.position(constraint) as usize))?;
@@ -191,7 +190,7 @@ impl Binder<'_> {
             names.push(name);
         }
         let columns = self.known_columns(outline, names.into_iter())?;
-        Ok((self.take_constraint(outline, name, true)?, columns))
+        Ok((self.take_constraint(outline, name, ConstraintKind::Key)?, columns))
     }
 
     fn foreign_key(
@@ -210,7 +209,7 @@ impl Binder<'_> {
         }
         let timing = timing_of(key.characteristics.as_ref())?;
         let columns = self.known_columns(outline, key.columns.iter())?;
-        let name = self.take_constraint(outline, key.name.as_ref(), false)?;
+        let name = self.take_constraint(outline, key.name.as_ref(), ConstraintKind::Rule)?;
         let position = self.position(&key.foreign_table) as usize;
         let own = lookup_name(&outline.schema, &outline.name);
         let is_own = outline.is_new && {

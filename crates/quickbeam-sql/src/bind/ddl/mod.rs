@@ -37,6 +37,7 @@ pub(in crate::bind) use index_expressions::key_column;
 pub use index_expressions::{BoundIndex, ExpressionCompiler};
 pub use stored_expressions::{check_of, column_default, conversion_of};
 pub use table::{check_create_table, table_for};
+pub(in crate::bind) use table_outline::ConstraintPlace;
 pub use table_outline::OnExisting;
 
 use constraints::method_of;

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use sqlparser::ast;
 
 use super::super::{Binder, Level, Names, Scope, Typed};
-use super::table_outline::Outline;
+use super::table_outline::{ConstraintKind, Outline};
 use crate::bind::scope::relation_of;
 use crate::catalog::{NewCheck, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -206,7 +206,7 @@ impl Binder<'_> {
         if check.no_inherit || check.enforced == Some(false) {
             return Err(SqlError::unsupported("a CHECK with NO INHERIT or NOT ENFORCED"));
         }
-        let name = self.take_constraint(outline, check.name.as_ref(), false)?;
+        let name = self.take_constraint(outline, check.name.as_ref(), ConstraintKind::Rule)?;
         let scope = outline.scope();
         check_in(Binder::new(self.names, self.text.as_str()), &check.expr, &scope)?;
         let text = check.expr.to_string();

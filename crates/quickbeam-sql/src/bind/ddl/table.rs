@@ -12,7 +12,7 @@ use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
 use super::constraints::Constraints;
 use super::storage_parameters::check_table_parameters;
-use super::table_outline::Outline;
+use super::table_outline::{ConstraintPlace, Outline};
 use crate::bind::ddl::table_outline::OnExisting;
 use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
@@ -99,8 +99,10 @@ impl Binder<'_> {
             column.generated = Some(self.new_generated(generation, named, &outline)?);
         }
         let mut constraints = Constraints::default();
-        self.add_constraints(&of_columns, true, &mut outline, &mut constraints)?;
-        self.add_constraints(&create.constraints, false, &mut outline, &mut constraints)?;
+        let (outline, constraints_of_table) = (&mut outline, &mut constraints);
+        let (column, table) = (ConstraintPlace::Column, ConstraintPlace::Table);
+        self.add_constraints(&of_columns, column, outline, constraints_of_table)?;
+        self.add_constraints(&create.constraints, table, outline, constraints_of_table)?;
         let Constraints { primary_key, uniques, checks, foreign_keys } = constraints;
         let mut table = NewTable { columns, foreign_keys, ..copied };
         table.primary_key = table.primary_key.or(primary_key);

@@ -22,6 +22,24 @@ use crate::schema::errors::{
 };
 use crate::types::DataType;
 
+/// Whether a constraint's name is also the name of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ConstraintKind {
+    /// PRIMARY KEY or UNIQUE, which has an index.
+    Key,
+    /// CHECK or FOREIGN KEY.
+    Rule,
+}
+
+/// Where a constraint is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::bind) enum ConstraintPlace {
+    /// After a column, whose name comes before PRIMARY KEY.
+    Column,
+    /// Among the columns, so that its column list follows PRIMARY KEY.
+    Table,
+}
+
 /// What becomes of a statement whose object exists already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OnExisting {
@@ -216,7 +234,8 @@ impl Outline {
         Ok(())
     }
 
-    fn take_constraint(&mut self, name: &SmolStr, is_index: bool) -> Result<()> {
+    fn take_constraint(&mut self, name: &SmolStr, kind: ConstraintKind) -> Result<()> {
+        let is_index = kind == ConstraintKind::Key;
         let known = self.constraints.iter().find(|(known, _)| known == name);
         let is_taken = known.filter(|_| self.is_untouched);
         if is_index && (*name == self.name || is_taken.is_some_and(|(_, of_index)| *of_index)) {
@@ -341,17 +360,17 @@ impl Binder<'_> {
         &self,
         outline: &mut Outline,
         name: Option<&Ident>,
-        is_index: bool,
+        kind: ConstraintKind,
     ) -> Result<Option<SmolStr>> {
         let Some(name) = name else { return Ok(None) };
-        let folded = match is_index && outline.is_untouched {
+        let folded = match kind == ConstraintKind::Key && outline.is_untouched {
             true => {
                 let written = ObjectName::from(vec![name.clone()]);
                 self.new_relation_in(&outline.schema, &written, OnExisting::Fail)?.0
             }
             false => self.new_name(name)?,
         };
-        let taken = outline.take_constraint(&folded, is_index);
+        let taken = outline.take_constraint(&folded, kind);
         taken.map_err(|error| error.at(self.place_of(name)))?;
         Ok(Some(folded))
     }

@@ -10,8 +10,8 @@ use super::row_calls::RowFunctions;
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::{
-    Binder, Body, Derived, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock,
-    Scope, ScopeColumn, Select, Typed, Window, fold, object_name,
+    Binder, Body, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope,
+    ScopeColumn, Select, Typed, Window, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -24,6 +24,15 @@ pub(in crate::bind) struct Selected {
     /// Whether the output is NULL, a quoted literal or an untyped parameter, which takes another
     /// type if the context needs one.
     pub is_unknown: bool,
+}
+
+/// What becomes of a parameter in a select list whose type nothing determines.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Untyped {
+    /// It is a text.
+    Text,
+    /// The other side of a set operation determines it.
+    Deferred,
 }
 
 impl Binder<'_> {
@@ -45,12 +54,12 @@ impl Binder<'_> {
         &mut self,
         items: &[SelectItem],
         scope: &Scope,
-        defers: bool,
+        untyped: Untyped,
     ) -> Result<Vec<Selected>> {
         self.allow_aggregates(true);
         self.allow_windows(true);
         let selected = self.with_row_functions(RowFunctions::Allowed, |binder| {
-            binder.projection(items, scope, defers)
+            binder.projection(items, scope, untyped)
         })?;
         self.allow_aggregates(false);
         self.allow_windows(false);
@@ -65,7 +74,10 @@ impl Binder<'_> {
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
         check_form(written)?;
-        let defers = std::mem::take(&mut self.defers);
+        let untyped = match std::mem::take(&mut self.defers) {
+            true => Untyped::Deferred,
+            false => Untyped::Text,
+        };
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope { outer, ..Scope::default() };
             let (from, items) = binder.items_and_from(written, &mut scope)?;
@@ -75,7 +87,7 @@ impl Binder<'_> {
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.name_windows(&written.named_window)?;
-            let selected = binder.select_list(&items, &scope, defers)?;
+            let selected = binder.select_list(&items, &scope, untyped)?;
             let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = match &written.having {
@@ -180,14 +192,14 @@ impl Binder<'_> {
         &mut self,
         items: &[SelectItem],
         scope: &Scope,
-        defers: bool,
+        untyped: Untyped,
     ) -> Result<Vec<Selected>> {
         let mut selected = Vec::new();
         for item in items {
             match item {
                 SelectItem::UnnamedExpr(expr) => {
                     let value = self.output_expression(expr, scope)?;
-                    selected.push(self.selected(implied_name(expr), value, defers)?);
+                    selected.push(self.selected(implied_name(expr), value, untyped)?);
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
                     if alias.quote_style == Some('\'') {
@@ -200,7 +212,7 @@ impl Binder<'_> {
                         return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
                     }
                     let value = self.output_expression(expr, scope)?;
-                    selected.push(self.selected(fold(alias), value, defers)?);
+                    selected.push(self.selected(fold(alias), value, untyped)?);
                 }
                 SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)
                     if has_more(options) =>
@@ -243,8 +255,11 @@ impl Binder<'_> {
         Ok(selected)
     }
 
-    fn selected(&mut self, name: SmolStr, value: Typed, defers: bool) -> Result<Selected> {
-        if defers && value.data_type.is_none() && matches!(value.expr, Expr::Parameter(_)) {
+    fn selected(&mut self, name: SmolStr, value: Typed, untyped: Untyped) -> Result<Selected> {
+        if untyped == Untyped::Deferred
+            && value.data_type.is_none()
+            && matches!(value.expr, Expr::Parameter(_))
+        {
             return Ok(Selected { name, value, is_unknown: true });
         }
         let is_unknown = value.data_type.is_none() && value.expr.as_constant().is_some();
@@ -257,7 +272,8 @@ impl Binder<'_> {
         items: &[SelectItem],
         scope: &Scope,
     ) -> Result<crate::bind::Returning> {
-        let (selected, level) = self.level(|binder| binder.projection(items, scope, false))?;
+        let (selected, level) =
+            self.level(|binder| binder.projection(items, scope, Untyped::Text))?;
         if !level.subqueries.is_empty() {
             return Err(SqlError::unsupported("a subquery in RETURNING"));
         }
@@ -280,7 +296,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<RowLock> {
         let refuse_missing = |of: Option<usize>, position: usize| {
-            if from.is_some_and(|from| may_be_missing(from, of, false)) {
+            if from.is_some_and(|from| may_be_missing(from, of)) {
                 let what = "FOR UPDATE of the side of an outer join that may be missing";
                 return Err(SqlError::unsupported(what).at(position));
             }
@@ -339,21 +355,14 @@ fn check_select(
     Ok(())
 }
 
-/// Whether that table, or any at all, stands where an outer join may have no row of it.
-fn may_be_missing(from: &From, of: Option<usize>, is_missing: bool) -> bool {
-    match from {
-        From::Table(slot) | From::Query(Derived { slot, .. }) => {
-            is_missing && of.is_none_or(|of| of == *slot)
-        }
-        From::Join { kind, left, right, .. } => {
-            let (in_left, in_right) = match kind {
-                JoinKind::Left => (is_missing, true),
-                JoinKind::Full => (true, true),
-                _ => (is_missing, is_missing),
-            };
-            may_be_missing(left, of, in_left) || may_be_missing(right, of, in_right)
-        }
-    }
+/// Returns whether an outer join may have no row of the table `of`, or of any table.
+fn may_be_missing(from: &From, of: Option<usize>) -> bool {
+    let From::Join { kind, left, right, .. } = from else { return false };
+    let is_extended = |side: &From, extends: bool| {
+        may_be_missing(side, of) || extends && of.is_none_or(|of| side.slots().contains(of))
+    };
+    is_extended(left, *kind == JoinKind::Full)
+        || is_extended(right, matches!(kind, JoinKind::Left | JoinKind::Full))
 }
 
 fn all_of(column: &ScopeColumn, position: u32) -> Selected {

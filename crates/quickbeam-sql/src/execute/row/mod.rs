@@ -329,17 +329,26 @@ pub enum Operator {
     Counted(Box<Operator>, u64),
 }
 
+/// Whether operators count the rows that they return, for EXPLAIN ANALYZE.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowCounts {
+    /// They do not.
+    Off,
+    /// They do.
+    On,
+}
+
 /// Makes operators of nodes.
 pub struct OperatorBuilder<'b> {
     pub(in crate::execute) handles: &'b TableHandles<'b>,
-    counted: bool,
+    counts: RowCounts,
     parameters: &'b [DataType],
 }
 
 impl<'b> OperatorBuilder<'b> {
-    /// Makes operators; `counted`: with counts for EXPLAIN ANALYZE.
-    pub fn new(handles: &'b TableHandles<'b>, counted: bool) -> OperatorBuilder<'b> {
-        OperatorBuilder { handles, counted, parameters: &[] }
+    /// Makes operators.
+    pub fn new(handles: &'b TableHandles<'b>, counts: RowCounts) -> OperatorBuilder<'b> {
+        OperatorBuilder { handles, counts, parameters: &[] }
     }
 
     /// The types of the statement's parameters.
@@ -349,7 +358,7 @@ impl<'b> OperatorBuilder<'b> {
 
     /// Whether rows are counted, for EXPLAIN ANALYZE.
     pub(super) fn is_counted(&self) -> bool {
-        self.counted
+        self.counts == RowCounts::On
     }
 
     fn boxed(&self, node: &PlanNode) -> Result<Box<Operator>> {
@@ -475,7 +484,7 @@ impl<'b> OperatorBuilder<'b> {
                 Operator::Lock(Box::new(lock::Lock::new(input, handles, recheck.clone(), *wait)))
             }
         };
-        Ok(if self.counted { Operator::Counted(Box::new(operator), 0) } else { operator })
+        Ok(if self.is_counted() { Operator::Counted(Box::new(operator), 0) } else { operator })
     }
 
     /// The types of the statement's parameters.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch};
 
-use super::super::vector::LeafSelection;
+use super::super::vector::{Failures, LeafSelection};
 use super::Context;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
@@ -268,7 +268,8 @@ impl TableScan {
         let is_selecting = matches!(access.path, AccessPath::All) && !is_filter_pushed;
         let filter = access.filter.as_ref().filter(|_| is_selecting && !is_database);
         let selection = filter.and_then(|filter| {
-            LeafSelection::new(filter, (&access.table, access.slot), parameters, true)
+            let table = (&*access.table, access.slot);
+            LeafSelection::new(filter, table, parameters, Failures::Excluded)
         });
         TableScan {
             slot: access.slot,

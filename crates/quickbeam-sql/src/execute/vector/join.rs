@@ -392,7 +392,7 @@ impl VectorJoin {
         };
         if !self.is_left {
             for row in 0..columns.rows {
-                waiting.push_outer(&columns, &self.outer_columns, &keys, row, true)?;
+                waiting.push_outer(&columns, &self.outer_columns, &keys, (row, true))?;
             }
         }
         self.outer_keys = keys;
@@ -456,7 +456,7 @@ impl VectorJoin {
                     fitted |= waiting.was_fitted(row);
                     let (columns, keys) = (self.sides.outer(), &self.outer_keys);
                     waits = waiting.has_inner_rows()
-                        && waiting.push_outer(columns, &self.outer_columns, keys, row, fitted)?;
+                        && waiting.push_outer(columns, &self.outer_columns, keys, (row, fitted))?;
                 }
                 if !fitted && !waits {
                     all.push(row as u32, NONE);

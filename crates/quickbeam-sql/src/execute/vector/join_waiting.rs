@@ -27,6 +27,13 @@ pub struct WaitingRows {
     fitted: Vec<bool>,
 }
 
+/// The side of the join that waiting rows are of. Outer rows come with a flag.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WaitingSide {
+    Inner,
+    Outer,
+}
+
 impl WaitingRows {
     pub fn new(context: &Context<'_>) -> Result<WaitingRows> {
         let partitions = PairedPartitions::new(context)?;
@@ -66,14 +73,14 @@ impl WaitingRows {
         Ok(())
     }
 
-    /// Writes an outer row if inner rows with its key may wait. Returns whether it waits.
+    /// Writes an outer row, and whether it was matched, if inner rows with its key may wait.
+    /// Returns whether it waits.
     pub fn push_outer(
         &mut self,
         columns: &ColumnBatch,
         types: &RecordColumns,
         keys: &KeyColumns,
-        row: usize,
-        fitted: bool,
+        (row, fitted): (usize, bool),
     ) -> Result<bool> {
         if !make_key(keys, row, &mut self.key) || !self.partitions.awaits(&self.key) {
             return Ok(false);
@@ -102,7 +109,7 @@ impl WaitingRows {
         types: &RecordColumns,
         most: usize,
     ) -> Result<Option<ColumnBatch>> {
-        self.read(types, most, false)
+        self.read(types, most, WaitingSide::Inner)
     }
 
     /// Reads outer rows, at most about `most` bytes of them.
@@ -111,14 +118,14 @@ impl WaitingRows {
         types: &RecordColumns,
         most: usize,
     ) -> Result<Option<ColumnBatch>> {
-        self.read(types, most, true)
+        self.read(types, most, WaitingSide::Outer)
     }
 
     fn read(
         &mut self,
         types: &RecordColumns,
         most: usize,
-        has_flag: bool,
+        side: WaitingSide,
     ) -> Result<Option<ColumnBatch>> {
         self.fitted.clear();
         let mut builders = Vec::with_capacity(types.len());
@@ -129,7 +136,7 @@ impl WaitingRows {
         while rows < ROWS && bytes < most {
             let Some(mut record) = self.partitions.next()? else { break };
             bytes += record.len();
-            if has_flag {
+            if side == WaitingSide::Outer {
                 let [fitted] = *take(&mut record)?;
                 self.fitted.push(fitted != 0);
             }

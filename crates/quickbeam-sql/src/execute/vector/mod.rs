@@ -27,7 +27,7 @@ use crate::expression::{ColumnRef, Expr, NumberKind};
 use crate::plan::{PlanNode, each_expression};
 use crate::types::DataType;
 use evaluate::{InputColumns, VectorExpr};
-pub use selection::LeafSelection;
+pub use selection::{Failures, LeafSelection};
 use source::VectorSource;
 
 /// A vectorized step.

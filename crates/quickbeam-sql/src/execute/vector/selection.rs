@@ -24,6 +24,15 @@ struct Condition {
     formula: VectorExpr,
 }
 
+/// Whether the conditions may be such that fail, as a division does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failures {
+    /// They may.
+    Allowed,
+    /// They may not: rows that a failing one follows may never be asked for.
+    Excluded,
+}
+
 /// The conditions of a scan.
 #[derive(Debug)]
 pub struct LeafSelection {
@@ -35,12 +44,12 @@ pub struct LeafSelection {
 
 impl LeafSelection {
     /// Compiles a filter on the rows of a table. Returns `None` if a part of it cannot be
-    /// vectorized, or may fail while `is_safe` is asked for.
+    /// vectorized, or may fail although `failures` excludes that.
     pub fn new(
         filter: &Expr,
         (table, slot): (&Table, usize),
         parameters: &[DataType],
-        is_safe: bool,
+        failures: Failures,
     ) -> Option<LeafSelection> {
         let condition = |conjunct: &Expr| {
             let mut read: Vec<ColumnRef> = Vec::new();
@@ -54,7 +63,10 @@ impl LeafSelection {
             let typed = read.iter().map(typed).collect::<Option<Vec<(ColumnRef, DataType)>>>()?;
             let formula = known_columns(&typed, parameters).formula(conjunct)?;
             let is_boolean = formula.data_type == DataType::Boolean;
-            (is_boolean && !typed.is_empty() && !(is_safe && formula.may_fail())).then_some(())?;
+            (is_boolean
+                && !typed.is_empty()
+                && !(failures == Failures::Excluded && formula.may_fail()))
+            .then_some(())?;
             let column = |(at, data_type): &(ColumnRef, DataType)| {
                 Some(ScannedColumn::of_table(*at, kind_of(*data_type)?, table))
             };

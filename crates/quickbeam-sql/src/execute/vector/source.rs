@@ -10,7 +10,7 @@ use super::column::{self, Vector, VectorType, kind_of};
 use super::evaluate::{InputColumns, VectorExpr, keep};
 use super::filter::Filter;
 use super::join::VectorJoin;
-use super::selection::LeafSelection;
+use super::selection::{Failures, LeafSelection};
 use super::{conjuncts_of, known_columns};
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
@@ -119,7 +119,8 @@ impl VectorSource {
             PlanNode::Table(access) => {
                 let (table, filter) = (&access.table, access.filter.as_ref());
                 let selection = filter.and_then(|filter| {
-                    LeafSelection::new(filter, (table, access.slot), builder.parameters(), false)
+                    let place = (&**table, access.slot);
+                    LeafSelection::new(filter, place, builder.parameters(), Failures::Allowed)
                 });
                 (leaf_filter(access, &known_columns(columns, builder.parameters())), selection)
             }

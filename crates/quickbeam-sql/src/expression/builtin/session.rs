@@ -24,9 +24,16 @@ pub(super) const fn stable(
 }
 
 pub(super) static TABLE: &[Builtin] = &[
-    stable("current_setting", &[Text], Text, |frame, v| setting(frame, text(v, 0)?, false)),
+    stable("current_setting", &[Text], Text, |frame, v| {
+        let name = text(v, 0)?;
+        setting(frame, name)?.ok_or_else(|| unknown_setting(name))
+    }),
     stable("current_setting", &[Text, Boolean], Text, |frame, v| {
-        setting(frame, text(v, 0)?, boolean(v, 1)?)
+        let (name, missing_ok) = (text(v, 0)?, boolean(v, 1)?);
+        match setting(frame, name)? {
+            None if !missing_ok => Err(unknown_setting(name)),
+            found => Ok(found.unwrap_or(Value::Null)),
+        }
     }),
     volatile("set_config", &[Text, Text, Boolean], Text, |frame, v| {
         let session = frame.host()?.session();
@@ -60,47 +67,37 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("inet_server_port", &[], Integer, |_, _| Ok(Value::Null)),
     stable("inet_client_addr", &[], INET, |_, _| Ok(Value::Null)),
     stable("inet_client_port", &[], Integer, |_, _| Ok(Value::Null)),
-    volatile("pg_advisory_lock", &[BigInt], Text, |f, v| lock(f, v, EXCLUSIVE, true, false)),
-    volatile("pg_advisory_lock", &[Integer, Integer], Text, |f, v| {
-        lock(f, v, EXCLUSIVE, true, false)
-    }),
-    volatile("pg_advisory_lock_shared", &[BigInt], Text, |f, v| lock(f, v, SHARED, true, false)),
+    volatile("pg_advisory_lock", &[BigInt], Text, |f, v| lock(f, v, SESSION)),
+    volatile("pg_advisory_lock", &[Integer, Integer], Text, |f, v| lock(f, v, SESSION)),
+    volatile("pg_advisory_lock_shared", &[BigInt], Text, |f, v| lock(f, v, SESSION_SHARED)),
     volatile("pg_advisory_lock_shared", &[Integer, Integer], Text, |f, v| {
-        lock(f, v, SHARED, true, false)
+        lock(f, v, SESSION_SHARED)
     }),
-    volatile("pg_advisory_xact_lock", &[BigInt], Text, |f, v| lock(f, v, EXCLUSIVE, true, true)),
-    volatile("pg_advisory_xact_lock", &[Integer, Integer], Text, |f, v| {
-        lock(f, v, EXCLUSIVE, true, true)
-    }),
+    volatile("pg_advisory_xact_lock", &[BigInt], Text, |f, v| lock(f, v, TRANSACTION)),
+    volatile("pg_advisory_xact_lock", &[Integer, Integer], Text, |f, v| lock(f, v, TRANSACTION)),
     volatile("pg_advisory_xact_lock_shared", &[BigInt], Text, |f, v| {
-        lock(f, v, SHARED, true, true)
+        lock(f, v, TRANSACTION_SHARED)
     }),
     volatile("pg_advisory_xact_lock_shared", &[Integer, Integer], Text, |f, v| {
-        lock(f, v, SHARED, true, true)
+        lock(f, v, TRANSACTION_SHARED)
     }),
-    volatile("pg_try_advisory_lock", &[BigInt], Boolean, |f, v| {
-        lock(f, v, EXCLUSIVE, false, false)
-    }),
-    volatile("pg_try_advisory_lock", &[Integer, Integer], Boolean, |f, v| {
-        lock(f, v, EXCLUSIVE, false, false)
-    }),
+    volatile("pg_try_advisory_lock", &[BigInt], Boolean, |f, v| lock(f, v, TRY_SESSION)),
+    volatile("pg_try_advisory_lock", &[Integer, Integer], Boolean, |f, v| lock(f, v, TRY_SESSION)),
     volatile("pg_try_advisory_lock_shared", &[BigInt], Boolean, |f, v| {
-        lock(f, v, SHARED, false, false)
+        lock(f, v, TRY_SESSION_SHARED)
     }),
     volatile("pg_try_advisory_lock_shared", &[Integer, Integer], Boolean, |f, v| {
-        lock(f, v, SHARED, false, false)
+        lock(f, v, TRY_SESSION_SHARED)
     }),
-    volatile("pg_try_advisory_xact_lock", &[BigInt], Boolean, |f, v| {
-        lock(f, v, EXCLUSIVE, false, true)
-    }),
+    volatile("pg_try_advisory_xact_lock", &[BigInt], Boolean, |f, v| lock(f, v, TRY_TRANSACTION)),
     volatile("pg_try_advisory_xact_lock", &[Integer, Integer], Boolean, |f, v| {
-        lock(f, v, EXCLUSIVE, false, true)
+        lock(f, v, TRY_TRANSACTION)
     }),
     volatile("pg_try_advisory_xact_lock_shared", &[BigInt], Boolean, |f, v| {
-        lock(f, v, SHARED, false, true)
+        lock(f, v, TRY_TRANSACTION_SHARED)
     }),
     volatile("pg_try_advisory_xact_lock_shared", &[Integer, Integer], Boolean, |f, v| {
-        lock(f, v, SHARED, false, true)
+        lock(f, v, TRY_TRANSACTION_SHARED)
     }),
     volatile("pg_advisory_unlock", &[BigInt], Boolean, |f, v| unlock(f, v, EXCLUSIVE)),
     volatile("pg_advisory_unlock", &[Integer, Integer], Boolean, |f, v| unlock(f, v, EXCLUSIVE)),
@@ -154,16 +151,15 @@ fn boolean(arguments: &[ValueRef<'_>], at: usize) -> Result<bool> {
     }
 }
 
-/// Returns the value of a setting, or NULL for an unknown one if that is not an error.
-fn setting(frame: &Frame<'_>, name: &str, missing_ok: bool) -> Result<Value> {
-    match frame.host()?.session().setting(name)? {
-        Some(value) => Ok(Value::text(value)),
-        None if missing_ok => Ok(Value::Null),
-        None => {
-            let message = format!("unrecognized configuration parameter \"{name}\"");
-            Err(SqlError::new(SqlState::UndefinedObject, message))
-        }
-    }
+/// Returns the value of a setting, or `None` if there is no such setting.
+fn setting(frame: &Frame<'_>, name: &str) -> Result<Option<Value>> {
+    Ok(frame.host()?.session().setting(name)?.map(Value::text))
+}
+
+#[cold]
+fn unknown_setting(name: &str) -> SqlError {
+    let message = format!("unrecognized configuration parameter \"{name}\"");
+    SqlError::new(SqlState::UndefinedObject, message)
 }
 
 /// Returns the lock that one or two arguments name.
@@ -177,15 +173,27 @@ fn key(arguments: &[ValueRef<'_>]) -> Result<AdvisoryKey> {
     }
 }
 
-/// Takes an advisory lock. Returns an empty text if the request waits, like a function without a
-/// result.
-fn lock(
-    frame: &Frame<'_>,
-    arguments: &[ValueRef<'_>],
+/// How an advisory lock is taken.
+#[derive(Clone, Copy)]
+struct LockMode {
     is_shared: bool,
     waits: bool,
     in_transaction: bool,
-) -> Result<Value> {
+}
+
+const SESSION: LockMode = LockMode { is_shared: EXCLUSIVE, waits: true, in_transaction: false };
+const SESSION_SHARED: LockMode = LockMode { is_shared: SHARED, ..SESSION };
+const TRANSACTION: LockMode = LockMode { in_transaction: true, ..SESSION };
+const TRANSACTION_SHARED: LockMode = LockMode { is_shared: SHARED, ..TRANSACTION };
+const TRY_SESSION: LockMode = LockMode { waits: false, ..SESSION };
+const TRY_SESSION_SHARED: LockMode = LockMode { is_shared: SHARED, ..TRY_SESSION };
+const TRY_TRANSACTION: LockMode = LockMode { waits: false, ..TRANSACTION };
+const TRY_TRANSACTION_SHARED: LockMode = LockMode { is_shared: SHARED, ..TRY_TRANSACTION };
+
+/// Takes an advisory lock. Returns an empty text if the request waits, like a function without a
+/// result.
+fn lock(frame: &Frame<'_>, arguments: &[ValueRef<'_>], mode: LockMode) -> Result<Value> {
+    let LockMode { is_shared, waits, in_transaction } = mode;
     let request = AdvisoryRequest { key: key(arguments)?, is_shared, waits, in_transaction };
     let done = frame.host()?.session().lock_advisory(request)?;
     Ok(if waits { Value::text("") } else { Value::Boolean(done) })

@@ -41,7 +41,10 @@ pub(crate) fn check_change(
             if owns_schema && *kind != ObjectKind::Index { Ok(()) } else { needs.own(name) }
         }),
         CatalogChange::Truncate(names, cascade, _) => {
-            names.iter().try_for_each(|name| needs.truncate(name, *cascade, &mut Vec::new()))
+            names.iter().try_for_each(|name| match cascade {
+                true => needs.truncate_cascade(name, &mut Vec::new()),
+                false => needs.has(name, Privileges::TRUNCATE),
+            })
         }
         CatalogChange::Alter(name, changes, _) => {
             if snapshot.relation(name).is_none() {
@@ -131,14 +134,15 @@ impl Needs<'_> {
         }
     }
 
-    fn truncate(&self, name: &str, cascade: bool, seen: &mut Vec<ObjectId>) -> Result<()> {
+    /// TRUNCATE … CASCADE: also the tables that refer to the table.
+    fn truncate_cascade(&self, name: &str, seen: &mut Vec<ObjectId>) -> Result<()> {
         self.has(name, Privileges::TRUNCATE)?;
         let Some(Relation::Table(table)) = self.snapshot.relation(name) else { return Ok(()) };
-        if !cascade || seen.contains(&table.id) {
+        if seen.contains(&table.id) {
             return Ok(());
         }
         seen.push(table.id);
         let children = table.referenced_by.iter().filter_map(|it| self.snapshot.table(it.child));
-        children.into_iter().try_for_each(|it| self.truncate(&it.lookup_name(), true, seen))
+        children.into_iter().try_for_each(|it| self.truncate_cascade(&it.lookup_name(), seen))
     }
 }

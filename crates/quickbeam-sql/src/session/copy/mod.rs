@@ -127,8 +127,10 @@ impl Session {
         let mut reader = RecordReader::new(input, &copy.form.format, codec);
         let cascades = Cascades { look };
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
-        let mut statement =
-            table::TableWriter::begin(catalog, transaction, look.snapshot, &cascades, !alone)?;
+        let mut statement = table::TableWriter::new(catalog, transaction, look.snapshot, &cascades);
+        if !alone {
+            statement = statement.with_savepoint()?;
+        }
         let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         let open = self.open.borrow();
         let deferred = deferred_of(open.as_ref(), transaction);

@@ -17,6 +17,7 @@ use crate::compile::{CompileContext, Prepared};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
 use crate::parse::plpgsql::{BlockBody, Fragment, VariableKind, with_fields};
+use crate::session::executor::TransactionUse;
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::utility::CommandCall;
 use crate::types::{DataType, Value};
@@ -214,7 +215,8 @@ impl Invocation<'_> {
     ) -> Result<Ran> {
         self.check_volatility(prepared)?;
         let given = values.get(..prepared.parameters.len()).unwrap_or(values);
-        let done = self.session.run_prepared(prepared, transaction, given, false)?;
+        let shared = TransactionUse::Shared;
+        let done = self.session.run_prepared(prepared, transaction, given, shared)?;
         Ok(Ran {
             count: done.count,
             rows: done.returned,

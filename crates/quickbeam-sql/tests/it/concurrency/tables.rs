@@ -467,14 +467,8 @@ fn a_database_is_a_table_of_two_columns() {
     let handle = catalog.database_as_table(&transaction, "fruit").unwrap().unwrap();
     let snapshot = catalog.snapshot(&transaction).unwrap();
     let defaults = crate::common::Defaults(Value::Null);
-    let mut statement = quickbeam_sql::table::TableWriter::begin(
-        &catalog,
-        &transaction,
-        &snapshot,
-        &defaults,
-        false,
-    )
-    .unwrap();
+    let mut statement =
+        quickbeam_sql::table::TableWriter::new(&catalog, &transaction, &snapshot, &defaults);
     let row = crate::common::encode(&handle, &[Value::bytea("pear"), Value::bytea("green")]);
     statement.insert(&handle, &row).unwrap();
     assert_eq!(fruit.get(&transaction, b"pear").unwrap().unwrap(), b"green");

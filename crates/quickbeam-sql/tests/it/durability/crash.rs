@@ -8,8 +8,6 @@
 
 #[path = "../../../../quickbeam/tests/common/kill.rs"]
 mod kill;
-#[path = "../../../../quickbeam/tests/common/random.rs"]
-mod random;
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +15,7 @@ use std::time::Duration;
 use kill::{Acknowledgements, THREADS, assert_kept, draw_wait, orders, run_and_kill};
 use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, SqlDatabase, Statement, params};
-use random::{Random, first_seed, rounds};
+use quickbeam_testing::{Random, first_seed, rounds};
 
 const BRANCHES: i64 = 4;
 const TELLERS: i64 = 40;

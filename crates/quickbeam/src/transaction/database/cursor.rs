@@ -11,9 +11,9 @@ use std::ops::Bound;
 
 use super::Database;
 use super::read_ahead::ReadAhead;
-use crate::access::Direction;
 use crate::access::btree::{LeafSlot, SiblingHint, Tree};
 use crate::access::limits::check_ordered;
+use crate::access::{Direction, SearchStart};
 use crate::buffer::Tries;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
@@ -63,13 +63,6 @@ pub struct Cursor<'t> {
     ahead: ReadAhead,
 }
 
-/// Where a search begins: at a key or beyond it.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum From {
-    At,
-    Beyond,
-}
-
 impl<'t> Cursor<'t> {
     pub(super) fn new(transaction: &'t Transaction, database: Database, tree: Tree) -> Cursor<'t> {
         Cursor { database: Some(database), ..Cursor::over(transaction, tree) }
@@ -107,7 +100,7 @@ impl<'t> Cursor<'t> {
     pub fn first(&mut self) -> Result<bool> {
         self.ahead.stop();
         self.search.bound.clear();
-        self.forward(From::At)
+        self.forward(SearchStart::At)
     }
 
     /// Moves to the last record. Returns false if there is none.
@@ -126,7 +119,7 @@ impl<'t> Cursor<'t> {
     /// ```
     pub fn last(&mut self) -> Result<bool> {
         self.ahead.stop();
-        self.backward(false, From::Beyond)
+        self.backward(None)
     }
 
     /// Moves to the first record whose key is not less than `key`. Returns false if there is none.
@@ -154,7 +147,7 @@ impl<'t> Cursor<'t> {
     pub(crate) fn seek_stored(&mut self, key: &[u8]) -> Result<bool> {
         self.ahead.stop();
         key.clone_into(&mut self.search.bound);
-        self.forward(From::At)
+        self.forward(SearchStart::At)
     }
 
     /// Returns the key of the current record as leaves store it.
@@ -181,7 +174,7 @@ impl<'t> Cursor<'t> {
         check_ordered(self.tree)?;
         self.ahead.stop();
         key.clone_into(&mut self.search.bound);
-        self.backward(true, From::At)
+        self.backward(Some(SearchStart::At))
     }
 
     /// Moves to the next record. Returns false, without moving, at the end. Without a current
@@ -212,7 +205,7 @@ impl<'t> Cursor<'t> {
             return self.step_ahead(Direction::Forward);
         }
         self.search.bound.clone_from(&self.key);
-        self.forward(From::Beyond)
+        self.forward(SearchStart::Beyond)
     }
 
     /// Moves to the previous record. Returns false, without moving, at the start. Without a current
@@ -239,7 +232,7 @@ impl<'t> Cursor<'t> {
             return self.step_ahead(Direction::Backward);
         }
         self.search.bound.clone_from(&self.key);
-        self.backward(true, From::Beyond)
+        self.backward(Some(SearchStart::Beyond))
     }
 
     /// Returns the key of the current record, or an empty slice if there is none.
@@ -361,18 +354,18 @@ impl<'t> Cursor<'t> {
     }
 
     /// Moves to the first visible record at or after the search bound.
-    fn forward(&mut self, start: From) -> Result<bool> {
+    fn forward(&mut self, start: SearchStart) -> Result<bool> {
         let begun = self.begin_call();
         let moved = begun.and_then(|()| self.search_forward(start));
         self.transaction.unless_expired(moved)
     }
 
-    fn search_forward(&mut self, mut start: From) -> Result<bool> {
+    fn search_forward(&mut self, mut start: SearchStart) -> Result<bool> {
         let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
         let pool = &transaction.engine().pool;
         let search = &mut self.search;
-        let is_step = start == From::Beyond;
+        let is_step = start == SearchStart::Beyond;
         let mut place = self.place.filter(|_| is_step);
         // Only the next leaf is looked for beside this one.
         let mut hint = SiblingHint::default();
@@ -386,7 +379,7 @@ impl<'t> Cursor<'t> {
                 None => {
                     let (guard, _) = tree.leaf_after(pool, &search.bound, &mut hint)?;
                     let first = match guard.page.search(&search.bound) {
-                        Ok(at) if start == From::Beyond => at + 1,
+                        Ok(at) if start == SearchStart::Beyond => at + 1,
                         Ok(at) | Err(at) => at,
                     };
                     (guard, first)
@@ -413,7 +406,7 @@ impl<'t> Cursor<'t> {
                 };
                 state.reads.range(tree, &search.bound, high, guard.id, guard.content_version());
             }
-            if start == From::Beyond && !matches!(seen, LeafSearch::Nothing) {
+            if start == SearchStart::Beyond && !matches!(seen, LeafSearch::Nothing) {
                 tree.check_progress(guard.id, &search.key, Ordering::Greater, &search.bound)?;
             }
             match seen {
@@ -434,11 +427,11 @@ impl<'t> Cursor<'t> {
                 LeafSearch::Nothing => {
                     tree.check_forward(guard.id, &search.bound, &search.fence)?;
                     std::mem::swap(&mut search.bound, &mut search.fence);
-                    start = From::At;
+                    start = SearchStart::At;
                 }
                 LeafSearch::Passed(position) => {
                     search.bound.clone_from(&search.key);
-                    start = From::Beyond;
+                    start = SearchStart::Beyond;
                     place = Some(LeafSlot::of(&guard, position));
                     self.sibling_hint = hint;
                 }
@@ -448,25 +441,25 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Moves to the last visible record at or before the search bound; `is_bounded` is false for
-    /// the end of the tree.
-    fn backward(&mut self, is_bounded: bool, start: From) -> Result<bool> {
+    /// Moves to the last visible record at or before the search bound; without `start`, to the last
+    /// one of the tree.
+    fn backward(&mut self, start: Option<SearchStart>) -> Result<bool> {
         let begun = self.begin_call();
-        let moved = begun.and_then(|()| self.search_backward(is_bounded, start));
+        let moved = begun.and_then(|()| self.search_backward(start));
         self.transaction.unless_expired(moved)
     }
 
-    fn search_backward(&mut self, mut is_bounded: bool, mut start: From) -> Result<bool> {
+    fn search_backward(&mut self, mut start: Option<SearchStart>) -> Result<bool> {
         let (transaction, tree) = (self.transaction, self.tree);
         let state = &mut *transaction.state.borrow_mut();
         let pool = &transaction.engine().pool;
         let search = &mut self.search;
-        let is_step = is_bounded && start == From::Beyond;
+        let is_step = start == Some(SearchStart::Beyond);
         let mut place = self.place.filter(|_| is_step);
         let mut hint = SiblingHint::default();
         let mut tries = Tries::default();
         loop {
-            let bound = is_bounded.then_some(&search.bound[..]);
+            let bound = start.map(|start| (&search.bound[..], start));
             // Before a leaf's first record the search goes to another leaf in any case.
             let previous = place.take().filter(|place| place.slot > 0);
             let (guard, end) = match (previous.and_then(|place| place.unchanged(pool, tree)), bound)
@@ -475,13 +468,14 @@ impl<'t> Cursor<'t> {
                     hint = self.sibling_hint;
                     (guard, slot)
                 }
-                (None, Some(key)) if start == From::At => {
+                (None, Some((key, start @ SearchStart::At))) => {
                     let guard = tree.leaf(pool, key)?;
                     (guard, end_before(guard.page, key, start))
                 }
                 (None, _) => {
-                    let guard = tree.leaf_before(pool, bound, &mut hint)?;
-                    let end = bound.map_or(usize::MAX, |key| end_before(guard.page, key, start));
+                    let guard = tree.leaf_before(pool, bound.map(|(key, _)| key), &mut hint)?;
+                    let end = |(key, start)| end_before(guard.page, key, start);
+                    let end = bound.map_or(usize::MAX, end);
                     (guard, end)
                 }
             };
@@ -503,13 +497,14 @@ impl<'t> Cursor<'t> {
                 let is_empty = matches!(seen, LeafSearch::Nothing);
                 let low = if is_empty { &search.fence } else { &search.key };
                 let high = match start {
-                    _ if !is_bounded => Bound::Unbounded,
-                    From::At => Bound::Included(&search.bound[..]),
-                    From::Beyond => Bound::Excluded(&search.bound[..]),
+                    None => Bound::Unbounded,
+                    Some(SearchStart::At) => Bound::Included(&search.bound[..]),
+                    Some(SearchStart::Beyond) => Bound::Excluded(&search.bound[..]),
                 };
                 state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
-            if is_bounded && start == From::Beyond && !matches!(seen, LeafSearch::Nothing) {
+            let is_beyond = start == Some(SearchStart::Beyond);
+            if is_beyond && !matches!(seen, LeafSearch::Nothing) {
                 tree.check_progress(guard.id, &search.key, Ordering::Less, &search.bound)?;
             }
             match seen {
@@ -528,7 +523,7 @@ impl<'t> Cursor<'t> {
                     return Ok(false);
                 }
                 LeafSearch::Nothing => {
-                    let from = is_bounded.then_some((&search.bound[..], start == From::At));
+                    let from = start.map(|start| (&search.bound[..], start == SearchStart::At));
                     tree.check_backward(guard.id, from, &search.fence)?;
                     std::mem::swap(&mut search.bound, &mut search.fence);
                 }
@@ -539,7 +534,7 @@ impl<'t> Cursor<'t> {
                 }
                 LeafSearch::Hidden(..) | LeafSearch::Again => continue,
             }
-            (is_bounded, start) = (true, From::Beyond);
+            start = Some(SearchStart::Beyond);
             tries = Tries::default();
         }
     }
@@ -562,13 +557,13 @@ impl<'t> Cursor<'t> {
 }
 
 /// The first position of a leaf that a search backward from `key` does not look at.
-fn end_before(page: Page<'_>, key: &[u8], start: From) -> usize {
+fn end_before(page: Page<'_>, key: &[u8], start: SearchStart) -> usize {
     // The leaf before a key may lie wholly before it: the search begins at its last record.
     if !page.covers(key) {
         return usize::MAX;
     }
     match page.search(key) {
-        Ok(at) if start == From::At => at + 1,
+        Ok(at) if start == SearchStart::At => at + 1,
         Ok(at) | Err(at) => at,
     }
 }

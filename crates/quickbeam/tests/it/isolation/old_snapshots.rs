@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::random::Random;
 use quickbeam::query_layer::{ReadTracking, TransactionExt};
 use quickbeam::{
     Database, Durability, Environment, Isolation, Options, ReadTransaction, Snapshot, Transaction,
     TransactionOptions,
 };
+use quickbeam_testing::Random;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 

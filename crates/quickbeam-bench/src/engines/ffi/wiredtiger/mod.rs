@@ -324,24 +324,20 @@ impl WtSession<'_> {
         self.library().op(code, "search near")?;
         // The record found may be the neighbour on the other side of the key.
         let skips = if span.backward { side > 0 } else { side < 0 };
-        Ok(self.visit_on(skips, span.backward, span.count, visit)?)
+        let walk = Walk { skips_first: skips, backward: span.backward, count: span.count };
+        Ok(self.visit_on(walk, visit)?)
     }
 
     /// Visits every record in key order.
     pub fn scan(&mut self, visit: &mut Visit<'_>) -> Result<()> {
         let reset = self.library().layout.reset;
         self.library().check(self.cursor_call(reset), "reset")?;
-        self.visit_on(true, false, usize::MAX, visit)
+        self.visit_on(Walk { skips_first: true, backward: false, count: usize::MAX }, visit)
     }
 
-    /// Visits up to `count` records from the cursor's place on, or from the one after it.
-    fn visit_on(
-        &mut self,
-        mut moves: bool,
-        backward: bool,
-        count: usize,
-        visit: &mut Visit<'_>,
-    ) -> Result<()> {
+    /// Visits records from the cursor's position on.
+    fn visit_on(&mut self, walk: Walk, visit: &mut Visit<'_>) -> Result<()> {
+        let Walk { skips_first: mut moves, backward, count } = walk;
         let layout = self.library().layout;
         let onward = if backward { layout.previous } else { layout.next };
         for _ in 0..count {
@@ -360,6 +356,16 @@ impl WtSession<'_> {
         }
         Ok(())
     }
+}
+
+/// How a cursor walks.
+#[derive(Clone, Copy)]
+struct Walk {
+    /// The record under the cursor is not visited.
+    skips_first: bool,
+    backward: bool,
+    /// The most records to visit.
+    count: usize,
 }
 
 impl Drop for WtSession<'_> {

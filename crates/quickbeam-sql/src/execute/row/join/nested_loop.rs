@@ -8,7 +8,7 @@ use quickbeam::invariant;
 use super::hash_join::RowHashJoin;
 use super::set_nothing;
 use crate::error::Result;
-use crate::execute::row::{Context, Operator, OperatorBuilder, TableHandles};
+use crate::execute::row::{Context, Operator, OperatorBuilder, RowCounts, TableHandles};
 use crate::expression::Expr;
 use crate::plan::{Join, LoopGuard};
 
@@ -109,7 +109,7 @@ impl NestedLoop {
             catalog: context.catalog,
             snapshot: context.snapshot,
         };
-        let inner = OperatorBuilder::new(&handles, false).operator(&guard.join.inner)?;
+        let inner = OperatorBuilder::new(&handles, RowCounts::Off).operator(&guard.join.inner)?;
         let outer = std::mem::replace(&mut self.outer, Operator::One(true));
         let hashed = RowHashJoin::midway(outer, inner, &guard.join);
         self.hashed.insert(Box::new(hashed)).next(context)

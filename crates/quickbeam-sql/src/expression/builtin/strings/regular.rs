@@ -5,7 +5,9 @@ use std::rc::Rc;
 
 use regex::{Captures, Regex, RegexBuilder};
 
-use super::regular_syntax::{Options, invalid as invalid_expression, translate, translate_similar};
+use super::regular_syntax::{
+    EscapedQuote, Options, invalid as invalid_expression, translate, translate_similar,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::expression::builtin::{Builtin, check_size, count, integer, invalid, strict, text};
@@ -93,10 +95,10 @@ fn build(pattern: &str, source: &PatternSource) -> Result<Regex> {
     let (translated, options) = match source {
         PatternSource::Regular(options) => translate(pattern, *options)?,
         PatternSource::Similar(escape) => {
-            (translate_similar(pattern, *escape, false)?, Options::default())
+            (translate_similar(pattern, *escape, EscapedQuote::Literal)?, Options::default())
         }
         PatternSource::SimilarParts(escape) => {
-            (translate_similar(pattern, *escape, true)?, Options::default())
+            (translate_similar(pattern, *escape, EscapedQuote::Separator)?, Options::default())
         }
     };
     let built = RegexBuilder::new(&translated)

@@ -130,7 +130,7 @@ impl Translator<'_> {
             '\\' => {
                 let escape =
                     self.rest.next().ok_or_else(|| invalid("invalid escape \\ sequence"))?;
-                self.escape(escape, false)
+                self.escape(escape, EscapePlace::Pattern)
             }
             '[' => self.class(),
             '(' if self.rest.peek() == Some(&'?') => {
@@ -200,7 +200,7 @@ impl Translator<'_> {
     }
 
     /// Translates the escape that begins with `escape`.
-    fn escape(&mut self, escape: char, in_class: bool) -> Result<()> {
+    fn escape(&mut self, escape: char, place: EscapePlace) -> Result<()> {
         let fault = || invalid("invalid escape \\ sequence");
         let literal = match escape {
             'd' | 's' | 'w' | 'D' | 'S' | 'W' => {
@@ -208,7 +208,7 @@ impl Translator<'_> {
                 self.out.push(escape);
                 return Ok(());
             }
-            'A' | 'm' | 'M' | 'y' | 'Y' | 'Z' if !in_class => {
+            'A' | 'm' | 'M' | 'y' | 'Y' | 'Z' if place == EscapePlace::Pattern => {
                 self.out.push_str(match escape {
                     'A' => "\\A",
                     'm' => "\\b{start}",
@@ -270,7 +270,7 @@ impl Translator<'_> {
                 '[' if matches!(self.rest.peek(), Some(':' | '.' | '=')) => self.named()?,
                 '\\' => {
                     let escape = self.rest.next().ok_or_else(unbalanced)?;
-                    self.escape(escape, true)?;
+                    self.escape(escape, EscapePlace::Class)?;
                 }
                 '-' if !is_first && !matches!(self.rest.peek(), Some(']')) => self.out.push('-'),
                 other => push_literal(&mut self.out, other),
@@ -321,13 +321,29 @@ impl Translator<'_> {
     }
 }
 
-/// Translates a pattern of SIMILAR TO, without anchors. With `parts`, an escaped double quote
-/// divides it into three; the middle one becomes a group.
+/// Where an escape is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum EscapePlace {
+    Pattern,
+    Class,
+}
+
+/// What an escaped double quote means in a pattern of SIMILAR TO.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::expression::builtin) enum EscapedQuote {
+    /// Itself.
+    Literal,
+    /// It divides the pattern into three; the middle part becomes a group.
+    Separator,
+}
+
+/// Translates a pattern of SIMILAR TO, without anchors.
 pub(in crate::expression::builtin) fn translate_similar(
     pattern: &str,
     escape: Option<char>,
-    parts: bool,
+    quote: EscapedQuote,
 ) -> Result<String> {
+    let parts = quote == EscapedQuote::Separator;
     let (mut out, mut quotes) = (String::from("^(?:"), 0);
     let mut rest = pattern.chars();
     let mut in_class = false;

@@ -229,7 +229,7 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     );
     let mut template = Template::parse(text(arguments, 1)?)?;
     if template.is_roman() {
-        return Ok(Value::text(template.write(&roman(value), false)));
+        return Ok(Value::text(template.write((&roman(value), false))));
     }
     if template.has(Part::Exponent) {
         return Ok(Value::text(scientific(value, &template)?));
@@ -239,7 +239,7 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
         Some(digits) => (digits, true),
         None => (&shown[..], false),
     };
-    let shown = template.write(digits, is_negative);
+    let shown = template.write((digits, is_negative));
     check_size(shown.len())?;
     Ok(Value::text(shown))
 }
@@ -379,7 +379,8 @@ struct TemplateWriter<'t> {
 }
 
 impl Template {
-    fn write(&self, digits: &str, is_negative: bool) -> String {
+    /// Writes a number: its digits, and whether it is negative.
+    fn write(&self, (digits, is_negative): (&str, bool)) -> String {
         let whole = digits.split('.').next().unwrap_or_default().len();
         let overflow;
         let mut digits = digits;
