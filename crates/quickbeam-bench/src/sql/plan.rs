@@ -62,6 +62,15 @@ impl SqlOptions {
 
     /// The engines asked for, all of which must be there; or every engine that is there.
     pub fn engines(&self, report: &mut Report) -> Result<Vec<&'static dyn SqlEngine>> {
+        self.engines_of(engines::all(), report)
+    }
+
+    /// The engines asked for, all of which must be there; or those of `usual` that are there.
+    pub fn engines_of(
+        &self,
+        usual: Vec<&'static dyn SqlEngine>,
+        report: &mut Report,
+    ) -> Result<Vec<&'static dyn SqlEngine>> {
         if !self.engines.is_empty() {
             let engines: Result<Vec<_>> =
                 self.engines.iter().map(|name| engines::find(name)).collect();
@@ -71,7 +80,7 @@ impl SqlOptions {
             return engines;
         }
         let mut found = Vec::new();
-        for engine in engines::all() {
+        for engine in usual {
             match engine.version() {
                 Ok(_) => found.push(engine),
                 Err(error) => {

@@ -15,7 +15,7 @@ use crate::logwrite::{self, Flush, Growth, Variant};
 use crate::progress::Progress;
 use crate::report::{Measurement, Report};
 use crate::sql::plan::{Configuration, SqlOptions, measurable, together};
-use crate::sql::{SqlInstance, SqlSetup};
+use crate::sql::{SqlInstance, SqlSetup, engines};
 use crate::statistics::{Latencies, Summary};
 use crate::workload::random::mix;
 use data::{Bank, Tally};
@@ -108,7 +108,7 @@ pub fn run(args: &TpcbArgs) -> Result<()> {
 
 /// Runs every configuration on every engine, interleaved, and adds the results to the report.
 pub fn measure(args: &TpcbArgs, report: &mut Report) -> Result<()> {
-    let engines = args.options.engines(report)?;
+    let engines = args.options.engines_of(engines::all_ways(), report)?;
     let mut plan = Vec::new();
     for mode in args.options.modes_or(&[Mode::Sync, Mode::Wns, Mode::Ns, Mode::InMem]) {
         for &threads in args.threads() {

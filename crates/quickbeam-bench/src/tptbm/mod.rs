@@ -17,7 +17,7 @@ use crate::kv::{Scratch, finish};
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::sql::plan::{Configuration, SqlOptions, measurable, missing, together};
-use crate::sql::{SqlEngine, SqlInstance, SqlSetup};
+use crate::sql::{SqlEngine, SqlInstance, SqlSetup, engines};
 use crate::statistics::Latencies;
 use presets::{Experiment, Preset, experiments};
 use subscribers::SubscriberContent;
@@ -183,7 +183,7 @@ pub fn run(args: &TptbmArgs) -> Result<()> {
 
 /// Runs every experiment on every engine, interleaved, and adds the results to the report.
 pub fn measure(args: &TptbmArgs, report: &mut Report) -> Result<()> {
-    let engines = args.options.engines(report)?;
+    let engines = args.options.engines_of(engines::all_ways(), report)?;
     ensure!(
         args.url.is_none() || engines.len() == 1,
         "--url names one database: name its engine in --engines"
