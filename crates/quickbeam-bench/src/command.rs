@@ -7,6 +7,7 @@ use crate::args::{KvArgs, LogwriteArgs};
 use crate::clicks::ClicksArgs;
 use crate::pgbench::PgbenchArgs;
 use crate::tpcb::TpcbArgs;
+use crate::tpcc::TpccArgs;
 use crate::tpch::TpchArgs;
 use crate::tptbm::TptbmArgs;
 use crate::wisconsin::WisconsinArgs;
@@ -40,6 +41,8 @@ pub enum BenchCommand {
     Tpch(Box<TpchArgs>),
     /// 43 scans and aggregations of one wide table of page views, on SQL engines
     Clicks(Box<ClicksArgs>),
+    /// A TPC-C-like load: five kinds of transactions on nine tables, on SQL engines
+    Tpcc(Box<TpccArgs>),
     /// PostgreSQL's pgbench on a served environment and on PostgreSQL
     Pgbench(Box<PgbenchArgs>),
     /// One run in a process of its own, started by `kv` itself

@@ -7,8 +7,8 @@
 //! [`run`] executes [`BenchArguments`], the command-line arguments of `quickbeam bench`. The
 //! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is
 //! what a key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL
-//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`], [`clicks`] and
-//! [`pgbench`] measure, [`all`] runs them; [`report`] renders.
+//! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`], [`clicks`],
+//! [`tpcc`] and [`pgbench`] measure, [`all`] runs them; [`report`] renders.
 
 pub mod all;
 pub mod args;
@@ -26,6 +26,7 @@ pub mod report;
 pub mod sql;
 pub mod statistics;
 pub mod tpcb;
+pub mod tpcc;
 pub mod tpch;
 pub mod tptbm;
 pub mod wisconsin;
@@ -54,6 +55,7 @@ pub fn run(arguments: BenchArguments) -> anyhow::Result<BenchOutcome> {
         Some(BenchCommand::Tptbm(args)) => tptbm::run(&args),
         Some(BenchCommand::Tpch(args)) => tpch::run(&args),
         Some(BenchCommand::Clicks(args)) => clicks::run(&args),
+        Some(BenchCommand::Tpcc(args)) => tpcc::run(&args),
         Some(BenchCommand::Pgbench(args)) => return pgbench::run(&args),
         Some(BenchCommand::Child { task }) => kv::run_child(&task),
     };

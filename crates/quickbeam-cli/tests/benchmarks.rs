@@ -93,3 +93,26 @@ fn pgbench_without_postgresql_measures_quickbeam() {
     let shown = text(&output.stdout);
     assert!(shown.contains("missing") && shown.contains("initdb is not installed"), "{shown}");
 }
+
+/// The engines of Quickbeam, direct and by client and server.
+const OURS: &str = "--engines quickbeam,quickbeam-server,quickbeam-server-tcp";
+
+#[test]
+fn sql_benchmarks_run_by_client_and_server() {
+    // Its package brings the client library.
+    if !is_there("psql") {
+        return;
+    }
+    for (line, results) in [
+        ("tpcb --branches 5 --threads 2 --transactions 20 --modes sync,inmem", 2),
+        (
+            "tptbm --key 10 --xacts 20 --threads 2 --reads 40 --inserts 20 --deletes 20 --modes wns",
+            1,
+        ),
+        ("tpcc --items 100 --customers 10 --transactions 20 --terminals 2 --modes ns", 6),
+    ] {
+        let (output, report) = bench(&folder(), &format!("{line} {OURS}"), None);
+        assert_eq!(output.status.code(), Some(0), "{line}: {output:?}");
+        assert_eq!(report["results"].as_array().map(Vec::len), Some(3 * results), "{report:#}");
+    }
+}

@@ -18,7 +18,8 @@ use crate::sql::retry::settled;
 const PASSWORD: &str = "benchmark";
 
 /// The table that COPY fills: as pgbench's accounts.
-const COPY_TABLE: &std::ffi::CStr = c"DROP TABLE IF EXISTS copied; CREATE TABLE copied \
+const COPY_TABLE: &std::ffi::CStr = c"SET client_min_messages = warning; \
+    DROP TABLE IF EXISTS copied; CREATE TABLE copied \
     (aid INTEGER NOT NULL PRIMARY KEY, bid INTEGER, abalance INTEGER, filler CHAR(84))";
 
 /// A running server.

@@ -93,7 +93,7 @@ fn now() -> u64 {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Measurement {
     /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger`, `logwrite`, `tpcb`,
-    /// `wisconsin`, `tptbm`, `tpch`, `clicks` or `pgbench`.
+    /// `wisconsin`, `tptbm`, `tpch`, `clicks`, `tpcc` or `pgbench`.
     pub benchmark: String,
     /// Engine, or `device`.
     pub engine: String,

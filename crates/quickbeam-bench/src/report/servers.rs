@@ -1,8 +1,10 @@
-//! The tables of the benchmarks that compare servers.
+//! The tables of the benchmarks that compare servers: pgbench and TPC-C.
 
 use super::grid::{Grid, GridRow};
 use super::numbers::{group, ratio};
 use super::{Measurement, Report};
+use crate::engine::Mode;
+use crate::tpcc::inputs::{HEADLINE, NAMES};
 
 /// The engines of `bench pgbench`, Quickbeam first.
 const PGBENCH: [&str; 2] = ["quickbeam-server", "postgresql"];
@@ -37,6 +39,52 @@ pub fn pgbench(report: &Report) -> Option<Grid> {
     let title = "pgbench: median of the repetitions, in brackets the lowest and the highest";
     let title = title.to_owned();
     (!rows.is_empty()).then_some(Grid { title, corner: "workload", columns, rows })
+}
+
+/// Two tables for each number of terminals: the new orders a minute with retries and what was
+/// checked, and the latencies of each transaction.
+pub fn tpcc(report: &Report, mode: Mode, terminals: &[usize]) -> Vec<Grid> {
+    let mut grids = Vec::new();
+    for &terminals in terminals {
+        let s = if terminals == 1 { "" } else { "s" };
+        let named = format!("TPC-C-like, {mode}, {terminals} terminal{s}");
+        let find = |engine: &str, step| report.find("tpcc", engine, mode, terminals, step);
+        let (mut rates, mut latencies) = (Vec::new(), Vec::new());
+        for engine in report.engines("tpcc") {
+            let Some(headline) = find(engine, HEADLINE) else { continue };
+            let ours = find("quickbeam", HEADLINE).filter(|_| engine != "quickbeam");
+            let checked = if headline.verified { "hold" } else { "not checked" };
+            let ratio = ours.map(|ours| ratio(headline.median / ours.median));
+            let cells = vec![
+                spread(headline),
+                ratio.unwrap_or_else(|| "–".to_owned()),
+                group(headline.retries as f64),
+                checked.to_owned(),
+            ];
+            rates.push(GridRow { head: engine.to_owned(), cells, published: false });
+            let micros =
+                |us: Option<f64>| us.map_or_else(|| "–".to_owned(), |us| group(us.round()));
+            let of =
+                |r: &Measurement| [r.p50_us, r.p90_us, r.p99_us, r.max_us].map(micros).join(" / ");
+            let cell = |step| find(engine, step).map_or_else(|| "–".to_owned(), of);
+            let cells = NAMES.map(cell).into();
+            latencies.push(GridRow { head: engine.to_owned(), cells, published: false });
+        }
+        let columns = ["new orders a minute", "share of direct", "retries", "conditions 1 to 4"];
+        grids.push(Grid {
+            title: format!("{named}: median of the repetitions (lowest – highest)"),
+            corner: "engine",
+            columns: columns.map(str::to_owned).into(),
+            rows: rates,
+        });
+        grids.push(Grid {
+            title: format!("{named}: latency in µs, median / 90th percentile / 99th / longest"),
+            corner: "engine",
+            columns: NAMES.map(str::to_owned).into(),
+            rows: latencies,
+        });
+    }
+    grids
 }
 
 /// The median with the lowest and the highest run.
@@ -79,5 +127,27 @@ mod tests {
         ];
         assert_eq!(cells, expected);
         assert_eq!(grid.rows[1].head, "select-only, prepared, socket; 4 clients; tps");
+    }
+
+    #[test]
+    fn tpcc_has_rates_and_latencies_of_each_engine() {
+        let mut report = sample();
+        for (engine, factor) in [("quickbeam", 3.0), ("postgresql", 1.0)] {
+            for step in [HEADLINE, "payment"] {
+                let mut result = result(engine, 4, &[1000.0 * factor]);
+                (result.benchmark, result.step) = ("tpcc".to_owned(), step.to_owned());
+                (result.verified, result.retries, result.p50_us) = (true, 12, Some(80.4));
+                report.results.push(result);
+            }
+        }
+        let grids = tpcc(&report, Mode::Sync, &[4]);
+        let cells = |grid: usize, row: usize| grids[grid].rows[row].cells.join("|");
+        assert_eq!(grids.len(), 2);
+        assert_eq!(cells(0, 0), "3,000 (3,000 – 3,000)|–|12|hold");
+        assert_eq!(cells(0, 1), "1,000 (1,000 – 1,000)|×0.33|12|hold");
+        assert_eq!(cells(1, 1), "–|80 / – / – / –|–|–|–");
+        let is_whole =
+            |grid: &Grid| grid.rows.iter().all(|row| row.cells.len() == grid.columns.len());
+        assert!(grids.iter().all(is_whole));
     }
 }

@@ -7,7 +7,8 @@ use crate::engine::Mode;
 use crate::published::sql as published;
 
 /// Benchmarks whose results are in these tables.
-pub const BENCHMARKS: [&str; 6] = ["tpcb", "wisconsin", "tptbm", "tpch", "clicks", "pgbench"];
+pub const BENCHMARKS: [&str; 7] =
+    ["tpcb", "wisconsin", "tptbm", "tpch", "clicks", "tpcc", "pgbench"];
 
 /// Every table of a report's SQL benchmarks.
 pub fn grids(report: &Report) -> Vec<Grid> {
@@ -26,6 +27,9 @@ pub fn grids(report: &Report) -> Vec<Grid> {
     }
     for mode in modes(report, "clicks") {
         grids.push(queries(report, "clicks", "Page views", 43, mode));
+    }
+    for mode in modes(report, "tpcc") {
+        grids.extend(servers::tpcc(report, mode, &threads(report, "tpcc", mode)));
     }
     grids.extend(servers::pgbench(report));
     grids

@@ -2,7 +2,8 @@
 
 use anyhow::{Result, ensure};
 
-use crate::sql::SqlRow;
+use crate::sql::retry::settled;
+use crate::sql::{SqlConnection, SqlRow};
 
 /// Relative difference of numbers that are taken for equal: SQLite computes in floating point.
 const TOLERANCE: f64 = 1e-7;
@@ -18,6 +19,24 @@ pub fn read(row: &dyn SqlRow, columns: usize) -> Vec<Option<String>> {
         Some(text.trim_end().to_owned())
     };
     (0..columns).map(text).collect()
+}
+
+/// Visits each row of a query of whole numbers, none of which is NULL.
+pub fn for_each_integers(
+    connection: &mut dyn SqlConnection,
+    query: &str,
+    columns: usize,
+    mut visit: impl FnMut(&[i64]),
+) -> Result<()> {
+    let statement = connection.prepare(query)?;
+    let (mut values, mut null) = (Vec::with_capacity(columns), false);
+    settled(connection.query(statement, &[], &mut |row| {
+        values.clear();
+        values.extend((0..columns).filter_map(|column| row.integer(column)));
+        if values.len() == columns { visit(&values) } else { null = true }
+    }))?;
+    ensure!(!null, "{query}: a column is null");
+    Ok(())
 }
 
 fn is_equal(a: Option<&String>, b: Option<&String>) -> bool {

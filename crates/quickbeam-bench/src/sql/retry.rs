@@ -18,21 +18,41 @@ pub fn settled<T>(outcome: OpResult<T>) -> Result<T> {
     })
 }
 
+/// How work in a transaction ends that has not failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With a commit.
+    Commit,
+    /// With a rollback, as the application wants it.
+    Rollback,
+}
+
 /// Runs `work` in a transaction until it is committed; returns how often it had to be run again.
 pub fn transaction(
     connection: &mut dyn SqlConnection,
     access: Access,
     mut work: impl FnMut(&mut dyn SqlConnection) -> OpResult,
 ) -> Result<u64> {
+    ended_transaction(connection, access, |connection| work(connection).map(|()| Ending::Commit))
+}
+
+/// Runs `work` in a transaction until it has come to its ending; returns how often it had to be
+/// run again.
+pub fn ended_transaction(
+    connection: &mut dyn SqlConnection,
+    access: Access,
+    mut work: impl FnMut(&mut dyn SqlConnection) -> OpResult<Ending>,
+) -> Result<u64> {
     again(|| {
-        let outcome = connection
-            .begin(access)
-            .and_then(|()| work(connection))
-            .and_then(|()| connection.commit());
-        if outcome.is_err() {
+        let ending = connection.begin(access).and_then(|()| work(connection));
+        let outcome = ending.and_then(|ending| match ending {
+            Ending::Commit => connection.commit().map(|()| true),
+            Ending::Rollback => Ok(false),
+        });
+        if !matches!(outcome, Ok(true)) {
             connection.rollback();
         }
-        outcome
+        outcome.map(|_| ())
     })
 }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use anyhow::{Result, ensure};
 
-use crate::sql::retry::settled;
+use crate::sql::answers::for_each_integers;
 use crate::sql::{SqlConnection, Value};
 use crate::workload::random::Random;
 
@@ -109,13 +109,18 @@ impl Bank {
         let mut found = Tally::default();
         let mut strangers = 0;
         let per_branch = i64::from(self.tellers);
-        for_each(connection, "SELECT teller, branch, account, delta FROM history", 4, |row| {
-            *by_teller.entry(row[0]).or_default() += row[3];
-            *by_branch.entry(row[1]).or_default() += row[3];
-            *by_account.entry(row[2]).or_default() += row[3];
-            found.add(row[3]);
-            strangers += u32::from(row[0] / per_branch != row[1]);
-        })?;
+        for_each_integers(
+            connection,
+            "SELECT teller, branch, account, delta FROM history",
+            4,
+            |row| {
+                *by_teller.entry(row[0]).or_default() += row[3];
+                *by_branch.entry(row[1]).or_default() += row[3];
+                *by_account.entry(row[2]).or_default() += row[3];
+                found.add(row[3]);
+                strangers += u32::from(row[0] / per_branch != row[1]);
+            },
+        )?;
         ensure!(found == tally, "history has {found:?}, {tally:?} was committed");
         ensure!(strangers == 0, "{strangers} rows of history have a teller of another branch");
         let mut sums = Vec::new();
@@ -125,7 +130,7 @@ impl Bank {
             ("accounts", self.all_accounts(), by_account),
         ] {
             let (mut count, mut sum, mut wrong) = (0, 0, 0);
-            for_each(connection, &format!("SELECT id, balance FROM {table}"), 2, |row| {
+            for_each_integers(connection, &format!("SELECT id, balance FROM {table}"), 2, |row| {
                 count += 1;
                 sum += row[1];
                 wrong += u32::from(expected.get(&row[0]).copied().unwrap_or_default() != row[1]);
@@ -140,23 +145,6 @@ impl Bank {
         ensure!(sums.iter().all(|sum| *sum == tally.sum), "sums {sums:?} are not {}", tally.sum);
         Ok(())
     }
-}
-
-fn for_each(
-    connection: &mut dyn SqlConnection,
-    query: &str,
-    columns: usize,
-    mut visit: impl FnMut(&[i64]),
-) -> Result<()> {
-    let statement = connection.prepare(query)?;
-    let (mut values, mut null) = (Vec::with_capacity(columns), false);
-    settled(connection.query(statement, &[], &mut |row| {
-        values.clear();
-        values.extend((0..columns).filter_map(|column| row.integer(column)));
-        if values.len() == columns { visit(&values) } else { null = true }
-    }))?;
-    ensure!(!null, "{query}: a column is null");
-    Ok(())
 }
 
 /// How many transactions were committed, and the sum of their amounts.
