@@ -396,6 +396,15 @@ fn settings_of_the_start_hold_and_changes_are_reported() {
     assert!(status(&messages, "server_version").unwrap().starts_with("15"));
     let messages = raw.query("SET application_name = 'other'; SELECT 1");
     assert_eq!(status(&messages, "application_name").as_deref(), Some("other"));
+    let messages = raw.query("SET TimeZone = 'europe/berlin'; SELECT timestamptz 'epoch'");
+    assert_eq!(status(&messages, "TimeZone").as_deref(), Some("Europe/Berlin"));
+    let row = messages.iter().find(|(kind, _)| *kind == b'D').map(|(_, body)| &body[6..]);
+    assert_eq!(row, Some(&b"1970-01-01 01:00:00+01"[..]));
+    let messages =
+        raw.query("SET DateStyle = german; SET IntervalStyle = iso_8601; RESET TimeZone");
+    assert_eq!(status(&messages, "DateStyle").as_deref(), Some("German, DMY"));
+    assert_eq!(status(&messages, "IntervalStyle").as_deref(), Some("iso_8601"));
+    assert_eq!(status(&messages, "TimeZone").as_deref(), Some("UTC"));
     let messages = raw.query("BEGIN; SET application_name = 'inner'");
     assert_eq!(status(&messages, "application_name").as_deref(), Some("inner"));
     let messages = raw.query("ROLLBACK");

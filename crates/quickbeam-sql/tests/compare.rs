@@ -26,7 +26,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, SqlDatabase};
+use quickbeam_sql::types::{TextSettings, format_value};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
 use reader::{expand, is_preparation};
 
 /// Each of this many statements that prepare nothing is recorded.
@@ -72,13 +73,21 @@ fn ask(connection: &Connection, text: &str) -> (String, String) {
     if types.is_empty() {
         return ("-> ok".to_owned(), String::new());
     }
+    let settings = connection.text_settings();
     let rows = rows.iter().map(|row| {
-        let row = row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|");
+        let row = row.iter().map(|value| text_of(value, &settings)).collect::<Vec<_>>().join("|");
         row.replace('\n', "␤")
     });
     let mut lines = vec![format!("-> {}", types.join(", "))];
     lines.extend(sorted(text, rows.collect()));
     (lines.join("\n"), String::new())
+}
+
+/// Returns the text of a value with the settings of its session.
+fn text_of(value: &Value, settings: &TextSettings) -> String {
+    let mut text = String::new();
+    format_value(&mut text, value.as_ref(), settings);
+    if value.as_ref().is_null() { "NULL".to_owned() } else { text }
 }
 
 fn connection() -> Connection {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
+use quickbeam_sql::types::TextSettings;
 
 use super::show::Format;
 use crate::output::Output;
@@ -27,6 +28,8 @@ pub struct OutputSettings {
     pub is_paged: bool,
     /// The file of `\o`, in place of standard output.
     pub file: Option<PathBuf>,
+    /// The settings of the session that the texts of values depend on.
+    pub texts: TextSettings,
 }
 
 impl OutputSettings {
@@ -39,6 +42,7 @@ impl OutputSettings {
             is_tuples_only: false,
             is_paged: true,
             file: None,
+            texts: TextSettings::DEFAULT,
         }
     }
 

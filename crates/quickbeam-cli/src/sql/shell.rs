@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use quickbeam_sql::catalog::CatalogSnapshot;
+use quickbeam_sql::types::TextSettings;
 use quickbeam_sql::{Connection, SqlError, SqlState};
 
 use super::copy::{Files, Input, SharedInput, skip_rows, skip_unread_rows};
@@ -348,10 +349,11 @@ impl Shell {
                 if statement.columns().is_empty() {
                     return Ok(Done::Changed(statement.execute(&[])?));
                 }
-                self.write(statement.query(&[])?.into(), answer)
+                self.write(statement.query(&[])?.into(), connection.text_settings(), answer)
             }
             Session::Remote(client) => {
                 let client = &mut *client.borrow_mut();
+                let texts = client.text_settings();
                 let mut rows = client.query(text, &[])?;
                 if rows.columns().is_empty() {
                     while rows.next()?.is_some() {}
@@ -360,13 +362,18 @@ impl Shell {
                     client.take_notices().iter().for_each(|notice| say(notice));
                     return Ok(Done::Changed(count));
                 }
-                self.write(ResultRows::Remote(rows), answer)
+                self.write(ResultRows::Remote(rows), texts, answer)
             }
         }
     }
 
-    /// Writes the rows of a result.
-    fn write(&self, rows: ResultRows<'_>, answer: Answer) -> Result<Done, Failure> {
+    /// Writes the rows of a result, with the settings of the session that texts depend on.
+    fn write(
+        &self,
+        rows: ResultRows<'_>,
+        texts: TextSettings,
+        answer: Answer,
+    ) -> Result<Done, Failure> {
         let mut rows = rows;
         if answer == Answer::Discarded {
             let mut count = 0;
@@ -376,7 +383,8 @@ impl Shell {
             return Ok(Done::Answered(count));
         }
         let mut output = self.settings.output(self.is_interactive).map_err(io::Error::other)?;
-        let shown = show::rows(&mut output, rows, &self.settings);
+        let shown =
+            show::rows(&mut output, rows, &OutputSettings { texts, ..self.settings.clone() });
         let is_paged = output.is_paged();
         let finished = output.finish();
         match shown {

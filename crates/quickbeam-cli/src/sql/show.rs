@@ -10,6 +10,7 @@ use anyhow::bail;
 use comfy_table::{Cell, CellAlignment, ContentLineStyle, LineStyle, Table, TableStyle};
 use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::OutputColumn;
+use quickbeam_sql::types::{TextSettings, format_value};
 use quickbeam_sql::{DataType, SqlError, ValueRef};
 
 use super::session::ResultRows;
@@ -78,8 +79,8 @@ pub fn rows<'r>(
     match settings.format {
         Format::Table if settings.is_expanded => expanded(output, &mut rows, settings),
         Format::Table => tables(output, &mut rows, settings),
-        Format::Csv => csv(output, &mut rows),
-        Format::Json => json(output, &mut rows),
+        Format::Csv => csv(output, &mut rows, &settings.texts),
+        Format::Json => json(output, &mut rows, &settings.texts),
     }
 }
 
@@ -98,7 +99,7 @@ fn expanded(
             writeln!(output, "-[ RECORD {count} ]{}", "-".repeat(width.saturating_sub(3)))?;
         }
         for (column, name) in names.iter().enumerate() {
-            let value = shown(row.value(column)?, &settings.null);
+            let value = shown(row.value(column)?, settings);
             let pad = " ".repeat(width - name.chars().count());
             // Further lines of a value begin in the value's column.
             let margin = format!("\n{}| ", " ".repeat(width + 1));
@@ -134,9 +135,8 @@ fn tables(
         while lines.len() < TABLE_ROWS
             && let Some(row) = rows.next()?
         {
-            let cells: Result<Vec<String>, SqlError> = (0..row.len())
-                .map(|column| Ok(shown(row.value(column)?, &settings.null)))
-                .collect();
+            let cells: Result<Vec<String>, SqlError> =
+                (0..row.len()).map(|column| Ok(shown(row.value(column)?, settings))).collect();
             lines.push(cells?);
         }
         let is_last = lines.len() < TABLE_ROWS;
@@ -193,12 +193,19 @@ fn is_number(data_type: DataType) -> bool {
 }
 
 /// Formats a value for a table. Control characters are escaped.
-fn shown(value: ValueRef<'_>, null: &str) -> String {
+fn shown(value: ValueRef<'_>, settings: &OutputSettings) -> String {
     match value {
-        ValueRef::Null => null.to_owned(),
+        ValueRef::Null => settings.null.clone(),
         ValueRef::Text(text) => printable(text),
-        other => other.to_string(),
+        other => text_of(other, &settings.texts),
     }
+}
+
+/// Returns the text of a value with the settings of the session.
+fn text_of(value: ValueRef<'_>, settings: &TextSettings) -> String {
+    let mut text = String::new();
+    format_value(&mut text, value, settings);
+    text
 }
 
 fn printable(text: &str) -> String {
@@ -217,7 +224,11 @@ fn printable(text: &str) -> String {
     out
 }
 
-fn csv(output: &mut impl Write, rows: &mut ResultRows<'_>) -> Result<u64, Failure> {
+fn csv(
+    output: &mut impl Write,
+    rows: &mut ResultRows<'_>,
+    settings: &TextSettings,
+) -> Result<u64, Failure> {
     let dialect = Dialect::default();
     let width = rows.columns().len();
     let mut record = Vec::new();
@@ -234,7 +245,9 @@ fn csv(output: &mut impl Write, rows: &mut ResultRows<'_>) -> Result<u64, Failur
             match row.value(column)? {
                 ValueRef::Null => dialect.write(&mut record, None, width == 1),
                 ValueRef::Text(text) => dialect.write(&mut record, Some(text), width == 1),
-                other => dialect.write(&mut record, Some(&other.to_string()), width == 1),
+                other => {
+                    dialect.write(&mut record, Some(&text_of(other, settings)), width == 1);
+                }
             }
         }
         record.push(b'\n');
@@ -252,7 +265,11 @@ fn separate(record: &mut Vec<u8>, number: usize) {
     }
 }
 
-fn json(output: &mut impl Write, rows: &mut ResultRows<'_>) -> Result<u64, Failure> {
+fn json(
+    output: &mut impl Write,
+    rows: &mut ResultRows<'_>,
+    settings: &TextSettings,
+) -> Result<u64, Failure> {
     let names = distinct(rows.columns().iter().map(|column| column.name.to_string()).collect());
     let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let mut count = 0;
@@ -260,7 +277,7 @@ fn json(output: &mut impl Write, rows: &mut ResultRows<'_>) -> Result<u64, Failu
     loop {
         object.clear();
         object.push_str(if count == 0 { "[\n" } else { ",\n" });
-        match json_object(rows, &names, &mut object) {
+        match json_object(rows, &names, &mut object, settings) {
             Ok(true) => output.write_all(object.as_bytes())?,
             Ok(false) if count == 0 => {
                 output.write_all(b"[]\n")?;
@@ -304,20 +321,21 @@ fn json_object(
     rows: &mut ResultRows<'_>,
     names: &[String],
     object: &mut String,
+    settings: &TextSettings,
 ) -> Result<bool, SqlError> {
     let Some(row) = rows.next()? else { return Ok(false) };
     for (column, name) in names.iter().enumerate() {
         object.push(if column == 0 { '{' } else { ',' });
         object.push_str(name);
         object.push(':');
-        object.push_str(&json_value(row.value(column)?));
+        object.push_str(&json_value(row.value(column)?, settings));
     }
     object.push_str(if names.is_empty() { "{}" } else { "}" });
     Ok(true)
 }
 
 /// Formats a value as JSON. Numbers keep all digits; types without a JSON form become strings.
-fn json_value(value: ValueRef<'_>) -> String {
+fn json_value(value: ValueRef<'_>, settings: &TextSettings) -> String {
     match value {
         ValueRef::Null => "null".to_owned(),
         ValueRef::Boolean(value) => value.to_string(),
@@ -332,7 +350,7 @@ fn json_value(value: ValueRef<'_>) -> String {
         | ValueRef::Double(_)
         | ValueRef::Numeric(_) => value.to_string(),
         ValueRef::Text(text) => quoted(text),
-        other => quoted(&other.to_string()),
+        other => quoted(&text_of(other, settings)),
     }
 }
 

@@ -11,7 +11,7 @@ use quickbeam_sql::catalog::text::{
     Wording, add_foreign_keys, comments, create_indexes, create_schemas, create_sequence,
     create_table, create_view, quoted, quoted_relation, set_sequence,
 };
-use quickbeam_sql::types::format_value;
+use quickbeam_sql::types::{TextSettings, format_value};
 use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
 
 use super::END_OF_ROWS;
@@ -126,7 +126,7 @@ fn make_record(row: &Row<'_>, record: &mut Vec<u8>, text: &mut String) -> anyhow
             ValueRef::Text(text) => Some(text),
             other => {
                 text.clear();
-                format_value(text, other, 0);
+                format_value(text, other, &TextSettings::DEFAULT);
                 Some(text.as_str())
             }
         };

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 use quickbeam::SOCKET_FILE;
-use quickbeam_sql::types::{format_value, parse_value};
+use quickbeam_sql::types::{TextSettings, format_value, parse_value};
 use quickbeam_sql::{
     CopyAccess, CopyPlace, DataType, OutputColumn, Result, SqlError, SqlState, Value, ValueRef,
 };
@@ -43,6 +43,8 @@ pub struct Client {
     copy_access: Option<Box<dyn CopyAccess>>,
     /// Messages of notices that were not taken yet.
     notices: Vec<String>,
+    /// The settings of the session with which the server writes texts.
+    settings: TextSettings,
 }
 
 impl std::fmt::Debug for Client {
@@ -98,6 +100,7 @@ impl Client {
             status: b'I',
             copy_access: None,
             notices: Vec::new(),
+            settings: TextSettings::DEFAULT,
         };
         let mut packet = BytesMut::new();
         packet.put_i32(0);
@@ -115,6 +118,7 @@ impl Client {
                     client.number = body.get_i32();
                     client.key = body.to_vec();
                 }
+                b'S' => client.note_setting(&mut body)?,
                 b'Z' => return Ok(client),
                 b'E' => return Err(io::Error::other(error_of(&body, "").to_string())),
                 _ => {}
@@ -126,6 +130,20 @@ impl Client {
     #[must_use]
     pub fn cancel_handle(&self) -> CancelRemote {
         CancelRemote { socket: self.socket.clone(), number: self.number, key: self.key.clone() }
+    }
+
+    /// Returns the settings with which the server writes the texts of values.
+    #[must_use]
+    pub fn text_settings(&self) -> TextSettings {
+        self.settings
+    }
+
+    /// Takes over a setting that the server reports.
+    fn note_setting(&mut self, body: &mut Bytes) -> io::Result<()> {
+        let mut text = || take_text(body).map_err(io::Error::other);
+        let (name, value) = (text()?, text()?);
+        self.settings = self.settings.with(&name, &value);
+        Ok(())
     }
 
     /// Returns the number of the session.
@@ -164,7 +182,7 @@ impl Client {
             put_message(&mut request, b'Q', |body| put_text(body, text));
             request
         } else {
-            extended_request(text, parameters)
+            extended_request(text, parameters, &self.settings)
         };
         if let Err(error) = self.stream.get_mut().write_all(&request) {
             return Err(self.farewell(&error));
@@ -223,7 +241,8 @@ impl Client {
                 self.read_message().map_err(|error| connection_failed(&error))?;
             match kind {
                 b'T' => return columns_of(&mut body).map(Event::Columns),
-                b'D' => return row_of(&mut body, columns).map(Event::Row),
+                b'D' => return row_of(&mut body, columns, &self.settings).map(Event::Row),
+                b'S' => self.note_setting(&mut body).map_err(|error| connection_failed(&error))?,
                 b'C' => return Ok(Event::Complete(count_of(&body))),
                 b'E' => return Err(error_of(&body, text)),
                 b'Z' => {
@@ -401,7 +420,7 @@ fn put_message(out: &mut BytesMut, kind: u8, body: impl FnOnce(&mut BytesMut)) {
 }
 
 /// Returns the messages that execute a statement with parameters.
-fn extended_request(text: &str, parameters: &[Value]) -> BytesMut {
+fn extended_request(text: &str, parameters: &[Value], settings: &TextSettings) -> BytesMut {
     let mut request = BytesMut::new();
     put_message(&mut request, b'P', |body| {
         put_text(body, "");
@@ -421,7 +440,7 @@ fn extended_request(text: &str, parameters: &[Value]) -> BytesMut {
                     continue;
                 }
                 ValueRef::Text(own) => text.push_str(own),
-                other => format_value(&mut text, other, 0),
+                other => format_value(&mut text, other, settings),
             }
             body.put_i32(text.len() as i32);
             body.put_slice(text.as_bytes());
@@ -469,7 +488,11 @@ fn columns_of(body: &mut Bytes) -> Result<Arc<[OutputColumn]>> {
     Ok(columns.into())
 }
 
-fn row_of(body: &mut Bytes, columns: &[OutputColumn]) -> Result<Vec<Value>> {
+fn row_of(
+    body: &mut Bytes,
+    columns: &[OutputColumn],
+    settings: &TextSettings,
+) -> Result<Vec<Value>> {
     let count = body.try_get_u16().map_err(|_| malformed())?;
     let mut row = Vec::new();
     for column in 0..usize::from(count) {
@@ -484,7 +507,7 @@ fn row_of(body: &mut Bytes, columns: &[OutputColumn]) -> Result<Vec<Value>> {
         let text = body.split_to(length);
         let text = std::str::from_utf8(&text).map_err(|_| malformed())?;
         let data_type = columns.get(column).map_or(DataType::Text, |column| column.data_type);
-        row.push(parse_value(text, data_type)?);
+        row.push(parse_value(text, data_type, settings)?);
     }
     Ok(row)
 }

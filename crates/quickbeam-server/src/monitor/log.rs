@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use quickbeam_sql::types::format_value;
+use quickbeam_sql::types::{TextSettings, format_value};
 use quickbeam_sql::{ValueRef, without_passwords};
 use serde_json::{Map, Value, json};
 
@@ -85,7 +85,7 @@ impl LogSettings {
     fn write(&self, event: &str, session: LoggedSession<'_>, more: Value) {
         let Some(LogOutput(output)) = &self.output else { return };
         let mut moment = String::new();
-        format_value(&mut moment, ValueRef::TimestampTz(now()), 0);
+        format_value(&mut moment, ValueRef::TimestampTz(now()), &TextSettings::DEFAULT);
         let mut fields = Map::new();
         fields.insert("time".to_owned(), moment.into());
         fields.insert("event".to_owned(), event.into());

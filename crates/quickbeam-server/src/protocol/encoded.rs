@@ -186,7 +186,7 @@ fn read_range(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<RangeValue>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quickbeam_sql::types::parse_value;
+    use quickbeam_sql::types::{TextSettings, parse_value};
 
     #[test]
     fn values_are_read_back_from_their_binary_form() {
@@ -202,7 +202,7 @@ mod tests {
             (EncodedKind::TsTzMultirange, &["{}", "{[2020-01-01,2020-01-02),[2021-01-01,)}"]),
         ] {
             for text in texts {
-                let value = parse_value(text, kind.data_type()).unwrap();
+                let value = parse_value(text, kind.data_type(), &TextSettings::DEFAULT).unwrap();
                 let Value::Encoded(_, bytes) = &value else { panic!("{text}") };
                 let mut out = BytesMut::new();
                 put_encoded(&mut out, kind, bytes);
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn binary_forms_are_those_of_postgresql() {
         let binary = |kind: EncodedKind, text: &str| {
-            let value = parse_value(text, kind.data_type()).unwrap();
+            let value = parse_value(text, kind.data_type(), &TextSettings::DEFAULT).unwrap();
             let mut out = BytesMut::new();
             put_binary(&mut out, value.as_ref());
             out.to_vec()

@@ -4,6 +4,7 @@ use crate::protocol::types::WireFormat;
 use bytes::{BufMut, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{FieldDescription, RowDescription};
+use quickbeam_sql::types::TextSettings;
 use quickbeam_sql::{DataType, OutputColumn, Row, SqlError};
 
 use super::types::{put_value, wire_type};
@@ -61,12 +62,13 @@ pub fn description(columns: &[ResultColumn], formats: &Formats) -> PgWireBackend
     PgWireBackendMessage::RowDescription(RowDescription::new(fields))
 }
 
-/// Appends a data row.
+/// Appends a data row, texts with the settings of the session.
 pub fn put_row(
     out: &mut BytesMut,
     row: &Row<'_>,
     columns: usize,
     formats: &Formats,
+    settings: &TextSettings,
 ) -> Result<(), SqlError> {
     let start = out.len();
     out.put_u8(b'D');
@@ -74,7 +76,7 @@ pub fn put_row(
     out.put_i16(columns as i16);
     for column in 0..columns {
         let value = row.value(column).inspect_err(|_| out.truncate(start))?;
-        put_value(out, value, WireFormat::from(formats.is_binary(column)));
+        put_value(out, value, WireFormat::from(formats.is_binary(column)), settings);
     }
     let length = (out.len() - start - 1) as i32;
     out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());

@@ -1,7 +1,9 @@
 //! Values as the protocol's text and binary formats, and the numbers of types.
 
 use bytes::{BufMut, BytesMut};
-use quickbeam_sql::types::{ArrayBuilder, Dimension, MAX_DIMENSIONS, format_value, parse_value};
+use quickbeam_sql::types::{
+    ArrayBuilder, Dimension, MAX_DIMENSIONS, TextSettings, format_value, parse_value,
+};
 use quickbeam_sql::{
     ArrayRef, BinaryCodec, DataType, ElementType, EncodedKind, Interval, SqlError, SqlState,
     SystemType, Value, ValueRef,
@@ -193,8 +195,13 @@ fn array_oid(element: ElementType) -> u32 {
     }
 }
 
-/// Appends a value with its length; NULL has the length -1.
-pub fn put_value(out: &mut BytesMut, value: ValueRef<'_>, format: WireFormat) {
+/// Appends a value with its length; NULL has the length -1. The settings are those of texts.
+pub fn put_value(
+    out: &mut BytesMut,
+    value: ValueRef<'_>,
+    format: WireFormat,
+    settings: &TextSettings,
+) {
     let is_binary = format == WireFormat::Binary;
     if value.is_null() {
         out.put_i32(-1);
@@ -205,18 +212,18 @@ pub fn put_value(out: &mut BytesMut, value: ValueRef<'_>, format: WireFormat) {
     if is_binary {
         put_binary(out, value);
     } else {
-        put_text(out, value);
+        put_text(out, value, settings);
     }
     let length = (out.len() - at - 4) as i32;
     out[at..at + 4].copy_from_slice(&length.to_be_bytes());
 }
 
-fn put_text(out: &mut BytesMut, value: ValueRef<'_>) {
+fn put_text(out: &mut BytesMut, value: ValueRef<'_>, settings: &TextSettings) {
     match value {
         ValueRef::Text(text) => out.put_slice(text.as_bytes()),
         other => {
             let mut text = String::new();
-            format_value(&mut text, other, 0);
+            format_value(&mut text, other, settings);
             out.put_slice(text.as_bytes());
         }
     }
@@ -257,7 +264,7 @@ pub(super) fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
         }
         ValueRef::Numeric(_) => {
             let mut text = String::new();
-            format_value(&mut text, value, 0);
+            format_value(&mut text, value, &TextSettings::DEFAULT);
             put_numeric(out, &text);
         }
     }
@@ -273,7 +280,9 @@ fn put_array(out: &mut BytesMut, array: ArrayRef<'_>) {
         out.put_u32(one.length);
         out.put_i32(one.lower);
     }
-    array.iter().for_each(|element| put_value(out, element, WireFormat::Binary));
+    array
+        .iter()
+        .for_each(|element| put_value(out, element, WireFormat::Binary, &TextSettings::DEFAULT));
 }
 
 /// How COPY writes and reads values in the binary format.
@@ -283,7 +292,7 @@ pub const BINARY_CODEC: BinaryCodec = BinaryCodec {
         put_binary(&mut bytes, value);
         out.extend_from_slice(&bytes);
     },
-    read: |bytes, data_type| match parameter(Some(bytes), data_type, WireFormat::Binary) {
+    read: |bytes, data_type| match binary_parameter(bytes, data_type) {
         Ok(value) => Ok(value),
         Err(Failure::Sql(error)) => Err(error),
         Err(Failure::Protocol(_, message)) => {
@@ -335,6 +344,7 @@ pub fn parameter(
     bytes: Option<&[u8]>,
     data_type: DataType,
     format: WireFormat,
+    settings: &TextSettings,
 ) -> Result<Value, Failure> {
     let is_binary = format == WireFormat::Binary;
     let Some(bytes) = bytes else { return Ok(Value::Null) };
@@ -342,7 +352,7 @@ pub fn parameter(
         return binary_parameter(bytes, data_type);
     }
     let text = utf8(bytes)?;
-    Ok(parse_value(text, data_type)?)
+    Ok(parse_value(text, data_type, settings)?)
 }
 
 fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
@@ -375,7 +385,7 @@ pub(super) fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Valu
         }
         DataType::Double => Value::Double(f64::from_be_bytes(fixed(bytes, data_type)?)),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-            parse_value(utf8(bytes)?, data_type)?
+            parse_value(utf8(bytes)?, data_type, &TextSettings::DEFAULT)?
         }
         DataType::Bytea => Value::bytea(bytes),
         DataType::Date => Value::Date(match i32::from_be_bytes(fixed(bytes, data_type)?) {
@@ -399,19 +409,26 @@ pub(super) fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Valu
         DataType::System(known) if known.is_number() => {
             Value::Oid(u32::from_be_bytes(fixed(bytes, data_type)?))
         }
-        DataType::System(known) if known.is_text() => parse_value(utf8(bytes)?, data_type)?,
+        DataType::System(known) if known.is_text() => {
+            parse_value(utf8(bytes)?, data_type, &TextSettings::DEFAULT)?
+        }
         DataType::System(known) => match known.vector_array() {
             Some(DataType::Array(element)) => binary_array(bytes, element)?,
             _ => return Err(invalid()),
         },
         DataType::Array(element) => binary_array(bytes, element)?,
         DataType::Encoded(encoded) => read_encoded(bytes, encoded.kind())?.ok_or_else(invalid)?,
-        DataType::Json => parse_value(utf8(bytes)?, data_type)?,
+        DataType::Json => parse_value(utf8(bytes)?, data_type, &TextSettings::DEFAULT)?,
         DataType::Jsonb => match bytes {
-            [JSONB_VERSION, text @ ..] => parse_value(utf8(text)?, data_type)?,
+            [JSONB_VERSION, text @ ..] => {
+                parse_value(utf8(text)?, data_type, &TextSettings::DEFAULT)?
+            }
             _ => return Err(invalid()),
         },
-        DataType::Numeric(_) => parse_value(&numeric_text(bytes).ok_or_else(invalid)?, data_type)?,
+        DataType::Numeric(_) => {
+            let text = numeric_text(bytes).ok_or_else(invalid)?;
+            parse_value(&text, data_type, &TextSettings::DEFAULT)?
+        }
     })
 }
 
@@ -453,7 +470,10 @@ fn binary_array(bytes: &[u8], element: ElementType) -> Result<Value, Failure> {
                 None
             }
         };
-        let value = parameter(value, element.data_type(), WireFormat::Binary)?;
+        let value = match value {
+            Some(value) => binary_parameter(value, element.data_type())?,
+            None => Value::Null,
+        };
         builder.push(value.as_ref())?;
     }
     let expected = dimensions.iter().map(|one| u64::from(one.length)).product::<u64>();
@@ -514,7 +534,9 @@ mod tests {
             let mut out = BytesMut::new();
             put_numeric(&mut out, text);
             let read = numeric_text(&out).unwrap();
-            let value = |text: &str| parse_value(text, DataType::Numeric(None)).unwrap();
+            let value = |text: &str| {
+                parse_value(text, DataType::Numeric(None), &TextSettings::DEFAULT).unwrap()
+            };
             assert_eq!(value(&read), value(text), "{text} came back as {read}");
         }
     }
@@ -527,11 +549,11 @@ mod tests {
             ("a name", DataType::System(SystemType::Name), 6),
             ("1 2 3", vector, 12 + 8 + 3 * 6),
         ] {
-            let value = parse_value(text, data_type).unwrap();
+            let value = parse_value(text, data_type, &TextSettings::DEFAULT).unwrap();
             let mut out = BytesMut::new();
             put_binary(&mut out, value.as_ref());
             assert_eq!(out.len(), length, "{text}");
-            assert_eq!(parameter(Some(&out), data_type, WireFormat::Binary).unwrap(), value);
+            assert_eq!(binary_parameter(&out, data_type).unwrap(), value);
         }
         assert_eq!(declared_type(1028), ElementType::new(DataType::OID).map(DataType::Array));
     }
@@ -542,10 +564,7 @@ mod tests {
             [DataType::Integer, DataType::Uuid, DataType::Numeric(None), DataType::Date]
         {
             for bytes in [&[][..], &[1], &[0, 1, 0, 0, 0x80, 0, 0, 0], &[9; 13]] {
-                assert!(
-                    parameter(Some(bytes), data_type, WireFormat::Binary).is_err()
-                        || bytes.len() == 8
-                );
+                assert!(binary_parameter(bytes, data_type).is_err() || bytes.len() == 8);
             }
         }
     }

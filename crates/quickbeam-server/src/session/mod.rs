@@ -125,6 +125,7 @@ fn run_session(
             return refuse(&mut wire, error.code(), error.message());
         }
     }
+    connection.keep_settings();
     let lent = SharedLent::default();
     connection.set_copy_access(CopyOverWire(lent.clone()));
     connection.keep_notices();
@@ -470,7 +471,11 @@ impl<'c> Session<'c> {
     fn bind(&mut self, bind: Bind) -> Done<()> {
         let prepared = self.statement(&bind.statement)?;
         let formats = Formats(bind.formats);
-        let parameters = prepared.borrow().read_parameters(&bind.parameters, &formats)?;
+        let parameters = prepared.borrow().read_parameters(
+            &bind.parameters,
+            &formats,
+            &self.connection.text_settings(),
+        )?;
         let name = bind.portal;
         if !name.is_empty() && self.portals.contains_key(&name) {
             let message = format!("portal \"{name}\" already exists");
@@ -637,7 +642,9 @@ impl<'c> Session<'c> {
             self.portals.clear();
         } else if !reads_only && !tag.leaves_rows() {
             let limit = self.connection.memory_limit();
-            self.portals.values_mut().try_for_each(|portal| portal.keep_rest(limit))?;
+            let settings = self.connection.text_settings();
+            let mut portals = self.portals.values_mut();
+            portals.try_for_each(|portal| portal.keep_rest(limit, &settings))?;
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
 use pgwire::messages::PgWireBackendMessage;
+use quickbeam_sql::types::TextSettings;
 use quickbeam_sql::{Connection, DataType, PreparedStatement, Rows, Value};
 
 use super::copy::{SharedLent, with_wire};
@@ -113,6 +114,7 @@ impl Prepared {
         &self,
         given: &[Option<Bytes>],
         formats: &Formats,
+        settings: &TextSettings,
     ) -> Result<Vec<Value>, Failure> {
         let types = self.parameters();
         if types.len() != given.len() {
@@ -124,7 +126,8 @@ impl Prepared {
             return Err(Failure::new("08P01", message));
         }
         let read = |(number, (bytes, data_type)): (usize, (&Option<Bytes>, &DataType))| {
-            parameter(bytes.as_deref(), *data_type, WireFormat::from(formats.is_binary(number)))
+            let format = WireFormat::from(formats.is_binary(number));
+            parameter(bytes.as_deref(), *data_type, format, settings)
         };
         given.iter().zip(types).enumerate().map(read).collect()
     }
@@ -215,8 +218,8 @@ impl<'c> Portal<'c> {
             Progress::New => Ok(Ended::Complete(0)),
             Progress::Kept(rest) => send_rest(rest, wire, limit),
             Progress::Reading(rows) => {
-                let width = rows.columns().len();
-                let ended = send_rows(rows, wire, limit, width, &self.formats);
+                let settings = connection.text_settings();
+                let ended = send_rows(rows, wire, limit, &settings, &self.formats);
                 if !matches!(ended, Ok(Ended::Suspended)) {
                     // It is at its end from now on.
                     self.give_back();
@@ -239,7 +242,7 @@ impl<'c> Portal<'c> {
             let statement = self.prepared.borrow_mut().take(connection)?;
             self.progress = Progress::Reading(statement.into_rows(connection, &self.parameters)?);
         }
-        let mut passed = 0;
+        let (mut passed, settings) = (0, connection.text_settings());
         while limit == 0 || passed < limit as u64 {
             match &mut self.progress {
                 Progress::New => break,
@@ -247,7 +250,7 @@ impl<'c> Portal<'c> {
                     let width = rows.columns().len();
                     let Some(row) = rows.next()? else { break };
                     if let Some(formats) = formats {
-                        put_row(&mut wire.output, &row, width, formats)?;
+                        put_row(&mut wire.output, &row, width, formats, &settings)?;
                     }
                 }
                 Progress::Kept(rest) => {
@@ -289,8 +292,7 @@ impl<'c> Portal<'c> {
             return Ok(Ended::Complete(count));
         }
         let mut rows = statement.query(connection, &self.parameters)?;
-        let width = rows.columns().len();
-        send_rows(&mut rows, wire, 0, width, &self.formats)
+        send_rows(&mut rows, wire, 0, &connection.text_settings(), &self.formats)
     }
 
     /// Ends the reading of rows, and lets others have the statement.
@@ -304,7 +306,7 @@ impl<'c> Portal<'c> {
     }
 
     /// Computes the rows that are left, because what comes could change them (PORTAL-1).
-    pub fn keep_rest(&mut self, limit: usize) -> Result<(), Failure> {
+    pub fn keep_rest(&mut self, limit: usize, settings: &TextSettings) -> Result<(), Failure> {
         let Progress::Reading(rows) = &mut self.progress else { return Ok(()) };
         if rows.is_stable() {
             return Ok(());
@@ -312,7 +314,7 @@ impl<'c> Portal<'c> {
         let (width, mut rest, mut bytes) = (rows.columns().len(), VecDeque::new(), 0);
         while let Some(row) = rows.next()? {
             let mut encoded = BytesMut::new();
-            put_row(&mut encoded, &row, width, &self.formats)?;
+            put_row(&mut encoded, &row, width, &self.formats, settings)?;
             bytes += encoded.len();
             if bytes > limit {
                 let message = "the rows left in an open portal exceed the memory of a statement";
@@ -330,13 +332,13 @@ fn send_rows(
     rows: &mut Rows<'_>,
     wire: &mut Wire,
     limit: usize,
-    width: usize,
+    settings: &TextSettings,
     formats: &Formats,
 ) -> Done<Ended> {
-    let mut sent = 0;
+    let (mut sent, width) = (0, rows.columns().len());
     while limit == 0 || sent < limit {
         let Some(row) = rows.next()? else { return Ok(Ended::Complete(sent as u64)) };
-        put_row(&mut wire.output, &row, width, formats)?;
+        put_row(&mut wire.output, &row, width, formats, settings)?;
         io(wire.write_when_large())?;
         sent += 1;
     }

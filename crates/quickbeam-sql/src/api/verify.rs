@@ -15,7 +15,7 @@ use crate::catalog::{
 };
 use crate::compile::CompileContext;
 use crate::error::Result;
-use crate::expression::{Current, Expr, Frame, Slot};
+use crate::expression::{Clock, Current, Expr, Frame, Slot};
 use crate::handle::{index_tree, rows_tree};
 use crate::plan::ExecutionMode;
 use crate::session::database::SqlDatabase;
@@ -143,6 +143,7 @@ impl SqlDatabase {
         transaction: &Transaction,
         verified: &mut Verified,
     ) {
+        let clock = Clock::default();
         let look = CompileContext {
             catalog: &self.catalog,
             transaction,
@@ -154,6 +155,7 @@ impl SqlDatabase {
             path: None,
             turned_off: Default::default(),
             functions: &self.shared.functions,
+            clock: &clock,
             variables: None,
             types: &[],
         };
@@ -163,7 +165,10 @@ impl SqlDatabase {
             let mut checks = Vec::with_capacity(table.checks.len());
             for check in table.checks.iter().filter(|check| !check.not_valid) {
                 let condition = check_of(&look as &dyn Names, table, &check.expression, 0)?;
-                checks.push((check.name.as_str(), condition));
+                // Such a condition was checked with the settings of the session that wrote the row.
+                if !condition.reads_settings() {
+                    checks.push((check.name.as_str(), condition));
+                }
             }
             let generated = generated_columns(&look as &dyn Names, table, 0, None)?;
             let mut slots = [Slot::new(Some(table.clone()))];

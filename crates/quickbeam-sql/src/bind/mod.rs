@@ -52,7 +52,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, ColumnRef, Expr};
 use crate::parse::Text;
 use crate::schema::errors::{is_not, no_relation};
-use crate::types::DataType;
+use crate::types::{CastContext, DataType, TextSettings, Value, convert};
 
 /// Name resolution for the binder.
 pub trait Names {
@@ -89,6 +89,11 @@ pub trait Names {
     /// its type. `is_column`: the name means a column, too.
     fn variable(&self, _names: &[SmolStr], _is_column: bool) -> Result<Option<(usize, DataType)>> {
         Ok(None)
+    }
+
+    /// The settings of the session with which literals are read.
+    fn settings(&self) -> TextSettings {
+        TextSettings::DEFAULT
     }
 
     /// The functions of that name that the program has registered.
@@ -151,6 +156,11 @@ pub struct Binder<'a> {
     role: Option<ObjectId>,
     /// Whether the text is stored: the schemas in it are not those of the role.
     is_stored: bool,
+    /// The settings with which literals are read: those of the session, in a stored text the
+    /// defaults.
+    settings: TextSettings,
+    /// Whether a literal would be another value with the default settings.
+    has_own_literals: bool,
     /// Slots of which the role may not read all columns.
     restricted: Vec<rights::Restricted>,
     /// The views read so far.
@@ -248,6 +258,8 @@ impl<'a> Binder<'a> {
             path: names.search_path(),
             role: names.role(),
             is_stored: false,
+            settings: names.settings(),
+            has_own_literals: false,
             restricted: Vec::new(),
             views: Vec::new(),
             text: Text::new(text),
@@ -266,7 +278,37 @@ impl<'a> Binder<'a> {
 
     /// A binder of a stored text, whose names do not depend on the path (SCHEMA-NAME-2).
     pub fn of_stored(names: &'a dyn Names) -> Binder<'a> {
-        Binder { path: None, is_stored: true, ..Binder::new(names, "") }
+        let settings = TextSettings::DEFAULT;
+        Binder { path: None, is_stored: true, settings, ..Binder::new(names, "") }
+    }
+
+    /// Reads a literal as a value of that type.
+    fn read_literal(
+        &mut self,
+        value: Value,
+        data_type: DataType,
+        context: CastContext,
+    ) -> Result<Value> {
+        let read = |settings: &TextSettings| {
+            let from = value.data_type().unwrap_or(data_type);
+            convert(value.clone(), from, data_type, context, settings)
+        };
+        let found = read(&self.settings);
+        if self.settings != TextSettings::DEFAULT {
+            let plain = read(&TextSettings::DEFAULT);
+            self.has_own_literals |= plain.ok().as_ref() != found.as_ref().ok();
+        }
+        found
+    }
+
+    /// Refuses a text to be stored that has a literal which depends on the settings of the session.
+    fn check_literals(&self) -> Result<()> {
+        if !self.has_own_literals || self.is_stored {
+            return Ok(());
+        }
+        let what = "a literal that depends on TimeZone, DateStyle or IntervalStyle in a definition";
+        Err(SqlError::unsupported(what)
+            .with_hint("Write it in the default form, a time with its distance from UTC."))
     }
 
     /// A place for rows.

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::Windows;
 use crate::catalog::Table;
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
-use crate::types::{DataType, ElementType};
+use crate::types::{DataType, ElementType, TextSettings};
 
 /// A place for one row, as the binder knows it.
 #[derive(Clone, Debug)]
@@ -329,6 +329,8 @@ pub struct Aggregate {
     pub filter: Option<Expr>,
     /// The type of its value.
     pub data_type: DataType,
+    /// The settings of the session for the texts in JSON.
+    pub settings: TextSettings,
 }
 
 /// A key of ORDER BY within an aggregate.

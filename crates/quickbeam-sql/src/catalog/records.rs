@@ -22,7 +22,7 @@ use crate::schema::{
     IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Routine, Schema,
     Sequence, Table, Trigger, View,
 };
-use crate::types::{DataType, Value, format_value, parse_value};
+use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
 
 /// An object's record.
 #[derive(Serialize, Deserialize)]
@@ -297,7 +297,7 @@ impl ColumnRecord {
     fn of(column: &Column) -> ColumnRecord {
         let missing = (!column.missing.is_null()).then(|| {
             let mut text = String::new();
-            format_value(&mut text, column.missing.as_ref(), 0);
+            format_value(&mut text, column.missing.as_ref(), &TextSettings::DEFAULT);
             text
         });
         ColumnRecord {
@@ -315,7 +315,7 @@ impl ColumnRecord {
     fn into_column(self) -> Result<Column> {
         let missing = match &self.missing {
             None => Value::Null,
-            Some(text) => parse_value(text, self.data_type)?,
+            Some(text) => parse_value(text, self.data_type, &TextSettings::DEFAULT)?,
         };
         Ok(Column {
             id: self.id,

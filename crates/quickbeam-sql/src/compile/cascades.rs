@@ -21,7 +21,8 @@ impl Expressions for Cascades<'_> {
         let Some(known) = table.checks.get(check) else { return Ok(Some(true)) };
         let condition = check_of(self.look as &dyn Names, table, &known.expression, 0)?;
         let slots = [Slot::of_row(table, row)];
-        condition.truth(&Frame { slots: &slots, ..Frame::of_parameters(&[]) })
+        let clock = Some(self.look.clock);
+        condition.truth(&Frame { slots: &slots, clock, ..Frame::of_parameters(&[]) })
     }
 
     fn generated(
@@ -44,7 +45,10 @@ impl Expressions for Cascades<'_> {
     fn default(&self, table: &Table, column: usize) -> Result<Value> {
         match column_default(self.look as &dyn Names, table, column)? {
             None => Ok(Value::Null),
-            Some(default) => Ok(default.evaluate(&Frame::of_parameters(&[]))?.into_value()),
+            Some(default) => {
+                let frame = Frame { clock: Some(self.look.clock), ..Frame::of_parameters(&[]) };
+                Ok(default.evaluate(&frame)?.into_value())
+            }
         }
     }
 }

@@ -21,10 +21,10 @@ use crate::error::Result;
 use crate::execute::{
     ChangingWithExec, InsertExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
 };
-use crate::expression::{Builtin, FunctionRegistry, Slot};
+use crate::expression::{Builtin, Clock, FunctionRegistry, Slot};
 use crate::parse::ExplainFormat;
 use crate::plan::{ExecutionMode, Plan, TurnedOff};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, TextSettings, Value};
 
 /// A statement that can run, under one version of the catalog.
 pub(crate) struct Prepared {
@@ -113,6 +113,8 @@ pub(crate) struct CompileContext<'l> {
     pub turned_off: TurnedOff,
     /// The functions of the program.
     pub functions: &'l FunctionRegistry,
+    /// The start of the transaction, and the settings with which literals are read.
+    pub clock: &'l Clock,
     /// The variables of the function around the statement.
     pub variables: Option<&'l dyn VariableLookup>,
     /// The declared types of the first parameters.
@@ -166,6 +168,10 @@ impl Names for CompileContext<'_> {
             Some(variables) => variables.variable(names, is_column),
             None => Ok(None),
         }
+    }
+
+    fn settings(&self) -> TextSettings {
+        self.clock.settings()
     }
 
     fn registered_functions(&self, name: &str) -> Vec<&'static Builtin> {

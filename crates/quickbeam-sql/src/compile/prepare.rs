@@ -16,7 +16,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{
     ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, RowCounts, UpdateExec,
 };
-use crate::expression::Slot;
+use crate::expression::{Clock, Slot};
 use crate::parse::Command;
 use crate::parse::ExplainFormat;
 use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
@@ -338,12 +338,13 @@ impl Prepared {
         types: &[DataType],
         given: &'p [Value],
         values: &'p mut Vec<Value>,
+        clock: &Clock,
     ) -> Result<&'p [Value]> {
         let fits = |(value, data_type): (&Value, &DataType)| is_ready(value, *data_type);
         if given.len() == types.len() && given.iter().zip(types).all(fits) {
             return Ok(given);
         }
-        take_parameters(types, given, values)?;
+        take_parameters(types, given, values, clock)?;
         Ok(values)
     }
 
@@ -356,12 +357,17 @@ impl Prepared {
     }
 
     /// Takes the parameters of an execution, each as one of the type that the statement needs.
-    pub fn take_parameters(&mut self, given: &[Value]) -> Result<()> {
-        take_parameters(&self.parameters, given, &mut self.values)
+    pub fn take_parameters(&mut self, given: &[Value], clock: &Clock) -> Result<()> {
+        take_parameters(&self.parameters, given, &mut self.values, clock)
     }
 }
 
-fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>) -> Result<()> {
+fn take_parameters(
+    types: &[DataType],
+    given: &[Value],
+    values: &mut Vec<Value>,
+    clock: &Clock,
+) -> Result<()> {
     if given.len() != types.len() {
         let message =
             format!("the statement has {} parameters, {} were given", types.len(), given.len());
@@ -385,8 +391,8 @@ fn take_parameters(types: &[DataType], given: &[Value], values: &mut Vec<Value>)
             Some(value) => value,
             None => {
                 let datum = crate::expression::Datum::Ref(value.as_ref());
-                crate::expression::cast(datum, data_type.unconstrained(), CastContext::Explicit)?
-                    .into_value()
+                let (to, context) = (data_type.unconstrained(), CastContext::Explicit);
+                crate::expression::cast(datum, to, context, Some(clock))?.into_value()
             }
         });
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use quickbeam::{Durability, Isolation};
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    ContextModifier, Expr, Set, SetSessionAuthorizationParamKind, Statement as Ast,
+    ContextModifier, Expr, Interval, Set, SetSessionAuthorizationParamKind, Statement as Ast,
     TransactionAccessMode, TransactionIsolationLevel, TransactionMode, Value as Literal,
 };
 
@@ -14,6 +14,7 @@ use crate::bind::fold;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::Command;
 use crate::plan::ExecutionMode;
+use crate::types::{IntervalFields, IntervalStyle, SECOND, SessionZone, parse_interval};
 
 /// A statement that steers.
 #[derive(Clone, Debug)]
@@ -167,7 +168,8 @@ fn split_unit(value: &str) -> Option<(u64, &str)> {
 fn value_of(name: &str, values: &[Expr]) -> Option<String> {
     if let [Expr::Identifier(only)] = values
         && only.quote_style.is_none()
-        && only.value.eq_ignore_ascii_case("default")
+        && (only.value.eq_ignore_ascii_case("default")
+            || name == "timezone" && only.value.eq_ignore_ascii_case("local"))
     {
         return None;
     }
@@ -221,6 +223,26 @@ pub(crate) fn control_of(parsed: &Ast) -> Result<Option<Control>> {
     }))
 }
 
+/// Returns the name of the zone at an interval from UTC.
+fn zone_at(offset: &Interval) -> Result<String> {
+    let text = text_of(&offset.value);
+    let last = offset.last_field.as_ref().map(ToString::to_string);
+    let first = offset.leading_field.as_ref().map(ToString::to_string);
+    let fields = first.and_then(|first| IntervalFields::between(&first, last.as_deref()));
+    let fields = fields.unwrap_or(IntervalFields::All);
+    let read = parse_interval(&text, fields, IntervalStyle::Postgres)?;
+    let invalid = |what: &str| {
+        let message = format!("invalid value for parameter \"TimeZone\": \"{offset}\"");
+        SqlError::new(SqlState::InvalidParameterValue, message).with_detail(what)
+    };
+    if read.months != 0 || read.days != 0 {
+        return Err(invalid("Cannot specify months or days in time zone interval."));
+    }
+    let east = i32::try_from(read.micros / SECOND).ok().filter(|east| east.abs() < 168 * 3600);
+    let east = east.ok_or_else(|| invalid("UTC timezone offset is out of range."))?;
+    Ok(SessionZone::of_offset(east).1.to_string())
+}
+
 fn set_of(set: &Set) -> Result<Control> {
     let mut settings = Settings::default();
     match set {
@@ -244,6 +266,9 @@ fn set_of(set: &Set) -> Result<Control> {
             Ok(Control::Assign("client_encoding".into(), value, false))
         }
         Set::SetNamesDefault {} => Ok(Control::Assign("client_encoding".into(), None, false)),
+        Set::SetTimeZone { local, value: Expr::Interval(offset) } => {
+            Ok(Control::Assign("timezone".into(), Some(zone_at(offset)?), *local))
+        }
         Set::SetTimeZone { local, value } => {
             let values = std::slice::from_ref(value);
             Ok(Control::Assign("timezone".into(), value_of("timezone", values), *local))

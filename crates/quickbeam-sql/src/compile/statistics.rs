@@ -17,7 +17,7 @@ use crate::expression::{Current, Expr, Frame, Slot};
 use crate::handle::TableHandle;
 use crate::handle::row_sample::RowSample;
 use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff};
-use crate::types::ValueRef;
+use crate::types::{TextSettings, ValueRef};
 
 /// Factor by which a table grows or shrinks before a plan is made again.
 const OUTGROWN: f64 = 4.0;
@@ -87,7 +87,10 @@ impl Statistics for CompileContext<'_> {
     }
 
     fn bound_index(&self, table: &Table, index: usize) -> Option<Arc<BoundIndex>> {
-        BoundIndex::of(self, table, table.indexes.get(index)?, 0).ok().map(Arc::new)
+        let bound = BoundIndex::of(self, table, table.indexes.get(index)?, 0).ok()?;
+        // Its entries have the values of the default settings.
+        let is_usable = !bound.reads_settings() || self.clock.settings() == TextSettings::DEFAULT;
+        is_usable.then(|| Arc::new(bound))
     }
 
     fn turned_off(&self) -> TurnedOff {

@@ -18,7 +18,7 @@ use crate::schema::encoding::{Layout, StoredRow};
 use crate::schema::errors::{column_exists, named_twice};
 use crate::schema::{Added, NewColumn};
 use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table, Trigger};
-use crate::types::Value;
+use crate::types::{TextSettings, Value};
 
 /// Computes a column's value for a stored row.
 type RowValue<'f> = dyn FnMut(StoredRow<'_>) -> Result<Value> + 'f;
@@ -80,7 +80,10 @@ impl Catalog {
         let from_sequence = || match &sequence {
             Some(sequence) => {
                 let value = self.next_value(transaction, sequence)?;
-                crate::types::assign(Value::BigInt(value).as_ref(), new.data_type)
+                {
+                    let settings = &TextSettings::DEFAULT;
+                    crate::types::assign(Value::BigInt(value).as_ref(), new.data_type, settings)
+                }
             }
             None => Ok(Value::Null),
         };

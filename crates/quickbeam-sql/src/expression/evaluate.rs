@@ -6,11 +6,11 @@ use quickbeam::invariant;
 
 use super::arithmetic::{calculate, negate};
 use super::datum::{Datum, compare};
-use super::{Expr, Frame, Truth, functions};
+use super::{Clock, Expr, Frame, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::types::CastContext;
-use crate::types::{self, DataType, Value, ValueRef};
+use crate::types::{self, DataType, TextSettings, Value, ValueRef};
 
 #[cold]
 fn no_parameter(number: usize) -> SqlError {
@@ -73,15 +73,15 @@ impl Expr {
                 let negated = negate(value.as_ref());
                 Datum::Ref(negated.map_err(|error| error.at(position.0 as usize))?)
             }
-            Expr::Cast(inner, data_type, position) => {
+            Expr::Cast(inner, data_type, site) => {
                 let value = inner.evaluate(frame)?;
-                cast(value, *data_type, CastContext::Explicit)
-                    .map_err(|error| error.at(position.0 as usize))?
+                cast(value, *data_type, CastContext::Explicit, frame.clock)
+                    .map_err(|error| error.at(site.position.0 as usize))?
             }
-            Expr::Assign(inner, data_type, position) => {
+            Expr::Assign(inner, data_type, site) => {
                 let value = inner.evaluate(frame)?;
-                cast(value, *data_type, CastContext::Assignment)
-                    .map_err(|error| error.at(position.0 as usize))?
+                cast(value, *data_type, CastContext::Assignment, frame.clock)
+                    .map_err(|error| error.at(site.position.0 as usize))?
             }
             Expr::Trimmed(inner) => match inner.evaluate(frame)? {
                 Datum::Ref(ValueRef::Text(text)) => {
@@ -104,7 +104,7 @@ impl Expr {
                 let sequences =
                     frame.host.ok_or_else(|| SqlError::unsupported("a sequence here"))?;
                 let value = Datum::Ref(ValueRef::BigInt(sequences.next_value(*sequence)?));
-                cast(value, *data_type, CastContext::Assignment)?
+                cast(value, *data_type, CastContext::Assignment, None)?
             }
             Expr::CurrentValue(sequence) => {
                 let sequences =
@@ -270,8 +270,14 @@ fn in_list<'a>(inner: &'a Expr, list: &'a [Expr], frame: &Frame<'a>) -> Result<O
     Ok(result)
 }
 
-/// Casts the value to that type, explicitly or for assignment to a column.
-pub fn cast(value: Datum<'_>, data_type: DataType, context: CastContext) -> Result<Datum<'_>> {
+/// Casts the value to that type, explicitly or for assignment to a column, with the settings of the
+/// session that the clock has.
+pub fn cast<'v>(
+    value: Datum<'v>,
+    data_type: DataType,
+    context: CastContext,
+    clock: Option<&Clock>,
+) -> Result<Datum<'v>> {
     let explicit = context == CastContext::Explicit;
     let fits = match (value.as_ref(), data_type) {
         (ValueRef::Null, _) => true,
@@ -297,10 +303,11 @@ pub fn cast(value: Datum<'_>, data_type: DataType, context: CastContext) -> Resu
         return Ok(Datum::Ref(ValueRef::BigInt(number)));
     }
     // The binder removed the trailing blanks of a CHAR where they are not significant.
+    let settings = clock.map_or(TextSettings::DEFAULT, Clock::settings);
     let cast = if explicit {
-        types::cast(value.as_ref(), data_type)
+        types::cast(value.as_ref(), data_type, &settings)
     } else {
-        types::assign(value.as_ref(), data_type)
+        types::assign(value.as_ref(), data_type, &settings)
     };
     cast.map(Datum::Own)
 }

@@ -3,7 +3,6 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use quickbeam::Transaction;
 use quickbeam::query_layer::ScanBatch;
@@ -12,7 +11,7 @@ use crate::catalog::describe::Described;
 use crate::catalog::{CatalogSnapshot, ObjectId, Table};
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
-use crate::types::{Value, ValueRef};
+use crate::types::{TextSettings, Value, ValueRef, current_moment};
 
 /// The current row of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -93,10 +92,11 @@ impl Slot {
 }
 
 /// What a session's functions read besides rows: the start time of the transaction, taken from the
-/// clock on first use, and the state of `random`.
+/// clock on first use, the settings of the texts of values, and the state of `random`.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
     time: Cell<Option<i64>>,
+    settings: Cell<TextSettings>,
     random: Cell<Option<Generator>>,
 }
 
@@ -107,8 +107,18 @@ impl Clock {
         self.time.set(None);
     }
 
+    /// Returns the settings of the texts of values.
+    pub fn settings(&self) -> TextSettings {
+        self.settings.get()
+    }
+
+    /// Changes the settings of the texts of values. Returns whether they are others.
+    pub fn set_settings(&self, settings: TextSettings) -> bool {
+        self.settings.replace(settings) != settings
+    }
+
     fn now(&self) -> i64 {
-        let time = self.time.get().unwrap_or_else(now);
+        let time = self.time.get().unwrap_or_else(current_moment);
         self.time.set(Some(time));
         time
     }
@@ -144,12 +154,6 @@ impl Generator {
         self.1 = mixed.rotate_left(37);
         value
     }
-}
-
-/// Returns the current time in microseconds since 1970 UTC.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.ok().and_then(|since| i64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }
 
 /// The sequence values that a session has taken.
@@ -341,16 +345,29 @@ impl<'a> Frame<'a> {
         self.host.ok_or_else(|| SqlError::unsupported("a function of the session here"))
     }
 
+    /// Returns the settings of the texts of values: those of the session, or the defaults where the
+    /// result must not depend on the session.
+    pub fn settings(&self) -> TextSettings {
+        self.clock.map_or(TextSettings::DEFAULT, Clock::settings)
+    }
+
+    /// Returns the frame with the default settings of texts, for expressions whose values are
+    /// stored with their row.
+    #[must_use]
+    pub fn without_session(self) -> Frame<'a> {
+        Frame { clock: None, ..self }
+    }
+
     /// Returns the transaction's start time in microseconds since 1970 UTC.
     pub fn now(&self) -> i64 {
-        self.clock.map_or_else(now, Clock::now)
+        self.clock.map_or_else(current_moment, Clock::now)
     }
 
     /// Returns the current time in microseconds since 1970 UTC. It advances within a transaction,
     /// and is never before the transaction's start time.
     pub fn clock_time(&self) -> i64 {
         let start = self.now();
-        now().max(start)
+        current_moment().max(start)
     }
 
     /// Returns the next number of `random`, from 0 up to, and without, 1.

@@ -42,7 +42,7 @@ special_functions! {
     NOW = Now, "now";
     /// A subscript or slice of an array
     SUBSCRIPTS = Subscripts, "subscripts";
-    /// `current_date`, in UTC
+    /// `current_date`, in the session's time zone
     CURRENT_DATE = CurrentDate, "current_date";
 }
 
@@ -100,7 +100,7 @@ impl Function {
             Implementation::Special(special) => {
                 matches!(special, Special::RoundSecond | Special::Now | Special::CurrentDate)
             }
-            Implementation::NullTolerant(_) => false,
+            Implementation::NullTolerant(_) | Implementation::StableNullTolerant(_) => false,
             Implementation::Registered(function) => !function.is_called_with_nulls(),
             Implementation::Routine(call) => call.is_strict,
             _ => true,
@@ -117,6 +117,7 @@ impl Function {
         matches!(
             self.0.implementation,
             Implementation::Stable(_)
+                | Implementation::StableNullTolerant(_)
                 | Implementation::Routine(_)
                 | Implementation::Special(Special::Now | Special::CurrentDate)
         )
@@ -156,7 +157,9 @@ fn special_form<'a>(
         Special::Greatest | Special::Least => extreme(special, arguments, frame),
         Special::Now => Ok(Datum::Own(Value::TimestampTz(frame.now()))),
         Special::CurrentDate => {
-            let day = i32::try_from(frame.now().div_euclid(DAY))
+            let now = frame.now();
+            let today = frame.settings().zone.to_local(now).unwrap_or(now);
+            let day = i32::try_from(today.div_euclid(DAY))
                 .map_err(|_| SqlError::new(SqlState::DatetimeFieldOverflow, "date out of range"))?;
             Ok(Datum::Own(Value::Date(day)))
         }
@@ -223,7 +226,9 @@ fn run<'a>(
 ) -> Result<Datum<'a>> {
     let value = match builtin.implementation {
         Implementation::Strict(run) | Implementation::NullTolerant(run) => run(values)?,
-        Implementation::Stable(run) | Implementation::Volatile(run) => run(frame, values)?,
+        Implementation::Stable(run)
+        | Implementation::StableNullTolerant(run)
+        | Implementation::Volatile(run) => run(frame, values)?,
         Implementation::Registered(function) => {
             let value = function.call(values)?;
             invariant!(FUNCTION_1, value.is_of(builtin.result), "{value:?} of {}", function.name());

@@ -44,7 +44,7 @@ pub use implication::implies;
 pub use pattern::{LetterCase, Pattern};
 pub use slots::Slots;
 
-use crate::types::{DataType, ElementType, Value};
+use crate::types::{DataType, ElementType, Value, cast_reads_settings};
 
 /// Maximum nesting depth, which the binder enforces.
 pub const MAX_DEPTH: usize = 120;
@@ -57,6 +57,21 @@ pub struct TextPosition(pub u32);
 impl PartialEq for TextPosition {
     fn eq(&self, _: &TextPosition) -> bool {
         true
+    }
+}
+
+/// What there is to know of a cast beside its type.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CastSite {
+    /// Where it is, for errors.
+    pub position: TextPosition,
+    /// Whether the result depends on the settings of the session.
+    pub reads_settings: bool,
+}
+
+impl From<TextPosition> for CastSite {
+    fn from(position: TextPosition) -> CastSite {
+        CastSite { position, reads_settings: false }
     }
 }
 
@@ -135,6 +150,12 @@ pub struct ColumnRef {
     pub column: usize,
 }
 
+fn site(from: Option<DataType>, to: DataType, position: TextPosition) -> CastSite {
+    // A literal or parameter of no type is read as a text.
+    let reads_settings = cast_reads_settings(from.unwrap_or(DataType::Text), to);
+    CastSite { position, reads_settings }
+}
+
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
@@ -144,10 +165,10 @@ pub enum Expr {
     Parameter(usize),
     /// Returns a column reference.
     Column(ColumnRef),
-    /// A cast, with its position for errors.
-    Cast(Box<Expr>, DataType, TextPosition),
+    /// A cast.
+    Cast(Box<Expr>, DataType, CastSite),
     /// An assignment cast, which applies the length of a column's type.
-    Assign(Box<Expr>, DataType, TextPosition),
+    Assign(Box<Expr>, DataType, CastSite),
     /// A CHAR without its trailing blanks, which are not significant.
     Trimmed(Box<Expr>),
     /// A comparison of two values of comparable types.
@@ -237,6 +258,27 @@ macro_rules! visit_children {
 }
 
 impl Expr {
+    /// Returns a cast of a value of type `from`, or of a parameter or literal of no type yet.
+    pub fn cast(self, from: Option<DataType>, to: DataType, position: TextPosition) -> Expr {
+        Expr::Cast(Box::new(self), to, site(from, to, position))
+    }
+
+    /// Returns an assignment cast of a value of type `from`.
+    pub fn assigned(self, from: Option<DataType>, to: DataType, position: TextPosition) -> Expr {
+        Expr::Assign(Box::new(self), to, site(from, to, position))
+    }
+
+    /// Returns whether the value depends on the settings of the session.
+    pub fn reads_settings(&self) -> bool {
+        let mut reads = match self {
+            Expr::Cast(_, _, site) | Expr::Assign(_, _, site) => site.reads_settings,
+            Expr::Call(function, ..) => function.is_of_session(),
+            _ => false,
+        };
+        self.each_child(&mut |child| reads |= child.reads_settings());
+        reads
+    }
+
     /// A column.
     pub fn column(slot: usize, column: usize) -> Expr {
         Expr::Column(ColumnRef { slot, column })
@@ -332,6 +374,7 @@ impl Expr {
     pub fn is_immutable(&self) -> bool {
         let mut immutable = match self {
             Expr::Call(function, ..) => !function.is_volatile() && !function.is_of_session(),
+            Expr::Cast(_, _, site) | Expr::Assign(_, _, site) => !site.reads_settings,
             Expr::NextValue(..)
             | Expr::CurrentValue(_)
             | Expr::SetValue(..)
@@ -369,6 +412,7 @@ impl Expr {
             | Expr::CurrentValue(_)
             | Expr::SetValue(..) => false,
             Expr::Call(function, ..) => !function.is_volatile() && !function.is_of_session(),
+            Expr::Cast(_, _, site) | Expr::Assign(_, _, site) => !site.reads_settings,
             _ => true,
         };
         self.each_child(&mut |child| constant &= child.is_constant());

@@ -34,8 +34,8 @@ impl ComputedIndex {
     /// Returns an expression of the type of the one that `side` is.
     pub fn typed(&self, side: &Expr) -> Option<Expr> {
         let found = self.expressions.iter().position(|expression| expression == side)?;
-        let null = Box::new(Expr::Constant(Value::Null));
-        Some(Expr::Cast(null, *self.types.get(found)?, TextPosition::default()))
+        let (null, data_type) = (Expr::Constant(Value::Null), *self.types.get(found)?);
+        Some(null.cast(Some(data_type), data_type, TextPosition::default()))
     }
 
     /// Returns whether the expression is the one at that position.

@@ -18,7 +18,7 @@ use crate::catalog::{
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, depended};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Frame, Slot};
+use crate::expression::{Clock, Current, Frame, Slot};
 use crate::parse::ColumnAction;
 use crate::table::StoredRow;
 use crate::types::{DataType, Value};
@@ -309,26 +309,26 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
 fn add_check(name: &str, check: &NewCheck, look: &CompileContext<'_>) -> Result<()> {
     let table = table_of(look, name)?;
     let condition = check_of(look as &dyn Names, &table, &check.expression, 0)?;
-    let mut row = RowSlot::new(table);
+    let mut row = RowSlot::new(table, Some(look.clock));
     let mut holds = |stored: StoredRow<'_>| condition.truth(&row.frame(stored));
     look.catalog.add_check(look.transaction, name, check, &mut holds)
 }
 
-/// A slot for the rows of one table.
-struct RowSlot([Slot; 1]);
+/// A slot for the rows of one table, and the clock of the session if values may depend on it.
+struct RowSlot<'c>([Slot; 1], Option<&'c Clock>);
 
-impl RowSlot {
-    fn new(table: Arc<Table>) -> RowSlot {
-        RowSlot([Slot::new(Some(table))])
+impl<'c> RowSlot<'c> {
+    fn new(table: Arc<Table>, clock: Option<&'c Clock>) -> RowSlot<'c> {
+        RowSlot([Slot::new(Some(table))], clock)
     }
 
     /// Makes a row current.
     fn frame(&mut self, row: StoredRow<'_>) -> Frame<'_> {
-        let [slot] = &mut self.0;
+        let RowSlot([slot], clock) = self;
         slot.bytes.clear();
         slot.bytes.extend_from_slice(row.bytes());
         slot.current = Current::Bytes(0, slot.bytes.len());
-        Frame { slots: &self.0, ..Frame::of_parameters(&[]) }
+        Frame { clock: *clock, slots: std::slice::from_ref(slot), ..Frame::of_parameters(&[]) }
     }
 }
 
@@ -351,7 +351,7 @@ fn add_generated(name: &str, column: &NewColumn, look: &CompileContext<'_>) -> R
     let found = generated_columns(look as &dyn Names, &with_column, 0, Some(&[position]))?;
     let value = found.into_iter().find(|(at, _)| *at == position).map(|(_, value)| value);
     let value = value.ok_or_else(|| SqlError::internal("a generated column without expression"))?;
-    let mut row = RowSlot::new(table);
+    let mut row = RowSlot::new(table, None);
     let mut each = |stored: StoredRow<'_>| Ok(value.evaluate(&row.frame(stored))?.into_value());
     look.catalog.add_column(look.transaction, name, column, Added::Generated(&mut each))
 }
@@ -364,7 +364,7 @@ fn validate(name: &str, constraint: &str, look: &CompileContext<'_>) -> Result<(
     let Some(condition) = condition.transpose()? else {
         return look.catalog.validate_constraint(look.transaction, name, constraint, None);
     };
-    let mut row = RowSlot::new(table);
+    let mut row = RowSlot::new(table, Some(look.clock));
     let mut holds = |stored: StoredRow<'_>| condition.truth(&row.frame(stored));
     look.catalog.validate_constraint(look.transaction, name, constraint, Some(&mut holds))
 }
@@ -380,7 +380,9 @@ fn set_type(
     let names = look as &dyn Names;
     let table = table_of(look, name)?;
     let position = table.known_column(column)?;
-    let value = if table.columns[position].generated.is_some() {
+    let is_generated = table.columns[position].generated.is_some();
+    let clock = (!is_generated).then_some(look.clock);
+    let value = if is_generated {
         if using.is_some() {
             let message = "cannot specify USING when altering type of generated column";
             return Err(SqlError::new(SqlState::InvalidColumnDefinition, message));
@@ -393,7 +395,7 @@ fn set_type(
     } else {
         conversion_of(names, &table, position, data_type, using)?
     };
-    let mut row = RowSlot::new(table.clone());
+    let mut row = RowSlot::new(table.clone(), clock);
     let mut each = |stored: StoredRow<'_>| {
         let mut values = stored.to_values()?;
         values[position] = value.evaluate(&row.frame(stored))?.into_value();
@@ -407,7 +409,7 @@ fn set_type(
     for check in table.checks.iter().filter(|check| check.columns.contains(&id)) {
         let condition = check_of(names, &table, &check.expression, 0)?;
         if !check.not_valid {
-            let mut row = RowSlot::new(table.clone());
+            let mut row = RowSlot::new(table.clone(), Some(look.clock));
             let mut holds = |stored: StoredRow<'_>| condition.truth(&row.frame(stored));
             look.catalog.check_again(look.transaction, name, &check.name, &mut holds)?;
         }

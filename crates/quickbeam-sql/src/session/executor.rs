@@ -166,7 +166,7 @@ impl Session {
         if !*reads_only {
             self.has_changed.set(true);
         }
-        let parameters = Prepared::parameters_of(types, parameters, values)?;
+        let parameters = Prepared::parameters_of(types, parameters, values, &self.clock)?;
         if !*reads_only
             && transaction.is_read_only()
             && let Some(what) = work.changes()
@@ -403,7 +403,7 @@ impl Session {
             return Ok(Some(Rows::of(prepared.columns.clone(), done.returned)));
         }
         self.has_changed.set(self.has_changed.get() | !prepared.reads_only);
-        prepared.take_parameters(parameters)?;
+        prepared.take_parameters(parameters, &self.clock)?;
         prepared.restart();
         Ok(None)
     }

@@ -67,6 +67,8 @@ pub(crate) struct Session {
     pub reading: OpenQueries,
     pub settings: Cell<Settings>,
     pub variables: RefCell<Variables>,
+    /// What RESET goes back to: the settings that the session began with.
+    pub defaults: RefCell<Variables>,
     /// Counts changes of settings.
     pub settings_version: Cell<u64>,
     pub statement_timeout: Cell<Option<Duration>>,

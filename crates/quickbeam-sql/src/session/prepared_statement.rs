@@ -269,6 +269,7 @@ impl Session {
             path,
             turned_off,
             functions,
+            clock: &self.clock,
             variables: None,
             types: &[],
         }

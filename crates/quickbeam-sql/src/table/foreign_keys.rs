@@ -20,7 +20,7 @@ use crate::handle::table_handle::{IndexHandle, TableHandle};
 use crate::schema::encoding::key_encoding::{KeyRange, KeySpec};
 use crate::schema::encoding::row_format::StoredRow;
 use crate::types::CastContext;
-use crate::types::{DataType, Value, ValueRef, convert};
+use crate::types::{DataType, TextSettings, Value, ValueRef, convert};
 
 /// Rows that have to follow one that went or changed.
 pub(super) struct CascadeTask {
@@ -138,7 +138,11 @@ fn converted(values: &[ValueRef<'_>], table: &Table, positions: &[usize]) -> Opt
         if same {
             Some(value.to_value())
         } else {
-            convert(value.to_value(), from, to, CastContext::Assignment).ok()
+            {
+                // Keys of two types are both integers.
+                let context = CastContext::Assignment;
+                convert(value.to_value(), from, to, context, &TextSettings::DEFAULT).ok()
+            }
         }
     };
     values.iter().zip(positions).map(one).collect()
@@ -421,7 +425,7 @@ impl TableWriter<'_> {
                     if from.is_same_kind(to) {
                         value
                     } else {
-                        convert(value, from, to, CastContext::Assignment)?
+                        convert(value, from, to, CastContext::Assignment, &TextSettings::DEFAULT)?
                     }
                 }
                 _ => Value::Null,

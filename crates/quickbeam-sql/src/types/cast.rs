@@ -8,13 +8,14 @@ use std::cmp::Ordering;
 
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, is_timestamp};
+use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, current_moment, is_timestamp};
 use super::encoded::bits::BitString;
 use super::encoded::{self, ZonedTime, in_zone};
 use super::json::{Json, JsonKind};
 use super::text::{checked_text, format_value, parse_value};
 use super::{
-    ArrayRef, DataType, ElementType, EncodedKind, Interval, Numeric, SystemType, Value, ValueRef,
+    ArrayRef, DataType, ElementType, EncodedKind, Interval, Numeric, SystemType, TextSettings,
+    Value, ValueRef,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_value::ArrayBuilder;
@@ -134,6 +135,58 @@ fn object_cast(from: DataType, to: DataType) -> Option<CastContext> {
     })
 }
 
+/// Returns whether the cast between two types depends on the settings of the session.
+#[must_use]
+pub fn cast_reads_settings(from: DataType, to: DataType) -> bool {
+    let (from, to) = (element_of(from), element_of(to));
+    if to.is_text() {
+        return has_text_by_settings(from);
+    }
+    if from.is_text() {
+        // Numbers and bytes are read in one way.
+        return has_text_by_settings(to)
+            && !matches!(to, DataType::Real | DataType::Double | DataType::Bytea)
+            || to == TIMETZ;
+    }
+    matches!(
+        (from, to),
+        (DataType::Date | DataType::Timestamp, DataType::TimestampTz)
+            | (
+                DataType::TimestampTz,
+                DataType::Date | DataType::Timestamp | DataType::Time | TIMETZ
+            )
+            | (DataType::Time, TIMETZ)
+    )
+}
+
+/// Returns the innermost type whose values have a text of their own: elements of arrays, bounds of
+/// ranges, times without their precision.
+fn element_of(data_type: DataType) -> DataType {
+    match data_type {
+        DataType::Array(element) => element_of(element.data_type()),
+        DataType::Precise(precise) => precise.plain(),
+        DataType::Encoded(encoded) => match encoded.kind().subtype() {
+            Some(subtype) => subtype,
+            None => encoded.kind().data_type(),
+        },
+        DataType::System(SystemType::Name) => DataType::Text,
+        other => other,
+    }
+}
+
+fn has_text_by_settings(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::Date
+            | DataType::Timestamp
+            | DataType::TimestampTz
+            | DataType::Interval
+            | DataType::Real
+            | DataType::Double
+            | DataType::Bytea
+    )
+}
+
 #[cold]
 fn out_of_range(to: DataType) -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, format!("{} out of range", to.unconstrained()))
@@ -146,18 +199,26 @@ fn no_cast(value: ValueRef<'_>, to: DataType) -> SqlError {
 }
 
 /// Casts the value to type `to` explicitly; a text that is too long is truncated.
-pub fn cast(value: ValueRef<'_>, to: DataType) -> Result<Value> {
-    convert(value.to_value(), value.data_type().unwrap_or(to), to, CastContext::Explicit)
+pub fn cast(value: ValueRef<'_>, to: DataType, settings: &TextSettings) -> Result<Value> {
+    let from = value.data_type().unwrap_or(to);
+    convert(value.to_value(), from, to, CastContext::Explicit, settings)
 }
 
 /// Casts the value for assignment to a column of type `to`; a text that is too long is an error.
-pub fn assign(value: ValueRef<'_>, to: DataType) -> Result<Value> {
-    convert(value.to_value(), value.data_type().unwrap_or(to), to, CastContext::Assignment)
+pub fn assign(value: ValueRef<'_>, to: DataType, settings: &TextSettings) -> Result<Value> {
+    let from = value.data_type().unwrap_or(to);
+    convert(value.to_value(), from, to, CastContext::Assignment, settings)
 }
 
 /// Converts the value to type `to`. `from` is its declared type, which only matters for CHAR. An
 /// `explicit` cast truncates a text that is too long.
-pub fn convert(value: Value, from: DataType, to: DataType, context: CastContext) -> Result<Value> {
+pub fn convert(
+    value: Value,
+    from: DataType,
+    to: DataType,
+    context: CastContext,
+    settings: &TextSettings,
+) -> Result<Value> {
     let explicit = context == CastContext::Explicit;
     Ok(match (&value, to) {
         (Value::Null, _)
@@ -184,7 +245,7 @@ pub fn convert(value: Value, from: DataType, to: DataType, context: CastContext)
         }
         (Value::Oid(_), to) if to.is_object_number() => value,
         (Value::Array(_), DataType::System(known)) if known.vector_element().is_some() => value,
-        (Value::Json(text), DataType::Jsonb) => parse_value(text, to)?,
+        (Value::Json(text), DataType::Jsonb) => parse_value(text, to, settings)?,
         (Value::Jsonb(text), DataType::Json) => Value::Json(text.clone()),
         (Value::Jsonb(text), to) if to.is_numeric() || to == DataType::Boolean => {
             return from_jsonb(text, to);
@@ -197,16 +258,16 @@ pub fn convert(value: Value, from: DataType, to: DataType, context: CastContext)
             if array.element_type() == to {
                 return Ok(value);
             }
-            return convert_array(array, from, to, context);
+            return convert_array(array, from, to, context, settings);
         }
         (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, explicit),
         (Value::Text(text), to) => {
             let text =
                 if matches!(from, DataType::Char(_)) { text.trim_end_matches(' ') } else { text };
-            return convert(parse_value(text, to)?, to, to, context);
+            return convert(parse_value(text, to, settings)?, to, to, context, settings);
         }
         (_, DataType::Precise(precise)) => {
-            return precise.adjust(convert(value, from, precise.plain(), context)?);
+            return precise.adjust(convert(value, from, precise.plain(), context, settings)?);
         }
         (value, to) if to.is_text() => {
             let text = match value {
@@ -214,7 +275,7 @@ pub fn convert(value: Value, from: DataType, to: DataType, context: CastContext)
                 Value::Boolean(v) => SmolStr::new_static(if *v { "true" } else { "false" }),
                 value => {
                     let mut text = String::new();
-                    format_value(&mut text, value.as_ref(), 0);
+                    format_value(&mut text, value.as_ref(), settings);
                     SmolStr::from(text)
                 }
             };
@@ -230,11 +291,12 @@ pub fn convert(value: Value, from: DataType, to: DataType, context: CastContext)
                 DataType::BigInt,
                 to,
                 context,
+                settings,
             );
         }
         (value, to) if to.is_numeric() => number(value.as_ref(), to)?,
         (value, to) if to.is_object_number() => object_number(value.as_ref(), to)?,
-        (value, to) => other(value.as_ref(), to)?,
+        (value, to) => other(value.as_ref(), to, settings)?,
     })
 }
 
@@ -245,7 +307,10 @@ fn from_jsonb(text: &str, to: DataType) -> Result<Value> {
         (JsonKind::Boolean(truth), DataType::Boolean) => Ok(Value::Boolean(*truth)),
         (JsonKind::Number, to) if to.is_numeric() => {
             let number = value.number()?.map_or(Value::Null, Value::Numeric);
-            convert(number, DataType::Numeric(None), to, CastContext::Explicit)
+            {
+                let numeric = DataType::Numeric(None);
+                convert(number, numeric, to, CastContext::Explicit, &TextSettings::DEFAULT)
+            }
         }
         (kind, to) => {
             let message =
@@ -261,11 +326,12 @@ fn convert_array(
     from: DataType,
     to: ElementType,
     context: CastContext,
+    settings: &TextSettings,
 ) -> Result<Value> {
     let from = from.element().unwrap_or(array.element_type()).data_type();
     let mut builder = ArrayBuilder::new(to);
     for element in array.iter() {
-        let element = convert(element.to_value(), from, to.data_type(), context)?;
+        let element = convert(element.to_value(), from, to.data_type(), context, settings)?;
         builder.push(element.as_ref())?;
     }
     Ok(Value::Array(builder.finish(&array.dimensions())?))
@@ -382,47 +448,70 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
     }
 }
 
-fn other(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+/// Casts from and to the types of times with a zone. Returns `None` for any other cast.
+fn zoned(value: ValueRef<'_>, to: DataType, settings: &TextSettings) -> Option<Result<Value>> {
+    let zone = settings.zone;
+    let in_range =
+        |moment: &i64| is_timestamp(*moment) || matches!(*moment, TIMESTAMP_INFINITY | i64::MIN);
+    let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("{to} out of range"));
+    Some(match (value, to) {
+        (ValueRef::Date(_), DataType::TimestampTz) => {
+            let midnight = other(value, DataType::Timestamp, settings);
+            return Some(midnight.map_err(|_| overflow()).and_then(|midnight| {
+                zoned(midnight.as_ref(), to, settings).unwrap_or(Ok(midnight))
+            }));
+        }
+        (ValueRef::Timestamp(local), DataType::TimestampTz) => {
+            zone.to_moment(local).filter(in_range).map(Value::TimestampTz).ok_or_else(overflow)
+        }
+        (ValueRef::TimestampTz(moment), DataType::Timestamp) => {
+            zone.to_local(moment).filter(in_range).map(Value::Timestamp).ok_or_else(overflow)
+        }
+        (ValueRef::TimestampTz(moment), DataType::Date | DataType::Time) => {
+            let local = zone.to_local(moment).filter(in_range).ok_or_else(overflow);
+            return Some(local.and_then(|it| other(ValueRef::Timestamp(it), to, settings)));
+        }
+        (ValueRef::TimestampTz(moment), TIMETZ) => Ok(match moment {
+            TIMESTAMP_INFINITY | i64::MIN => Value::Null,
+            moment => in_zone(moment, zone.offset_at(moment)).value(),
+        }),
+        (ValueRef::Time(micros), TIMETZ) => {
+            let today = zone.to_local(current_moment()).unwrap_or_default();
+            let east = zone.offset_of_local(today - today.rem_euclid(DAY) + micros);
+            Ok(ZonedTime { micros, east }.value())
+        }
+        _ => return None,
+    })
+}
+
+fn other(value: ValueRef<'_>, to: DataType, settings: &TextSettings) -> Result<Value> {
+    if let Some(moment) = zoned(value, to, settings) {
+        return moment;
+    }
     let is_finite = |moment| moment != TIMESTAMP_INFINITY && moment != i64::MIN;
     let overflow = || SqlError::new(SqlState::DatetimeFieldOverflow, format!("{to} out of range"));
     Ok(match (value, to) {
         (ValueRef::Integer(v), DataType::Boolean) => Value::Boolean(v != 0),
-        (ValueRef::Date(days), DataType::Timestamp | DataType::TimestampTz) => {
-            let moment = match days {
-                DATE_INFINITY => TIMESTAMP_INFINITY,
-                i32::MIN => i64::MIN,
-                days => {
-                    let moment = i64::from(days).checked_mul(DAY);
-                    moment.filter(|moment| is_timestamp(*moment)).ok_or_else(overflow)?
-                }
-            };
-            if to == DataType::Timestamp {
-                Value::Timestamp(moment)
-            } else {
-                Value::TimestampTz(moment)
+        (ValueRef::Date(days), DataType::Timestamp) => Value::Timestamp(match days {
+            DATE_INFINITY => TIMESTAMP_INFINITY,
+            i32::MIN => i64::MIN,
+            days => {
+                let moment = i64::from(days).checked_mul(DAY);
+                moment.filter(|moment| is_timestamp(*moment)).ok_or_else(overflow)?
             }
-        }
-        (ValueRef::Timestamp(moment), DataType::TimestampTz) => Value::TimestampTz(moment),
-        (ValueRef::TimestampTz(moment), DataType::Timestamp) => Value::Timestamp(moment),
-        (ValueRef::Timestamp(moment) | ValueRef::TimestampTz(moment), DataType::Date) => {
-            Value::Date(match moment {
-                TIMESTAMP_INFINITY => DATE_INFINITY,
-                i64::MIN => i32::MIN,
-                moment => i32::try_from(moment.div_euclid(DAY)).map_err(|_| overflow())?,
-            })
-        }
-        (ValueRef::Timestamp(moment) | ValueRef::TimestampTz(moment), DataType::Time) => {
+        }),
+        (ValueRef::Timestamp(moment), DataType::Date) => Value::Date(match moment {
+            TIMESTAMP_INFINITY => DATE_INFINITY,
+            i64::MIN => i32::MIN,
+            moment => i32::try_from(moment.div_euclid(DAY)).map_err(|_| overflow())?,
+        }),
+        (ValueRef::Timestamp(moment), DataType::Time) => {
             if is_finite(moment) {
                 Value::Time(moment.rem_euclid(DAY))
             } else {
                 Value::Null
             }
         }
-        (ValueRef::Time(micros), TIMETZ) => ZonedTime { micros, east: 0 }.value(),
-        (ValueRef::TimestampTz(moment), TIMETZ) => match is_finite(moment) {
-            true => in_zone(moment, 0).value(),
-            false => Value::Null,
-        },
         (ValueRef::Encoded(_, bytes), DataType::Time) => match ZonedTime::read(bytes) {
             Some(time) => Value::Time(time.micros),
             None => return Err(no_cast(value, to)),
@@ -468,13 +557,17 @@ mod tests {
     use super::*;
     use DataType as T;
 
+    const PLAIN: &TextSettings = &TextSettings::DEFAULT;
+
     fn run(
         value: Value,
         to: DataType,
         context: CastContext,
     ) -> std::result::Result<String, &'static str> {
         let from = value.data_type().unwrap();
-        convert(value, from, to, context).map(|v| v.to_string()).map_err(|error| error.code())
+        convert(value, from, to, context, PLAIN)
+            .map(|v| v.to_string())
+            .map_err(|error| error.code())
     }
 
     #[test]
@@ -531,9 +624,10 @@ mod tests {
         );
         assert_eq!(run(Value::text("ab"), T::Char(4), CastContext::Assignment).unwrap(), "ab  ");
         let char_value =
-            convert(Value::text("ab"), T::Text, T::Char(4), CastContext::Assignment).unwrap();
-        let back =
-            convert(char_value.clone(), T::Char(4), T::Text, CastContext::Assignment).unwrap();
+            convert(Value::text("ab"), T::Text, T::Char(4), CastContext::Assignment, PLAIN)
+                .unwrap();
+        let back = convert(char_value.clone(), T::Char(4), T::Text, CastContext::Assignment, PLAIN)
+            .unwrap();
         assert_eq!(back, Value::text("ab"));
         let same = compare_as(T::Char(4), char_value.as_ref(), back.as_ref());
         assert_eq!(same, Some(Ordering::Equal));

@@ -1,13 +1,15 @@
-//! Dates, times of day and timestamps: calendar arithmetic and their ISO text forms. Other forms of
-//! input are in `datetime_words`.
+//! Dates, times of day and timestamps: calendar arithmetic, and input in ISO form. Other forms of
+//! input are in `datetime_words`, output is in `output`.
 //!
 //! The calendar is the proleptic Gregorian one. Conversions between a day number and a date follow
 //! Howard Hinnant's "chrono-compatible low-level date algorithms".
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use quickbeam::invariant;
-use std::fmt::Write;
 
 use super::datetime_words::{Zone, read_words};
+use super::text_settings::{DateOrder, TextSettings};
 use crate::error::{Result, SqlError, SqlState};
 
 /// Microseconds in a second.
@@ -297,15 +299,15 @@ fn or_words<T>(iso: Parsed<T>, words: impl FnOnce() -> Parsed<T>) -> Parsed<T> {
     }
 }
 
-fn words_date(text: &str) -> Parsed<i32> {
+fn words_date(text: &str, order: DateOrder) -> Parsed<i32> {
     invariant!(WORDS_1, iso_date(text).is_err(), "{text:?}");
-    let days = read_words(text)?.days.ok_or(Fault::Syntax)?;
+    let days = read_words(text, order)?.days.ok_or(Fault::Syntax)?;
     if is_date(days) { Ok(days as i32) } else { Err(Fault::Range) }
 }
 
-fn words_moment(text: &str) -> Parsed<(i64, Option<Zone>)> {
+fn words_moment(text: &str, order: DateOrder) -> Parsed<(i64, Option<Zone>)> {
     invariant!(WORDS_1, parse_moment(text).is_err(), "{text:?}");
-    let found = read_words(text)?;
+    let found = read_words(text, order)?;
     let days = found.days.ok_or(Fault::Syntax)?;
     let moment = days.checked_mul(DAY).ok_or(Fault::Range)? + found.time.unwrap_or_default();
     if is_timestamp(moment) { Ok((moment, found.zone)) } else { Err(Fault::Range) }
@@ -327,43 +329,52 @@ fn iso_date(text: &str) -> Parsed<i32> {
 }
 
 /// Reads a DATE; returns days since 1970-01-01.
-pub fn parse_date(text: &str) -> Result<i32> {
+pub fn parse_date(text: &str, settings: &TextSettings) -> Result<i32> {
     match special(text) {
         Some(TIMESTAMP_INFINITY) => return Ok(DATE_INFINITY),
         Some(i64::MIN) => return Ok(i32::MIN),
         Some(_) => return Ok(0),
         None => {}
     }
-    explain(or_words(iso_date(text), || words_date(text)), "date", text)
+    explain(or_words(iso_date(text), || words_date(text, settings.order)), "date", text)
 }
 
 /// Reads a TIME; returns microseconds since midnight.
-pub fn parse_time(text: &str) -> Result<i64> {
+pub fn parse_time(text: &str, settings: &TextSettings) -> Result<i64> {
     let parse = || {
         let mut reader = DateTimeReader::new(text);
         let time = reader.time()?;
         reader.zone()?;
         if reader.is_done() { Ok(time) } else { Err(Fault::Syntax) }
     };
-    let words = || read_words(text)?.time.ok_or(Fault::Syntax);
+    let words = || read_words(text, settings.order)?.time.ok_or(Fault::Syntax);
     explain(or_words(parse(), words), "time", text)
 }
 
 /// Reads a TIME WITH TIME ZONE; returns microseconds since midnight and seconds east of Greenwich.
-/// A time without a zone is in UTC.
-pub fn parse_timetz(text: &str) -> Result<(i64, i64)> {
+/// A time without a zone has the offset that the zone of the settings has today.
+pub fn parse_timetz(text: &str, settings: &TextSettings) -> Result<(i64, i64)> {
+    let today = |time: i64| {
+        let zone = settings.zone;
+        let local = zone.to_local(current_moment()).unwrap_or_default();
+        i64::from(zone.offset_of_local(local - local.rem_euclid(DAY) + time))
+    };
     let parse = || {
         let mut reader = DateTimeReader::new(text);
         let time = reader.time()?;
         let zone = reader.zone()?;
-        if reader.is_done() { Ok((time, zone.unwrap_or(0))) } else { Err(Fault::Syntax) }
+        let east = zone.unwrap_or_else(|| today(time));
+        if reader.is_done() { Ok((time, east)) } else { Err(Fault::Syntax) }
     };
     let words = || {
-        let found = read_words(text)?;
+        let found = read_words(text, settings.order)?;
         let time = found.time.ok_or(Fault::Syntax)?;
         // The offset of a named zone depends on the date.
         let east = match (found.zone, found.days) {
-            (None, _) => 0,
+            (None, Some(days)) => {
+                settings.zone.offset_of_local(days.saturating_mul(DAY) + time).into()
+            }
+            (None, None) => today(time),
             (Some(Zone::Offset(east)), _) => east,
             (Some(zone), Some(days)) => zone.offset_at(days.saturating_mul(DAY) + time),
             (Some(_), None) => return Err(Fault::Syntax),
@@ -391,104 +402,49 @@ fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
 }
 
 /// Reads a TIMESTAMP; returns microseconds since 1970-01-01. A time zone is checked and discarded.
-pub fn parse_timestamp(text: &str) -> Result<i64> {
+pub fn parse_timestamp(text: &str, settings: &TextSettings) -> Result<i64> {
     if let Some(moment) = special(text) {
         return Ok(moment);
     }
     let parsed = parse_moment(text).map(|(moment, _)| moment);
-    let words = || words_moment(text).map(|(moment, _)| moment);
+    let words = || words_moment(text, settings.order).map(|(moment, _)| moment);
     explain(or_words(parsed, words), "timestamp", text)
 }
 
 /// Reads a TIMESTAMP WITH TIME ZONE; returns microseconds since 1970-01-01 UTC. A text without a
-/// time zone is in the zone `east` seconds east of Greenwich.
-pub fn parse_timestamptz(text: &str, east: i64) -> Result<i64> {
+/// time zone is in the zone of the settings.
+pub fn parse_timestamptz(text: &str, settings: &TextSettings) -> Result<i64> {
     if let Some(moment) = special(text) {
         return Ok(moment);
     }
+    let own_zone = |local: i64| i64::from(settings.zone.offset_of_local(local));
     let parsed = parse_moment(text).and_then(|(moment, zone)| {
-        let moment = moment - zone.unwrap_or(east) * SECOND;
+        let moment = moment - zone.unwrap_or_else(|| own_zone(moment)) * SECOND;
         if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Range) }
     });
     let words = || {
-        let (moment, zone) = words_moment(text)?;
-        let moment = moment - zone.map_or(east, |zone| zone.offset_at(moment)) * SECOND;
+        let (moment, zone) = words_moment(text, settings.order)?;
+        let east = zone.map_or_else(|| own_zone(moment), |zone| zone.offset_at(moment));
+        let moment = moment - east * SECOND;
         if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Range) }
     };
     explain(or_words(parsed, words), "timestamp with time zone", text)
 }
 
-fn write_date(out: &mut String, days: i64) -> bool {
-    let (year, month, day) = date_of(days);
-    let shown = if year > 0 { year } else { 1 - year };
-    // Writing to a String does not fail.
-    let _ = write!(out, "{shown:04}-{month:02}-{day:02}");
-    year <= 0
-}
-
-/// Appends a DATE as text.
-pub fn format_date(out: &mut String, days: i32) {
-    match days {
-        DATE_INFINITY => out.push_str("infinity"),
-        i32::MIN => out.push_str("-infinity"),
-        _ => {
-            if write_date(out, days.into()) {
-                out.push_str(" BC");
-            }
-        }
-    }
-}
-
-/// Appends a TIME as text.
-pub fn format_time(out: &mut String, micros: i64) {
-    let seconds = micros / SECOND;
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    let _ = write!(out, "{hours:02}:{minutes:02}:{:02}", seconds % 60);
-    let fraction = micros % SECOND;
-    if fraction != 0 {
-        let digits = format!("{fraction:06}");
-        out.push('.');
-        out.push_str(digits.trim_end_matches('0'));
-    }
-}
-
-fn format_moment(out: &mut String, moment: i64, zone: &str) {
-    match moment {
-        TIMESTAMP_INFINITY => return out.push_str("infinity"),
-        i64::MIN => return out.push_str("-infinity"),
-        _ => {}
-    }
-    let before_christ = write_date(out, moment.div_euclid(DAY));
-    out.push(' ');
-    format_time(out, moment.rem_euclid(DAY));
-    out.push_str(zone);
-    if before_christ {
-        out.push_str(" BC");
-    }
-}
-
-/// Appends a TIMESTAMP as text.
-pub fn format_timestamp(out: &mut String, moment: i64) {
-    format_moment(out, moment, "");
-}
-
-/// Appends a TIMESTAMP WITH TIME ZONE as text, shown in the zone `east` seconds east of Greenwich.
-pub fn format_timestamptz(out: &mut String, moment: i64, east: i64) {
-    let shown = match moment {
-        TIMESTAMP_INFINITY | i64::MIN => moment,
-        _ => moment.saturating_add(east * SECOND),
-    };
-    let (sign, east) = (if east < 0 { '-' } else { '+' }, east.abs());
-    let mut zone = format!("{sign}{:02}", east / 3600);
-    if east % 3600 != 0 {
-        let _ = write!(zone, ":{:02}", east / 60 % 60);
-    }
-    format_moment(out, shown, &zone);
+/// Returns the current time in microseconds since 1970 UTC.
+#[must_use]
+pub fn current_moment() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_micros()).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::output::{format_date, format_time, format_timestamp, format_timestamptz};
+    use crate::types::text_settings::SessionZone;
+
+    const PLAIN: &TextSettings = &TextSettings::DEFAULT;
 
     fn shown(format: impl Fn(&mut String)) -> String {
         let mut out = String::new();
@@ -507,8 +463,8 @@ mod tests {
         for day in days {
             let date = date_of(day);
             assert_eq!(days_of(date.0, date.1, date.2), day);
-            let text = shown(|out| format_date(out, day as i32));
-            assert_eq!(parse_date(&text).unwrap(), day as i32, "{text}");
+            let text = shown(|out| format_date(out, day as i32, PLAIN));
+            assert_eq!(parse_date(&text, PLAIN).unwrap(), day as i32, "{text}");
             assert_ne!(before.replace(date), Some(date));
         }
         assert_eq!((date_of(0), date_of(11_016)), ((1970, 1, 1), (2000, 2, 29)));
@@ -516,9 +472,12 @@ mod tests {
 
     #[test]
     fn texts_are_read_as_postgresql_reads_them() {
-        assert_eq!(parse_date("20240229").unwrap(), parse_date("2024-02-29").unwrap());
         assert_eq!(
-            shown(|out| format_date(out, parse_date("0044-03-15 BC").unwrap())),
+            parse_date("20240229", PLAIN).unwrap(),
+            parse_date("2024-02-29", PLAIN).unwrap()
+        );
+        assert_eq!(
+            shown(|out| format_date(out, parse_date("0044-03-15 BC", PLAIN).unwrap(), PLAIN)),
             "0044-03-15 BC"
         );
         for (text, expected) in [
@@ -529,21 +488,23 @@ mod tests {
             ("23:59:60", "24:00:00"),
             ("00:00:00.0000005", "00:00:00.000001"),
         ] {
-            assert_eq!(shown(|out| format_time(out, parse_time(text).unwrap())), expected);
+            assert_eq!(shown(|out| format_time(out, parse_time(text, PLAIN).unwrap())), expected);
         }
-        let moment = parse_timestamptz("2004-10-19 10:23:54+02", 0).unwrap();
-        assert_eq!(shown(|out| format_timestamptz(out, moment, 0)), "2004-10-19 08:23:54+00");
+        let moment = parse_timestamptz("2004-10-19 10:23:54+02", PLAIN).unwrap();
+        assert_eq!(shown(|out| format_timestamptz(out, moment, PLAIN)), "2004-10-19 08:23:54+00");
+        let zone = SessionZone::of_offset(19_800).0;
+        let india = &TextSettings { zone, ..TextSettings::DEFAULT };
         assert_eq!(
-            shown(|out| format_timestamptz(out, moment, 19_800)),
+            shown(|out| format_timestamptz(out, moment, india)),
             "2004-10-19 13:53:54+05:30"
         );
-        let local = parse_timestamp("1969-12-31T23:59:59.5").unwrap();
+        let local = parse_timestamp("1969-12-31T23:59:59.5", PLAIN).unwrap();
         assert_eq!(
-            (local, shown(|out| format_timestamp(out, local))),
+            (local, shown(|out| format_timestamp(out, local, PLAIN))),
             (-500_000, "1969-12-31 23:59:59.5".into())
         );
         assert_eq!(
-            shown(|out| format_timestamp(out, parse_timestamp("infinity").unwrap())),
+            shown(|out| format_timestamp(out, parse_timestamp("infinity", PLAIN).unwrap(), PLAIN)),
             "infinity"
         );
     }
@@ -552,13 +513,13 @@ mod tests {
     fn mistakes_are_told_apart() {
         let code = |result: Result<i32>| result.unwrap_err().code();
         for text in ["2023-02-29", "2023-13-01", "0000-01-01", "99999999-01-01", "2023-00-10"] {
-            assert_eq!(code(parse_date(text)), "22008", "{text}");
+            assert_eq!(code(parse_date(text, PLAIN)), "22008", "{text}");
         }
         for text in ["", "x", "2023", "2023-01", "2023-01-01x", "12-01", "٢٠٢٣-01-01"] {
-            assert_eq!(code(parse_date(text)), "22007", "{text}");
+            assert_eq!(code(parse_date(text, PLAIN)), "22007", "{text}");
         }
-        assert_eq!(parse_time("25:00").unwrap_err().code(), "22008");
-        assert_eq!(parse_time("10").unwrap_err().code(), "22007");
-        assert_eq!(parse_timestamp("300000-01-01").unwrap_err().code(), "22008");
+        assert_eq!(parse_time("25:00", PLAIN).unwrap_err().code(), "22008");
+        assert_eq!(parse_time("10", PLAIN).unwrap_err().code(), "22007");
+        assert_eq!(parse_timestamp("300000-01-01", PLAIN).unwrap_err().code(), "22008");
     }
 }

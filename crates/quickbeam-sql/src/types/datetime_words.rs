@@ -3,14 +3,13 @@
 //!
 //! - WORDS-1: the ISO reader of `datetime` goes first, and this reader takes what that one does not
 //!   read. So ISO texts do not become slower.
-//! - WORDS-2: numbers without a name of a month are month, day, year (`DateStyle` MDY), unless the
-//!   first has three digits or more: then it is the year.
+//! - WORDS-2: numbers without a name of a month are in the order of `DateStyle`, unless the first
+//!   has three digits or more: then it is the year.
 
-use jiff::Timestamp as Instant;
-use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use quickbeam::invariant;
 
 use super::datetime::{DateTimeReader, Fault, Parsed, SECOND, days_in_month, days_of};
+use super::text_settings::{DateOrder, SessionZone, zone_abbreviation};
 
 /// What a text says.
 #[derive(Default)]
@@ -26,7 +25,7 @@ pub(super) struct Moment {
 pub(super) enum Zone {
     /// Seconds east of Greenwich.
     Offset(i64),
-    Named(TimeZone),
+    Named(SessionZone),
 }
 
 impl Zone {
@@ -34,17 +33,7 @@ impl Zone {
     pub fn offset_at(&self, local: i64) -> i64 {
         match self {
             Zone::Offset(east) => *east,
-            Zone::Named(zone) => {
-                let limit = if local < 0 { Instant::MIN } else { Instant::MAX };
-                let as_utc = Instant::from_microsecond(local).unwrap_or(limit);
-                let civil = Offset::UTC.to_datetime(as_utc);
-                let offset = match zone.to_ambiguous_timestamp(civil).offset() {
-                    AmbiguousOffset::Unambiguous { offset } => offset,
-                    AmbiguousOffset::Gap { before, .. } => before,
-                    AmbiguousOffset::Fold { after, .. } => after,
-                };
-                offset.seconds().into()
-            }
+            Zone::Named(zone) => zone.offset_of_local(local).into(),
         }
     }
 }
@@ -67,33 +56,6 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] =
     ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
-/// Abbreviations of time zones, in hours east of Greenwich.
-const ZONES: &[(&str, i64)] = &[
-    ("utc", 0),
-    ("gmt", 0),
-    ("ut", 0),
-    ("z", 0),
-    ("zulu", 0),
-    ("wet", 0),
-    ("bst", 1),
-    ("cet", 1),
-    ("met", 1),
-    ("cest", 2),
-    ("eet", 2),
-    ("eest", 3),
-    ("msk", 3),
-    ("jst", 9),
-    ("est", -5),
-    ("edt", -4),
-    ("cst", -6),
-    ("cdt", -5),
-    ("mst", -7),
-    ("mdt", -6),
-    ("pst", -8),
-    ("pdt", -7),
-    ("hst", -10),
-];
-
 /// Returns the month of a name or abbreviation.
 fn month_of(word: &str) -> Option<u32> {
     let is_named = |name: &&str| *name == word || name[..3] == *word;
@@ -111,13 +73,13 @@ fn is_weekday(word: &str) -> bool {
 fn is_keyword(word: &str) -> bool {
     month_of(word).is_some()
         || is_weekday(word)
-        || ZONES.iter().any(|(zone, _)| *zone == word)
+        || zone_abbreviation(word).is_some()
         || matches!(word, "j" | "jd" | "julian" | "t" | "am" | "pm" | "bc" | "ad" | "at" | "on")
 }
 
 /// The numbers of a date, as they are found.
-#[derive(Default)]
 struct DateFields {
+    order: DateOrder,
     year: Option<i64>,
     month: Option<i64>,
     day: Option<i64>,
@@ -128,6 +90,19 @@ struct DateFields {
 }
 
 impl DateFields {
+    fn of_order(order: DateOrder) -> DateFields {
+        DateFields {
+            order,
+            year: None,
+            month: None,
+            day: None,
+            of_year: None,
+            days: None,
+            has_month_name: false,
+            has_short_year: false,
+        }
+    }
+
     fn is_complete(&self) -> bool {
         self.days.is_some()
             || self.year.is_some() && self.of_year.is_some()
@@ -163,11 +138,13 @@ impl DateFields {
             self.of_year = Some(value);
             return Ok(());
         }
+        let is_year = digits >= 3 || self.order == DateOrder::Ymd;
         match (self.year, self.month, self.day) {
-            (None, None, None) if digits >= 3 => self.set_year(digits, value),
+            (None, None, None) if is_year => self.set_year(digits, value),
+            (None, None, None) if self.order == DateOrder::Dmy => self.day = Some(value),
             (None, None, _) => self.month = Some(value),
             (Some(_), None, _) => self.month = Some(value),
-            (None, Some(_), None) if self.has_month_name && digits >= 3 => {
+            (None, Some(_), None) if self.has_month_name && is_year => {
                 self.set_year(digits, value);
             }
             (None, Some(_), None) => self.day = Some(value),
@@ -182,8 +159,7 @@ impl DateFields {
             (Some(_), Some(_), Some(_)) => return Err(Fault::Syntax),
         }
         if is_first {
-            let is_year = self.year.is_some();
-            invariant!(WORDS_2, is_year == (digits >= 3), "{digits} digits first");
+            invariant!(WORDS_2, is_year == self.year.is_some(), "{digits} digits first");
         }
         Ok(())
     }
@@ -250,8 +226,8 @@ impl DateFields {
 }
 
 /// Reads a text of words and numbers.
-pub(super) fn read_words(text: &str) -> Parsed<Moment> {
-    let mut date = DateFields::default();
+pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
+    let mut date = DateFields::of_order(order);
     let mut moment = Moment::default();
     let (mut is_before_christ, mut is_julian, mut after_t) = (false, false, false);
     let mut reader = DateTimeReader::new(text);
@@ -331,10 +307,10 @@ pub(super) fn read_words(text: &str) -> Parsed<Moment> {
                     }
                     "dst" if moment.zone.is_some() => {}
                     word if is_weekday(word) => {}
-                    word => match (month_of(word), ZONES.iter().find(|(zone, _)| *zone == word)) {
+                    word => match (month_of(word), zone_abbreviation(word)) {
                         (Some(month), _) => date.name_month(month)?,
-                        (None, Some((_, hours))) if moment.zone.is_none() => {
-                            moment.zone = Some(Zone::Offset(hours * 3600));
+                        (None, Some(east)) if moment.zone.is_none() => {
+                            moment.zone = Some(Zone::Offset(east.into()));
                             if let Some('+' | '-') = reader.rest.chars().next() {
                                 // As in POSIX, the offset after a name is positive to the west.
                                 let offset = reader.zone()?.unwrap_or_default();
@@ -375,9 +351,9 @@ fn once_zone(before: &Option<Zone>, name: &str) -> Parsed<Zone> {
     if before.is_some() {
         return Err(Fault::Syntax);
     }
-    let found = TimeZoneDatabase::bundled().get(name);
+    let found = SessionZone::of_database(name).map(|(zone, _)| Zone::Named(zone));
     let is_region = name.contains('/');
-    found.map(Zone::Named).map_err(|_| if is_region { Fault::UnknownZone } else { Fault::Syntax })
+    found.ok_or(if is_region { Fault::UnknownZone } else { Fault::Syntax })
 }
 
 /// Applies `am` or `pm` to a time.
@@ -393,9 +369,11 @@ fn half_day(time: Option<i64>, is_late: bool) -> Parsed<i64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::datetime::{
-        format_date, format_timestamptz, parse_date, parse_time, parse_timestamptz,
-    };
+    use super::super::datetime::{parse_date, parse_time, parse_timestamptz};
+    use super::super::output::{format_date, format_timestamptz};
+    use super::super::text_settings::{DateOrder, TextSettings};
+
+    const PLAIN: &TextSettings = &TextSettings::DEFAULT;
 
     #[test]
     fn dates_of_every_form_are_the_same_day() {
@@ -412,11 +390,11 @@ mod tests {
             "1999 01 08",
         ] {
             let mut shown = String::new();
-            format_date(&mut shown, parse_date(text).unwrap());
+            format_date(&mut shown, parse_date(text, PLAIN).unwrap(), PLAIN);
             assert_eq!(shown, "1999-01-08", "{text}");
         }
         for (text, code) in [("13/13/1999", "22008"), ("99-Jan-08", "22008"), ("Foo 8", "22007")] {
-            assert_eq!(parse_date(text).unwrap_err().code(), code, "{text}");
+            assert_eq!(parse_date(text, PLAIN).unwrap_err().code(), code, "{text}");
         }
     }
 
@@ -429,11 +407,35 @@ mod tests {
             ("2004-10-19 10:23:54 GMT+3", "2004-10-19 13:23:54+00"),
         ] {
             let mut shown = String::new();
-            format_timestamptz(&mut shown, parse_timestamptz(text, 0).unwrap(), 0);
+            format_timestamptz(&mut shown, parse_timestamptz(text, PLAIN).unwrap(), PLAIN);
             assert_eq!(shown, expected, "{text}");
         }
-        let unknown = parse_timestamptz("2004-10-19 10:23:54 Nowhere/City", 0);
+        let unknown = parse_timestamptz("2004-10-19 10:23:54 Nowhere/City", PLAIN);
         assert_eq!(unknown.unwrap_err().code(), "22023");
-        assert_eq!(parse_time("allballs").unwrap(), 0);
+        assert_eq!(parse_time("allballs", PLAIN).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_order_of_numbers_is_that_of_the_settings() {
+        use DateOrder::{Dmy, Mdy, Ymd};
+        for (order, text, expected) in [
+            (Mdy, "1/2/2003", Some("2003-01-02")),
+            (Dmy, "1/2/2003", Some("2003-02-01")),
+            (Dmy, "13.1.2003", Some("2003-01-13")),
+            (Dmy, "08-Jan-99", Some("1999-01-08")),
+            (Ymd, "03.02.01", Some("2003-02-01")),
+            (Ymd, "1/2/2003", None),
+            (Ymd, "99-Jan-08", Some("1999-01-08")),
+            (Ymd, "Jan 8 99", None),
+            (Ymd, "1999-01-08", Some("1999-01-08")),
+        ] {
+            let settings = TextSettings { order, ..TextSettings::DEFAULT };
+            let found = parse_date(text, &settings).ok().map(|days| {
+                let mut shown = String::new();
+                format_date(&mut shown, days, PLAIN);
+                shown
+            });
+            assert_eq!(found.as_deref(), expected, "{order:?} {text}");
+        }
     }
 }

@@ -1,15 +1,14 @@
-//! INTERVAL: months, days and microseconds, with text input and output in the default style of
-//! PostgreSQL.
+//! INTERVAL: months, days and microseconds, with text input. Output is in `output`.
 //!
 //! - INTERVAL-1: intervals compare by their length with months of 30 days and days of 24 hours;
 //!   equal intervals have equal hashes and equal key encodings.
 
 use std::cmp::Ordering;
-use std::fmt::Write;
 use std::hash::{Hash, Hasher};
 
 use super::datetime::{DAY, SECOND};
 use super::precise::IntervalFields;
+use super::text_settings::IntervalStyle;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Days of a month in comparisons.
@@ -321,8 +320,27 @@ fn designated(text: &str) -> Option<Interval> {
     number.is_empty().then_some(interval)
 }
 
-/// Reads an interval; a number without a unit counts the last of the fields.
-pub fn parse_interval(text: &str, fields: IntervalFields) -> Result<Interval> {
+/// Returns the text after a sign that is that of all fields, as in the SQL standard: the first
+/// field has it, and no other one has a sign.
+fn after_common_sign(text: &str) -> Option<&str> {
+    let rest = text.trim().strip_prefix('-')?;
+    let is_signed = |word: &str| word.starts_with(['-', '+']);
+    (!rest.split_ascii_whitespace().any(is_signed)).then_some(rest)
+}
+
+/// Reads an interval; a number without a unit counts the last of the fields. In the style of the
+/// SQL standard a sign before the first field is that of all.
+pub fn parse_interval(
+    text: &str,
+    fields: IntervalFields,
+    style: IntervalStyle,
+) -> Result<Interval> {
+    if style == IntervalStyle::SqlStandard
+        && let Some(rest) = after_common_sign(text)
+        && let Ok(positive) = parse_interval(rest, fields, IntervalStyle::Postgres)
+    {
+        return positive.checked_neg();
+    }
     let default = fields.last_unit();
     let clock = |text: &str| match fields {
         // Of two numbers these are minutes and seconds.
@@ -395,40 +413,4 @@ pub fn parse_interval(text: &str, fields: IntervalFields) -> Result<Interval> {
         let message = format!("invalid input syntax for type interval: \"{text}\"");
         SqlError::new(SqlState::InvalidDatetimeFormat, message)
     })
-}
-
-/// Appends an interval as text.
-pub fn format_interval(out: &mut String, interval: Interval) {
-    let (mut is_empty, mut is_before) = (true, false);
-    let fields =
-        [(interval.months / 12, "year"), (interval.months % 12, "mon"), (interval.days, "day")];
-    for (number, name) in fields {
-        if number == 0 {
-            continue;
-        }
-        let blank = if is_empty { "" } else { " " };
-        let sign = if is_before && number > 0 { "+" } else { "" };
-        let plural = if number == 1 { "" } else { "s" };
-        // Writing to a String does not fail.
-        let _ = write!(out, "{blank}{sign}{number} {name}{plural}");
-        (is_empty, is_before) = (false, number < 0);
-    }
-    if !is_empty && interval.micros == 0 {
-        return;
-    }
-    let blank = if is_empty { "" } else { " " };
-    let sign = match interval.micros < 0 {
-        true => "-",
-        false if is_before => "+",
-        false => "",
-    };
-    let micros = interval.micros.unsigned_abs();
-    let seconds = micros / SECOND as u64;
-    let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
-    let _ = write!(out, "{blank}{sign}{hours:02}:{minutes:02}:{:02}", seconds % 60);
-    let fraction = micros % SECOND as u64;
-    if fraction != 0 {
-        let digits = format!("{fraction:06}");
-        let _ = write!(out, ".{}", digits.trim_end_matches('0'));
-    }
 }

@@ -13,9 +13,11 @@ pub mod encoded;
 mod interval;
 pub mod json;
 mod numeric;
+mod output;
 mod precise;
 mod system;
 mod text;
+mod text_settings;
 mod value;
 
 use std::fmt;
@@ -26,19 +28,21 @@ pub use self::array::array_text::{format_array, too_many as too_many_dimensions}
 pub use self::array::array_value::{
     Array, ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS,
 };
-pub use cast::{CastContext, assign, cast, cast_context, compare_as, convert};
+pub use cast::{CastContext, assign, cast, cast_context, cast_reads_settings, compare_as, convert};
 pub use datetime::{
-    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, date_of, days_in_month, days_of, is_date,
-    is_timestamp, parse_timestamptz,
+    DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, current_moment, date_of, days_in_month,
+    days_of, is_date, is_timestamp,
 };
 pub use encoded::{EncodedKind, EncodedType};
-pub use interval::{
-    HOUR, Interval, IntervalUnit, MINUTE, format_interval, interval_out_of_range, parse_interval,
-};
+pub use interval::{HOUR, Interval, IntervalUnit, MINUTE, interval_out_of_range, parse_interval};
 pub use numeric::{MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power};
+pub use output::{OffsetMinutes, write_offset, write_xsd};
 pub use precise::{IntervalFields, PreciseType, TimeKind};
 pub use system::SystemType;
 pub use text::{checked_text, format_value, format_vector, parse_value};
+pub use text_settings::{
+    ByteaOutput, DateOrder, DateStyle, IntervalStyle, SessionZone, TextSettings,
+};
 pub use value::{Value, ValueRef};
 
 /// A type of columns, parameters and expressions.

@@ -2,17 +2,17 @@
 
 use std::fmt::Write;
 
-use super::datetime::{
-    format_date, format_time, format_timestamp, format_timestamptz, parse_date, parse_time,
-    parse_timestamp, parse_timestamptz,
-};
+use super::datetime::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
 use super::json::{parse_json, parse_jsonb};
 use super::{
-    ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, IntervalFields, Numeric, SystemType,
-    Value, ValueRef, format_interval, parse_interval,
+    ArrayBuilder, ArrayRef, ByteaOutput, DataType, Dimension, ElementType, IntervalFields, Numeric,
+    SystemType, TextSettings, Value, ValueRef, parse_interval,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_text::{format_array, parse_array};
+use crate::types::output::{
+    format_date, format_interval, format_time, format_timestamp, format_timestamptz,
+};
 
 #[cold]
 fn invalid(data_type: DataType, text: &str) -> SqlError {
@@ -33,7 +33,7 @@ fn out_of_range(data_type: DataType, text: &str) -> SqlError {
 }
 
 /// Reads a value of that type. Length, precision and scale are applied by a later cast.
-pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
+pub fn parse_value(text: &str, data_type: DataType, settings: &TextSettings) -> Result<Value> {
     let integer = || parse_integer(text, data_type);
     let narrow = || out_of_range(data_type, text);
     Ok(match data_type {
@@ -50,21 +50,25 @@ pub fn parse_value(text: &str, data_type: DataType) -> Result<Value> {
             Value::text(checked_text(text)?)
         }
         DataType::Bytea => Value::bytea(parse_bytea(text)?),
-        DataType::Date => Value::Date(parse_date(text)?),
-        DataType::Time => Value::Time(parse_time(text)?),
-        DataType::Timestamp => Value::Timestamp(parse_timestamp(text)?),
-        DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, 0)?),
-        DataType::Interval => Value::Interval(parse_interval(text, IntervalFields::All)?),
-        DataType::Precise(precise) if precise.plain() == DataType::Interval => {
-            Value::Interval(parse_interval(text, precise.fields())?)
+        DataType::Date => Value::Date(parse_date(text, settings)?),
+        DataType::Time => Value::Time(parse_time(text, settings)?),
+        DataType::Timestamp => Value::Timestamp(parse_timestamp(text, settings)?),
+        DataType::TimestampTz => Value::TimestampTz(parse_timestamptz(text, settings)?),
+        DataType::Interval => {
+            Value::Interval(parse_interval(text, IntervalFields::All, settings.intervals)?)
         }
-        DataType::Precise(precise) => return parse_value(text, precise.plain()),
-        DataType::Array(element) => parse_array(text, element)?,
+        DataType::Precise(precise) if precise.plain() == DataType::Interval => {
+            Value::Interval(parse_interval(text, precise.fields(), settings.intervals)?)
+        }
+        DataType::Precise(precise) => return parse_value(text, precise.plain(), settings),
+        DataType::Array(element) => parse_array(text, element, settings)?,
         DataType::Json => Value::json(parse_json(checked_text(text)?)?),
         DataType::Jsonb => Value::jsonb(parse_jsonb(checked_text(text)?)?),
         DataType::Uuid => Value::Uuid(parse_uuid(text).ok_or_else(|| invalid(data_type, text))?),
         DataType::System(known) => return parse_system(text, known),
-        DataType::Encoded(encoded) => return super::encoded::parse(encoded, text, parse_value),
+        DataType::Encoded(encoded) => {
+            return super::encoded::parse(encoded, text, settings, parse_value);
+        }
     })
 }
 
@@ -78,7 +82,8 @@ fn parse_system(text: &str, system_type: SystemType) -> Result<Value> {
         let element_type = ElementType::new(element).unwrap_or(ElementType::OID);
         let mut builder = ArrayBuilder::new(element_type);
         for word in text.split_ascii_whitespace() {
-            let value = parse_value(word, element).map_err(|_| invalid(element, word))?;
+            let value = parse_value(word, element, &TextSettings::DEFAULT)
+                .map_err(|_| invalid(element, word))?;
             builder.push(value.as_ref())?;
         }
         let dimension = Dimension { lower: 0, ..Dimension::of(builder.len()) };
@@ -101,7 +106,7 @@ pub fn format_vector(out: &mut String, array: ArrayRef<'_>) {
         if at > 0 {
             out.push(' ');
         }
-        format_value(out, element, 0);
+        format_value(out, element, &TextSettings::DEFAULT);
     }
 }
 
@@ -289,9 +294,35 @@ fn format_float(out: &mut String, digits: &str, is_nan: bool, infinite: Option<b
     }
 }
 
-/// Appends a value as text; nothing for NULL. Timestamps with time zone are shown in the zone
-/// `east` seconds east of Greenwich.
-pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
+/// Appends a floating-point number with a number of digits, as `extra_float_digits` of less than 1
+/// selects.
+fn format_rounded(out: &mut String, number: f64, digits: i32) {
+    let digits = digits.max(1);
+    let text = format!("{number:.*e}", digits as usize - 1);
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let mantissa = match mantissa.contains('.') {
+        true => mantissa.trim_end_matches('0').trim_end_matches('.'),
+        false => mantissa,
+    };
+    let infinite = number.is_infinite().then_some(number < 0.0);
+    format_float(out, &format!("{mantissa}e{exponent}"), number.is_nan(), infinite, digits);
+}
+
+/// Appends bytes in the escape form.
+fn format_escaped(out: &mut String, bytes: &[u8]) {
+    for byte in bytes {
+        match byte {
+            b'\\' => out.push_str("\\\\"),
+            b' '..=b'~' => out.push(char::from(*byte)),
+            byte => {
+                let _ = write!(out, "\\{byte:03o}");
+            }
+        }
+    }
+}
+
+/// Appends a value as text, as the settings say; nothing for NULL.
+pub fn format_value(out: &mut String, value: ValueRef<'_>, settings: &TextSettings) {
     // Writing to a String does not fail.
     let _ = match value {
         ValueRef::Null => Ok(()),
@@ -300,6 +331,14 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
         ValueRef::Integer(v) => write!(out, "{v}"),
         ValueRef::BigInt(v) => write!(out, "{v}"),
         ValueRef::Oid(v) => write!(out, "{v}"),
+        ValueRef::Real(v) if settings.float_digits < 1 => {
+            format_rounded(out, v.into(), 6 + i32::from(settings.float_digits));
+            Ok(())
+        }
+        ValueRef::Double(v) if settings.float_digits < 1 => {
+            format_rounded(out, v, 15 + i32::from(settings.float_digits));
+            Ok(())
+        }
         ValueRef::Real(v) => {
             let infinite = v.is_infinite().then_some(v < 0.0);
             format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 6);
@@ -311,17 +350,21 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
             Ok(())
         }
         ValueRef::Encoded(encoded, bytes) => {
-            super::encoded::format(out, encoded, bytes, east, format_value);
+            super::encoded::format(out, encoded, bytes, settings, format_value);
             Ok(())
         }
         ValueRef::Numeric(v) => write!(out, "{v}"),
         ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => out.write_str(v),
+        ValueRef::Bytea(v) if settings.bytea == ByteaOutput::Escape => {
+            format_escaped(out, v);
+            Ok(())
+        }
         ValueRef::Bytea(v) => {
             out.push_str("\\x");
             v.iter().try_for_each(|byte| write!(out, "{byte:02x}"))
         }
         ValueRef::Date(v) => {
-            format_date(out, v);
+            format_date(out, v, settings);
             Ok(())
         }
         ValueRef::Time(v) => {
@@ -329,19 +372,19 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
             Ok(())
         }
         ValueRef::Timestamp(v) => {
-            format_timestamp(out, v);
+            format_timestamp(out, v, settings);
             Ok(())
         }
         ValueRef::TimestampTz(v) => {
-            format_timestamptz(out, v, east);
+            format_timestamptz(out, v, settings);
             Ok(())
         }
         ValueRef::Interval(v) => {
-            format_interval(out, v);
+            format_interval(out, v, settings);
             Ok(())
         }
         ValueRef::Array(v) => {
-            format_array(out, v, east);
+            format_array(out, v, settings);
             Ok(())
         }
         ValueRef::Uuid(v) => v.iter().enumerate().try_for_each(|(index, byte)| {
@@ -352,13 +395,13 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, east: i64) {
 }
 
 impl std::fmt::Display for ValueRef<'_> {
-    /// Writes the value as text, timestamps with time zone in UTC, and NULL as `NULL`.
+    /// Writes the value as text with the settings of a new session, and NULL as `NULL`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if self.is_null() {
             return f.write_str("NULL");
         }
         let mut text = String::new();
-        format_value(&mut text, *self, 0);
+        format_value(&mut text, *self, &TextSettings::DEFAULT);
         f.write_str(&text)
     }
 }
@@ -374,7 +417,9 @@ mod tests {
     use super::*;
 
     fn round(text: &str, data_type: DataType) -> std::result::Result<String, &'static str> {
-        parse_value(text, data_type).map(|value| value.to_string()).map_err(|error| error.code())
+        parse_value(text, data_type, &TextSettings::DEFAULT)
+            .map(|value| value.to_string())
+            .map_err(|error| error.code())
     }
 
     #[test]

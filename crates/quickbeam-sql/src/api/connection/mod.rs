@@ -32,7 +32,7 @@ use crate::session::routine::Routines;
 use crate::session::rows::{MappedRows, OpenQueries, Rows};
 use crate::session::settings::variables::SettingScope;
 use crate::session::{MEMORY, Session};
-use crate::types::Value;
+use crate::types::{TextSettings, Value};
 
 /// Statements kept by text.
 const CACHED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
@@ -146,6 +146,7 @@ impl Connection {
             reading: OpenQueries::default(),
             settings: Cell::default(),
             variables: RefCell::default(),
+            defaults: RefCell::default(),
             settings_version: Cell::default(),
             statement_timeout: Cell::default(),
             search_path: RefCell::default(),
@@ -203,6 +204,41 @@ impl Connection {
     /// 42704 if there is no such setting, 22023 or 0A000 if it does not take the value.
     pub fn set_setting(&self, name: &str, value: &str) -> Result<()> {
         self.session.assign(name, Some(value), SettingScope::Session).map(|_| ())
+    }
+
+    /// Returns the settings that the texts of values depend on: the time zone and the styles.
+    ///
+    /// ```
+    /// # use quickbeam_sql::types::format_value;
+    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// connection.set_setting("TimeZone", "Europe/Berlin")?;
+    /// let sql = "SELECT timestamptz 'epoch'";
+    /// let value: quickbeam_sql::Value = connection.query_row(sql, &[], |row| row.get(0))?;
+    /// let mut text = String::new();
+    /// format_value(&mut text, value.as_ref(), &connection.text_settings());
+    /// assert_eq!(text, "1970-01-01 01:00:00+01");
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[must_use]
+    pub fn text_settings(&self) -> TextSettings {
+        self.session.clock.settings()
+    }
+
+    /// Makes the settings of now those that RESET goes back to. A server calls it after it has
+    /// taken the settings of a client's start-up message.
+    ///
+    /// ```
+    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// connection.set_setting("TimeZone", "Europe/Berlin")?;
+    /// connection.keep_settings();
+    /// connection.execute("SET TimeZone = 'Asia/Tokyo'", &[])?;
+    /// connection.execute("RESET TimeZone", &[])?;
+    /// assert_eq!(connection.setting("TimeZone")?.as_deref(), Some("Europe/Berlin"));
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn keep_settings(&self) {
+        let variables = self.session.variables.borrow().clone();
+        self.session.defaults.replace(variables);
     }
 
     /// Returns a setting that is a time; `None` if it is 0, which turns it off.

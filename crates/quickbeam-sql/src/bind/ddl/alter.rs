@@ -16,7 +16,7 @@ use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{NewIdentity, Relation, TriggerState, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Frame;
+use crate::expression::{Clock, Frame};
 use crate::parse::action_of;
 use crate::schema::errors::no_column;
 use crate::types::Value;
@@ -230,7 +230,12 @@ impl Binder<'_> {
                 let what = "ADD COLUMN with a DEFAULT that differs from row to row";
                 return Err(SqlError::unsupported(what).at(self.place_of(&written.name)));
             }
-            Some(default) => default.evaluate(&Frame::of_parameters(&[]))?.into_value(),
+            Some(default) => {
+                let clock = Clock::default();
+                clock.set_settings(self.settings);
+                let frame = Frame { clock: Some(&clock), ..Frame::of_parameters(&[]) };
+                default.evaluate(&frame)?.into_value()
+            }
         };
         changes.push(TableChange::AddColumn(column, missing, if_not_exists));
         let mut constraints = Constraints::default();

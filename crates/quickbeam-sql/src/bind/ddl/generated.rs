@@ -70,7 +70,9 @@ fn generation(
         binder.assign(bound, data_type, column)
     })?;
     binder.stands_alone(parsed, &level, WHAT)?;
-    check_immutable(&value, "generation expression is not immutable")?;
+    if !binder.is_stored {
+        check_immutable(&value, "generation expression is not immutable")?;
+    }
     Ok(value)
 }
 

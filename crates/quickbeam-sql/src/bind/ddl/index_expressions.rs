@@ -34,6 +34,12 @@ pub struct BoundIndex {
 }
 
 impl BoundIndex {
+    /// Returns whether an expression depends on the settings of the session. Earlier releases made
+    /// such indexes; their entries have the values of the default settings.
+    pub fn reads_settings(&self) -> bool {
+        self.expressions.iter().chain(&self.predicate).any(Expr::reads_settings)
+    }
+
     /// Binds the expressions of an index over rows in that slot.
     pub fn of(names: &dyn Names, table: &Table, index: &Index, slot: usize) -> Result<BoundIndex> {
         let scope = Scope::of(vec![relation_of(table, slot, table.name.clone())]);
@@ -63,7 +69,10 @@ fn key_value(
 ) -> Result<(Expr, DataType)> {
     let (bound, level) = binder.level(|binder| binder.expression(parsed, scope))?;
     binder.stands_alone(parsed, &level, "index expression")?;
-    check_immutable(&bound.expr, "functions in index expression must be marked IMMUTABLE")?;
+    if !binder.is_stored {
+        let message = "functions in index expression must be marked IMMUTABLE";
+        check_immutable(&bound.expr, message)?;
+    }
     check_known_everywhere(&bound.expr)?;
     Ok((bound.expr, bound.data_type.unwrap_or(DataType::Text)))
 }
@@ -71,7 +80,9 @@ fn key_value(
 fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
     let (bound, level) = binder.level(|binder| binder.condition(parsed, scope))?;
     binder.stands_alone(parsed, &level, "index predicate")?;
-    check_immutable(&bound, "functions in index predicate must be marked IMMUTABLE")?;
+    if !binder.is_stored {
+        check_immutable(&bound, "functions in index predicate must be marked IMMUTABLE")?;
+    }
     check_known_everywhere(&bound)?;
     Ok(bound)
 }

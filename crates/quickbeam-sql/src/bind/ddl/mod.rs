@@ -188,6 +188,7 @@ impl Binder<'_> {
     pub fn create_view(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
         let name = self.view_name(create)?;
         let query = self.query(&create.query, None)?;
+        self.check_literals()?;
         if !self.parameters.is_empty() {
             let message = "a view may not have parameters";
             let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));

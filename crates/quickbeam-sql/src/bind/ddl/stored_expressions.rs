@@ -78,7 +78,7 @@ pub fn conversion_of(
     let Some(column) = table.columns.get(position) else {
         return Err(SqlError::internal("a column that the table does not have"));
     };
-    let mut binder = Binder::of_stored(names);
+    let mut binder = Binder { settings: names.settings(), ..Binder::of_stored(names) };
     let scope = Scope::of(vec![relation_of(table, 0, table.name.clone())]);
     let parsed = match using {
         Some(text) => crate::parse::expression(text)?,
@@ -153,6 +153,7 @@ fn sequences(expr: &Expr, found: &mut Vec<u32>) {
 impl Binder<'_> {
     /// Checks that a stored expression has no subqueries, parameters or aggregates.
     pub(super) fn stands_alone(&self, parsed: &ast::Expr, level: &Level, what: &str) -> Result<()> {
+        self.check_literals().map_err(|error| error.at(self.position(parsed) as usize))?;
         let error = if !level.subqueries.is_empty() {
             SqlError::unsupported(format!("a subquery in a {what}"))
         } else if !self.parameters.is_empty() {

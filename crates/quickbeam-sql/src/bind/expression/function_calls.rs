@@ -17,7 +17,7 @@ use crate::catalog::{ObjectId, Privileges, Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
 use crate::schema::errors::{is_not, no_relation};
-use crate::types::{DataType, SystemType, Value};
+use crate::types::{DataType, EncodedKind, EncodedType, SystemType, Value};
 
 /// The OID of the type of an untyped literal.
 const UNKNOWN: i64 = 705;
@@ -236,19 +236,28 @@ impl Binder<'_> {
         let place = TextPosition(position);
         let data_type = match name {
             "localtimestamp" => DataType::Timestamp,
-            "current_time" | "localtime" => DataType::Time,
+            "localtime" => DataType::Time,
+            "current_time" => EncodedKind::TimeTz.data_type(),
             _ => DataType::TimestampTz,
         };
         let mut expr = Expr::Call(Function::NOW, Vec::new(), place);
         if data_type != DataType::TimestampTz {
-            expr = Expr::Cast(Box::new(expr), data_type, place);
+            expr = expr.cast(Some(DataType::TimestampTz), data_type, place);
         }
         if let Some(digits) = digits {
-            let Expr::Constant(Value::Integer(0..)) = &digits.expr else {
+            let Expr::Constant(Value::Integer(number @ 0..)) = &digits.expr else {
                 let message = format!("the precision of {name} is no number");
                 return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
             };
-            expr = Expr::Call(Function::ROUND_SECOND, vec![expr, digits.expr], place);
+            expr = match data_type {
+                DataType::Encoded(zoned) => {
+                    // The length of the type is one more than the digits.
+                    let length = u32::try_from(*number).unwrap_or_default().min(6) + 1;
+                    let rounded = DataType::Encoded(EncodedType::new(zoned.kind(), length));
+                    expr.cast(Some(data_type), rounded, place)
+                }
+                _ => Expr::Call(Function::ROUND_SECOND, vec![expr, digits.expr], place),
+            };
         }
         Ok(Typed::new(expr, data_type, position))
     }

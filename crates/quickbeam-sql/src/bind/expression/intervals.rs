@@ -7,7 +7,7 @@ use crate::bind::{Binder, Scope, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::CastContext;
-use crate::types::{DataType, IntervalFields, convert, parse_value};
+use crate::types::{DataType, IntervalFields, Value, checked_text};
 
 /// Returns the type of an INTERVAL literal with fields and precision.
 fn type_of(literal: &ast::Interval) -> Result<DataType> {
@@ -50,9 +50,9 @@ impl Binder<'_> {
             return Err(at(SqlError::unsupported("this form of INTERVAL")));
         };
         let data_type = type_of(literal).map_err(at)?;
-        let value = parse_value(text, data_type)
-            .and_then(|value| convert(value, data_type, data_type, CastContext::Explicit))
-            .map_err(at)?;
+        let text = checked_text(text).map_err(at)?;
+        let value = self.read_literal(Value::text(text), data_type, CastContext::Explicit);
+        let value = value.map_err(at)?;
         Ok(Typed::new(Expr::Constant(value), data_type, position))
     }
 

@@ -30,7 +30,7 @@ fn number(digits: &str) -> Result<(Value, DataType)> {
     if let Ok(value) = digits.parse::<i64>() {
         return Ok((Value::BigInt(value), DataType::BigInt));
     }
-    let double = values::parse_value(digits, DataType::Double)?;
+    let double = values::parse_value(digits, DataType::Double, &values::TextSettings::DEFAULT)?;
     match Numeric::parse(digits) {
         Some(exact) if double == Value::Double(exact.to_f64()) => {
             Ok((Value::Numeric(exact), DataType::Numeric(None)))
@@ -54,7 +54,7 @@ pub(in crate::bind) fn clock_word(value: &Typed, to: DataType) -> Option<Expr> {
             let now = Expr::Call(Function::NOW, Vec::new(), position);
             return Some(match to {
                 DataType::TimestampTz => now,
-                to => Expr::Cast(Box::new(now), to, position),
+                to => now.cast(Some(DataType::TimestampTz), to, position),
             });
         }
         _ if to == DataType::Time => return None,
@@ -66,7 +66,7 @@ pub(in crate::bind) fn clock_word(value: &Typed, to: DataType) -> Option<Expr> {
     let today = Expr::Call(Function::CURRENT_DATE, Vec::new(), position);
     let days = Box::new([today, Expr::Constant(Value::Integer(days))]);
     let day = Expr::Arithmetic(Arithmetic::Add, NumberKind::Days, days, position);
-    Some(if to == DataType::Date { day } else { Expr::Cast(Box::new(day), to, position) })
+    Some(if to == DataType::Date { day } else { day.cast(Some(DataType::Date), to, position) })
 }
 
 /// Binds the literal of a bit string.

@@ -6,7 +6,7 @@ use super::literals::clock_word;
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
-use crate::types::{DataType, EncodedKind as K, Value};
+use crate::types::{CastContext, DataType, EncodedKind as K, Value};
 
 /// Returns the comparison of an operator.
 pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
@@ -134,7 +134,8 @@ impl Binder<'_> {
             Some(data_type) if data_type.is_text() => Ok(value.expr),
             None => self.coerce(value, DataType::Text),
             Some(_) => {
-                Ok(Expr::Cast(Box::new(value.expr), DataType::Text, TextPosition(value.position)))
+                let place = TextPosition(value.position);
+                Ok(value.expr.cast(value.data_type, DataType::Text, place))
             }
         }
     }
@@ -317,14 +318,13 @@ impl Binder<'_> {
                 Ok(if taken.unconstrained() == data_type.unconstrained() {
                     Expr::Parameter(number)
                 } else {
-                    Expr::Cast(Box::new(Expr::Parameter(number)), data_type, position)
+                    Expr::Parameter(number).cast(Some(taken), data_type, position)
                 })
             }
             (None, Expr::Constant(Value::Null)) => Ok(Expr::Constant(Value::Null)),
-            (None, expr @ Expr::Constant(_)) => {
-                let cast = Expr::Cast(Box::new(expr), data_type, position);
-                let value = cast.evaluate(&Frame::of_parameters(&[]))?.into_value();
-                Ok(Expr::Constant(value))
+            (None, Expr::Constant(value)) => {
+                let read = self.read_literal(value, data_type, CastContext::Explicit);
+                read.map(Expr::Constant).map_err(|error| error.at(position.0 as usize))
             }
             (Some(from), expr)
                 if from.is_same_kind(data_type)
@@ -335,11 +335,7 @@ impl Binder<'_> {
             }
             (from, expr) => {
                 let expr = trimmed(expr, from, data_type);
-                let typed = Typed::new(
-                    Expr::Cast(Box::new(expr), data_type, position),
-                    data_type,
-                    position.0,
-                );
+                let typed = Typed::new(expr.cast(from, data_type, position), data_type, position.0);
                 Ok(self.folded(typed).expr)
             }
         }
@@ -399,15 +395,21 @@ impl Binder<'_> {
             let mut expr = self.coerce(value, data_type)?;
             // The parameter itself has no length or precision.
             if data_type != data_type.unconstrained() && !matches!(expr, Expr::Cast(..)) {
-                expr = Expr::Cast(Box::new(expr), data_type, TextPosition(position));
+                let from = Some(data_type.unconstrained());
+                expr = expr.cast(from, data_type, TextPosition(position));
             }
             return Ok(Typed::new(expr, data_type, position));
         }
         if let Some(moment) = clock_word(&value, data_type) {
             return Ok(Typed::new(moment, data_type, position));
         }
+        if let (None, Expr::Constant(literal)) = (value.data_type, &value.expr)
+            && let Ok(read) = self.read_literal(literal.clone(), data_type, CastContext::Explicit)
+        {
+            return Ok(Typed::new(Expr::Constant(read), data_type, position));
+        }
         let expr = trimmed(value.expr, value.data_type, data_type);
-        let expr = Expr::Cast(Box::new(expr), data_type, TextPosition(position));
+        let expr = expr.cast(value.data_type, data_type, TextPosition(position));
         Ok(self.folded(Typed::new(expr, data_type, position)))
     }
 
@@ -448,13 +450,13 @@ impl Binder<'_> {
         {
             return Ok(expr);
         }
-        if let (None, Expr::Constant(_)) = (from, &expr) {
-            let assigned = Expr::Assign(Box::new(expr), data_type, position);
-            let value = assigned.evaluate(&Frame::of_parameters(&[]))?.into_value();
-            return Ok(Expr::Constant(value));
+        if let (None, Expr::Constant(value)) = (from, &expr) {
+            let read = self.read_literal(value.clone(), data_type, CastContext::Assignment);
+            return read.map(Expr::Constant).map_err(|error| error.at(position.0 as usize));
         }
-        let typed =
-            Typed::new(Expr::Assign(Box::new(expr), data_type, position), data_type, position.0);
+        // A parameter has taken the type of the column.
+        let from = from.or(Some(data_type.unconstrained()));
+        let typed = Typed::new(expr.assigned(from, data_type, position), data_type, position.0);
         Ok(self.folded(typed).expr)
     }
 

@@ -373,6 +373,7 @@ impl Binder<'_> {
         let text = std::mem::take(&mut self.text);
         let ctes = std::mem::take(&mut self.ctes);
         let path = self.path.take();
+        let settings = std::mem::take(&mut self.settings);
         self.views.push(view.id);
         let owner = self.role_within(view);
         let role = std::mem::replace(&mut self.role, owner);
@@ -386,6 +387,7 @@ impl Binder<'_> {
         self.role = role;
         self.ctes = ctes;
         self.path = path;
+        self.settings = settings;
         self.text = text;
         let mut query = bound?;
         for (column, name) in query.columns.iter_mut().zip(&view.columns) {

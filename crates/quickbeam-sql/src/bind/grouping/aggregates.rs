@@ -11,7 +11,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, ElementType, Value};
+use crate::types::{DataType, ElementType, TextSettings, Value};
 
 /// Group columns from this number on are aggregates without an assigned position.
 pub(in crate::bind) const AGGREGATES: usize = 1 << 20;
@@ -170,7 +170,10 @@ impl Binder<'_> {
             order.clear();
         }
         let order = order.into_iter().map(|(key, _)| key).collect();
-        Ok(Aggregate { kind, argument, second, order, distinct: false, filter: None, data_type })
+        // The settings are part of what the plan was made for.
+        let settings = self.names.settings();
+        let (distinct, filter) = (false, None);
+        Ok(Aggregate { kind, argument, second, order, distinct, filter, data_type, settings })
     }
 
     /// Binds an aggregate with WITHIN GROUP.
@@ -204,6 +207,7 @@ impl Binder<'_> {
             distinct: false,
             filter: None,
             data_type,
+            settings: TextSettings::DEFAULT,
         })
     }
 

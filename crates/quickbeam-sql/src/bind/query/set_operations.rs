@@ -202,7 +202,7 @@ fn convert(query: &mut Query, columns: &[OutputColumn], parameters: &mut [Option
         if !from.is_same_kind(to) || is_char(to) && from != to {
             let inner = std::mem::replace(expr, Expr::Constant(Value::Null));
             let inner = trimmed(inner, Some(from), to);
-            *expr = Expr::Cast(Box::new(inner), to, crate::expression::TextPosition(0));
+            *expr = inner.cast(Some(from), to, crate::expression::TextPosition(0));
         }
     };
     query.convert_outputs(&types, &mut cast);

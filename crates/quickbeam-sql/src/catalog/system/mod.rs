@@ -18,7 +18,7 @@ pub use oids::{
 
 pub use procedures::{Procedure, procedure, procedure_named, procedures};
 
-use crate::types::{DataType, ElementType, SystemType, Value, parse_value};
+use crate::types::{DataType, ElementType, SystemType, TextSettings, Value, parse_value};
 
 /// A system catalog.
 #[derive(Debug, PartialEq, Eq)]
@@ -124,7 +124,7 @@ pub fn fixed_rows(table: &SystemTable) -> Vec<Vec<Value>> {
             field if *data_type == REGPROC => {
                 procedure_named(field).map_or(Value::Oid(0), |found| Value::Oid(found.oid))
             }
-            field => parse_value(field, *data_type).unwrap_or(Value::Null),
+            field => parse_value(field, *data_type, &TextSettings::DEFAULT).unwrap_or(Value::Null),
         };
         fields.map(value).collect()
     };

@@ -464,7 +464,7 @@ pub(crate) fn generate(
     }
     let mut values = row_in(handle, context, slot)?.to_values()?;
     for (column, value) in generated {
-        let value = value.evaluate(&context.frame())?.into_value();
+        let value = value.evaluate(&context.frame().without_session())?.into_value();
         if let Some(place) = values.get_mut(*column) {
             *place = value;
         }

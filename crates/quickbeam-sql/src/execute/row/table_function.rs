@@ -5,7 +5,7 @@ use super::{Context, MemoryCharge};
 use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, RowFunction, add_interval};
-use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
+use crate::types::{DataType, Interval, Numeric, SessionZone, Value, ValueRef};
 
 /// The rows of functions, computed one at a time.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ enum State {
     Ended,
     Integers(i64, i64, i64),
     Numerics(Numeric, Numeric, Numeric),
-    Moments(i64, i64, Interval),
+    /// … and the zone whose days it counts.
+    Moments(i64, i64, Interval, SessionZone),
     /// Rows that are computed already.
     Rows(std::vec::IntoIter<Vec<Value>>),
 }
@@ -134,6 +135,13 @@ impl CallScan {
             }
             return Ok(State::Numerics(first, last, step));
         }
+        // The days of a series of timestamps without zone have 24 hours.
+        let zone = match self.kind {
+            TableFunctionKind::GenerateSeries(DataType::TimestampTz) => {
+                context.frame().settings().zone
+            }
+            _ => SessionZone::Utc,
+        };
         if let [Value::Timestamp(first), Value::Timestamp(last), Value::Interval(step)]
         | [Value::TimestampTz(first), Value::TimestampTz(last), Value::Interval(step)] =
             &values[..]
@@ -141,7 +149,7 @@ impl CallScan {
             if *step == Interval::default() {
                 return Err(is_zero());
             }
-            return Ok(State::Moments(*first, *last, *step));
+            return Ok(State::Moments(*first, *last, *step, zone));
         }
         let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_i64());
         match (number(0), number(1), number(2).unwrap_or(1)) {
@@ -154,14 +162,14 @@ impl CallScan {
     fn next_value(&mut self) -> Result<Option<Value>> {
         Ok(match &mut self.state {
             State::Ended | State::Rows(_) => None,
-            State::Moments(next, last, step) => {
+            State::Moments(next, last, step, zone) => {
                 let moment = *next;
                 let is_past =
                     if *step > Interval::default() { moment > *last } else { moment < *last };
                 if is_past {
                     return Ok(None);
                 }
-                *next = add_interval(moment, *step)?;
+                *next = add_interval(moment, *step, *zone)?;
                 Some(match self.kind {
                     TableFunctionKind::GenerateSeries(DataType::Timestamp) => {
                         Value::Timestamp(moment)

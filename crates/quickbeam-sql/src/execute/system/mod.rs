@@ -18,7 +18,7 @@ use crate::catalog::system::{SystemTable, fixed_rows};
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation, View};
 use crate::error::Result;
 use crate::expression::SessionState;
-use crate::types::{DataType, Value, parse_value};
+use crate::types::{DataType, TextSettings, Value, parse_value};
 
 /// The name of the only database.
 const NAME: &str = "quickbeam";
@@ -60,7 +60,8 @@ impl<'t> SystemRow<'t> {
         let column = self.table.columns.iter().find(|column| column.0 == name);
         match column.map(|column| column.2) {
             Some(known @ (DataType::Array(_) | DataType::System(_))) if !known.is_text() => {
-                self.set(name, parse_value(text.as_ref(), known).unwrap_or(Value::Null))
+                let value = parse_value(text.as_ref(), known, &TextSettings::DEFAULT);
+                self.set(name, value.unwrap_or(Value::Null))
             }
             _ => self.set(name, Value::text(text.as_ref())),
         }

@@ -8,6 +8,7 @@ use super::{
     Builtin, Implementation, OfValues, append, check_size, count, integer, mismatch, text,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Frame;
 use crate::expression::builtin::json::json_functions::{JsonType, to_json};
 use crate::types::{
     Array, ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, MAX_DIMENSIONS, Value,
@@ -81,6 +82,23 @@ const fn exact(name: &'static str, run: OfValues) -> Polymorphic {
     Polymorphic { is_exact: true, ..strict(name, &[A, A], B, run) }
 }
 
+/// Declares a function whose texts depend on the settings of the session.
+const fn stable(arguments: &'static [Shape], result: Shape, builtin: Builtin) -> Polymorphic {
+    Polymorphic { arguments, result, is_exact: false, takes_type: false, builtin }
+}
+
+/// `array_to_string` with two arguments, which is strict, and with the text of NULL.
+const TO_STRING: Builtin =
+    Builtin::new("array_to_string", &[], DataType::Text, Implementation::Stable(to_text));
+const TO_STRING_WITH_NULLS: Builtin =
+    Builtin { implementation: Implementation::StableNullTolerant(to_text), ..TO_STRING };
+const TO_JSON: Builtin = Builtin::new(
+    "array_to_json",
+    &[],
+    DataType::Text,
+    Implementation::Stable(|f, v| to_json(f, v, JsonType::Plain)),
+);
+
 static POLYMORPHIC: &[Polymorphic] = &[
     tolerant("||", &[A, A], A, concatenate),
     tolerant("||", &[A, E], A, push_back),
@@ -102,9 +120,9 @@ static POLYMORPHIC: &[Polymorphic] = &[
     strict("array_ndims", &[A], I, dimension_count),
     strict("array_dims", &[A], T, dimensions),
     strict("cardinality", &[A], I, |v| count(array(v, 0)?.len())),
-    strict("array_to_string", &[A, T], T, to_text),
-    tolerant("array_to_string", &[A, T, T], T, to_text),
-    strict("array_to_json", &[A], Shape::Is(DataType::Json), |v| to_json(v, JsonType::Plain)),
+    stable(&[A, T], T, TO_STRING),
+    Polymorphic { takes_type: true, ..stable(&[A, T, T], T, TO_STRING_WITH_NULLS) },
+    stable(&[A], Shape::Is(DataType::Json), TO_JSON),
     strict("trim_array", &[A, I], A, trim),
     strict("width_bucket", &[E, A], I, bucket_of),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS)], A, fill),
@@ -364,7 +382,8 @@ fn overlap(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::Boolean(right.iter().any(is_in)))
 }
 
-fn to_text(arguments: &[ValueRef<'_>]) -> Result<Value> {
+fn to_text(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let settings = frame.settings();
     let Some(array) = given(arguments, 0)? else { return Ok(Value::Null) };
     if value(arguments, 1).is_null() {
         return Ok(Value::Null);
@@ -384,7 +403,7 @@ fn to_text(arguments: &[ValueRef<'_>]) -> Result<Value> {
         }
         match (element, null) {
             (ValueRef::Null, Some(null)) => out.push_str(null),
-            (element, _) => append(&mut out, element)?,
+            (element, _) => append(&mut out, element, &settings)?,
         }
         check_size(out.len())?;
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::super::Frame;
 use super::references::role_of_oid;
-use super::session::{search_path, stable};
-use super::{Builtin, Implementation, integer, strict, text};
+use super::session::search_path;
+use super::{Builtin, Implementation, integer, stable, strict, text};
 use crate::catalog::Routine;
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
 use crate::catalog::programs::Qualification;

@@ -22,7 +22,7 @@ pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
-pub use times::interval_ops::moved as add_interval;
+pub use times::interval_ops::moved_in_zone as add_interval;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -30,7 +30,7 @@ use std::sync::LazyLock;
 use super::Frame;
 use crate::catalog::{ObjectId, Volatility};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::types::{DataType, Numeric, TextSettings, Value, ValueRef};
 
 /// The implementation of a function of values.
 pub type OfValues = fn(&[ValueRef<'_>]) -> Result<Value>;
@@ -53,7 +53,7 @@ pub enum Special {
     RoundSecond,
     /// `now`
     Now,
-    /// `current_date`, in UTC
+    /// `current_date`, in the session's time zone
     CurrentDate,
     /// A subscript or slice of an array
     Subscripts,
@@ -68,6 +68,8 @@ pub enum Implementation {
     NullTolerant(OfValues),
     /// Strict; the result depends on the transaction, but not on the row.
     Stable(OfSession),
+    /// As `Stable`, but the function receives NULL arguments.
+    StableNullTolerant(OfSession),
     /// Strict; each call may return another value.
     Volatile(OfSession),
     /// A function of the program.
@@ -161,9 +163,20 @@ const fn strict(
     Builtin::new(name, arguments, result, Implementation::Strict(run))
 }
 
-/// Declares a function that receives NULL arguments, with more arguments of any type.
-const fn variadic(name: &'static str, arguments: &'static [DataType], run: OfValues) -> Builtin {
-    let implementation = Implementation::NullTolerant(run);
+/// Declares a strict function whose result depends on the session, but not on the row.
+const fn stable(
+    name: &'static str,
+    arguments: &'static [DataType],
+    result: DataType,
+    run: OfSession,
+) -> Builtin {
+    Builtin::new(name, arguments, result, Implementation::Stable(run))
+}
+
+/// Declares a function that receives NULL arguments, with more arguments of any type. Their texts
+/// depend on the settings of the session.
+const fn variadic(name: &'static str, arguments: &'static [DataType], run: OfSession) -> Builtin {
+    let implementation = Implementation::StableNullTolerant(run);
     Builtin { is_variadic: true, ..Builtin::new(name, arguments, DataType::Text, implementation) }
 }
 
@@ -308,7 +321,7 @@ fn count(number: usize) -> Result<Value> {
 }
 
 /// Appends a value as `concat` and `format` write it: nothing for NULL, one letter for BOOLEAN.
-fn append(out: &mut String, value: ValueRef<'_>) -> Result<()> {
-    crate::types::format_value(out, value, 0);
+fn append(out: &mut String, value: ValueRef<'_>, settings: &TextSettings) -> Result<()> {
+    crate::types::format_value(out, value, settings);
     check_size(out.len())
 }

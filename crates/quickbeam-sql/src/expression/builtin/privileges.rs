@@ -2,8 +2,8 @@
 
 use super::super::Frame;
 use super::references::role_of_oid;
-use super::session::{search_path, stable};
-use super::{Builtin, mismatch, text};
+use super::session::search_path;
+use super::{Builtin, mismatch, stable, text};
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{procedure, role_oid, system_tables};

@@ -3,8 +3,8 @@
 use smol_str::SmolStr;
 
 use super::super::Frame;
-use super::session::{search_path, stable};
-use super::{Builtin, integer, mismatch, strict, text};
+use super::session::search_path;
+use super::{Builtin, integer, mismatch, stable, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
     OWNER, Procedure, object_oid, procedure, procedures, role_oid, system_tables, type_named,

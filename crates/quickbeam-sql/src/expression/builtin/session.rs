@@ -4,24 +4,14 @@ use smol_str::SmolStr;
 
 use super::super::Frame;
 use super::super::frame::{AdvisoryKey, AdvisoryRequest};
-use super::{Builtin, Implementation, integer, mismatch, text, volatile};
+use super::{Builtin, integer, mismatch, stable, text, volatile};
 use crate::catalog::path_schemas;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
-use crate::types::{DataType, ElementType, EncodedKind, SystemType, Value, ValueRef};
+use crate::types::{DataType, ElementType, EncodedKind, SystemType, TextSettings, Value, ValueRef};
 
 /// The version of PostgreSQL that statements answer as.
 pub const SERVER_VERSION: &str = "15.0 (Quickbeam)";
-
-/// Declares a strict function whose result does not change within a statement.
-pub(super) const fn stable(
-    name: &'static str,
-    arguments: &'static [DataType],
-    result: DataType,
-    run: super::OfSession,
-) -> Builtin {
-    Builtin::new(name, arguments, result, Implementation::Stable(run))
-}
 
 pub(super) static TABLE: &[Builtin] = &[
     stable("current_setting", &[Text], Text, |frame, v| {
@@ -50,7 +40,11 @@ pub(super) static TABLE: &[Builtin] = &[
         let escaped = |name: &SmolStr| name.replace('\\', "\\\\").replace('"', "\\\"");
         let quoted: Vec<String> =
             known.iter().map(|name| format!("\"{}\"", escaped(name))).collect();
-        crate::types::parse_value(&format!("{{{}}}", quoted.join(",")), NAMES)
+        crate::types::parse_value(
+            &format!("{{{}}}", quoted.join(",")),
+            NAMES,
+            &TextSettings::DEFAULT,
+        )
     }),
     stable("version", &[], Text, |_, _| {
         let version = SERVER_VERSION.split(' ').next().unwrap_or_default();

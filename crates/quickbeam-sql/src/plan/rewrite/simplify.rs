@@ -13,7 +13,7 @@ use crate::bind::{
     SubqueryKind, Window,
 };
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, TextSettings, Value};
 
 type ColumnSet = HashSet<ColumnRef>;
 
@@ -313,6 +313,7 @@ fn simplify_group(group: &mut Group, outputs: &[Expr], order: &[Expr]) {
                 distinct: false,
                 filter: None,
                 data_type: DataType::BigInt,
+                settings: TextSettings::DEFAULT,
             };
         }
         aggregate.filter.iter_mut().for_each(Expr::simplify_condition);

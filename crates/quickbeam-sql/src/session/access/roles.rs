@@ -110,10 +110,11 @@ impl AccessChange<'_> {
             };
         }
         if let Some(until) = &options.valid_until {
-            role.valid_until = match parse_value(until, DataType::TimestampTz)? {
-                Value::TimestampTz(moment) if moment != i64::MAX => Some(moment),
-                _ => None,
-            };
+            role.valid_until =
+                match parse_value(until, DataType::TimestampTz, &self.look.clock.settings())? {
+                    Value::TimestampTz(moment) if moment != i64::MAX => Some(moment),
+                    _ => None,
+                };
         }
         Ok(())
     }

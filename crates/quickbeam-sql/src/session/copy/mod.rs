@@ -24,7 +24,7 @@ use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::Slot;
 use crate::session::Session;
 use crate::table;
-use crate::types::{Value, ValueRef, format_value, parse_value};
+use crate::types::{TextSettings, Value, ValueRef, format_value, parse_value};
 
 /// What COPY may read and write on a connection. A connection without it refuses COPY.
 ///
@@ -172,7 +172,7 @@ impl Session {
             if std::mem::take(&mut skips) {
                 continue;
             }
-            copy.fields(reader, &mut values)?;
+            copy.fields(reader, &self.clock.settings(), &mut values)?;
             let mut context = Context {
                 transaction: look.transaction,
                 catalog: &self.database.catalog,
@@ -232,6 +232,7 @@ impl Session {
             limits: &self.limits,
             budget: &budget,
         };
+        let settings = self.clock.settings();
         let mut write = || -> Result<u64> {
             let (mut count, mut text) = (0, String::new());
             program.root.rewind();
@@ -250,7 +251,7 @@ impl Session {
                         ValueRef::Text(text) => Some(text),
                         other => {
                             text.clear();
-                            format_value(&mut text, other, 0);
+                            format_value(&mut text, other, &settings);
                             Some(text.as_str())
                         }
                     };
@@ -349,7 +350,12 @@ impl<'i> RecordReader<'i> {
 
 impl CopyFrom {
     /// Reads the values of the reader's current record.
-    fn fields(&self, reader: &RecordReader<'_>, values: &mut Vec<Value>) -> Result<()> {
+    fn fields(
+        &self,
+        reader: &RecordReader<'_>,
+        settings: &TextSettings,
+        values: &mut Vec<Value>,
+    ) -> Result<()> {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());
         if let RecordReader::Binary(reader) = reader {
@@ -370,7 +376,7 @@ impl CopyFrom {
             };
             values.push(match reader.field(number).map_err(|error| error.in_context(line()))? {
                 None => Value::Null,
-                Some(text) => parse_value(text, column.data_type)
+                Some(text) => parse_value(text, column.data_type, settings)
                     .map_err(|error| error.in_context(at(text)))?,
             });
         }

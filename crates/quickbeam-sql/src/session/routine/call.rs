@@ -138,7 +138,9 @@ impl<'s> Invocation<'s> {
                 columns.len()
             )));
         }
-        row.into_iter().zip(columns).map(|(value, it)| assigned(value, it.data_type)).collect()
+        let clock = &self.session.clock;
+        let fields = row.into_iter().zip(columns);
+        fields.map(|(value, it)| assigned(value, it.data_type, clock)).collect()
     }
 
     /// Returns the values of the OUT arguments.

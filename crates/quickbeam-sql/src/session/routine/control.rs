@@ -131,7 +131,11 @@ impl Invocation<'_> {
     }
 
     fn bound(&self, fragment: usize, what: &str) -> Result<i32> {
-        match super::variables::assigned(self.value(fragment)?, DataType::Integer)? {
+        match super::variables::assigned(
+            self.value(fragment)?,
+            DataType::Integer,
+            &self.session.clock,
+        )? {
             Value::Integer(value) => Ok(value),
             _ => Err(null_bound(what)),
         }

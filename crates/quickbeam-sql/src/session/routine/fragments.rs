@@ -352,7 +352,11 @@ impl Invocation<'_> {
 
     /// Evaluates a condition; NULL is not true.
     pub fn holds(&self, fragment: usize) -> Result<bool> {
-        match super::variables::assigned(self.value(fragment)?, DataType::Boolean)? {
+        match super::variables::assigned(
+            self.value(fragment)?,
+            DataType::Boolean,
+            &self.session.clock,
+        )? {
             Value::Boolean(value) => Ok(value),
             _ => Ok(false),
         }

@@ -104,7 +104,7 @@ impl Invocation<'_> {
             return Ok(None);
         }
         let mut text = String::new();
-        format_value(&mut text, value.as_ref(), 0);
+        format_value(&mut text, value.as_ref(), &self.session.clock.settings());
         Ok(Some(text))
     }
 

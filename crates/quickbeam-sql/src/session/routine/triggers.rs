@@ -232,7 +232,7 @@ impl<'s> Invocation<'s> {
         }
         let values = row.into_iter().zip(columns);
         values
-            .map(|(value, column)| assigned(value, column.data_type))
+            .map(|(value, column)| assigned(value, column.data_type, &self.session.clock))
             .collect::<Result<_>>()
             .map(Some)
     }

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::call::Invocation;
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Datum, cast};
+use crate::expression::{Clock, Datum, cast};
 use crate::parse::plpgsql::{AssignmentTarget, BlockBody, VariableKind};
 use crate::types::{CastContext, DataType, Value, cast_context, format_value, parse_value};
 
@@ -36,18 +36,20 @@ impl Cell {
 }
 
 /// Returns a value as one of a type: by an assignment cast, or by its text if there is no cast.
-pub(super) fn assigned(value: Value, data_type: DataType) -> Result<Value> {
+pub(super) fn assigned(value: Value, data_type: DataType, clock: &Clock) -> Result<Value> {
     if value.is_null() || value.is_of(data_type) {
         return Ok(value);
     }
     let from = value.data_type();
     if from.is_none_or(|from| cast_context(from, data_type).is_some()) {
-        return Ok(cast(Datum::Own(value), data_type, CastContext::Assignment)?.into_value());
+        return Ok(
+            cast(Datum::Own(value), data_type, CastContext::Assignment, Some(clock))?.into_value()
+        );
     }
     let mut text = String::new();
-    format_value(&mut text, value.as_ref(), 0);
-    let parsed = parse_value(&text, data_type.unconstrained())?;
-    Ok(cast(Datum::Own(parsed), data_type, CastContext::Assignment)?.into_value())
+    format_value(&mut text, value.as_ref(), &clock.settings());
+    let parsed = parse_value(&text, data_type.unconstrained(), &clock.settings())?;
+    Ok(cast(Datum::Own(parsed), data_type, CastContext::Assignment, Some(clock))?.into_value())
 }
 
 #[cold]
@@ -84,7 +86,7 @@ impl Invocation<'_> {
         let declared = &self.compiled.body.variables[variable];
         match &declared.kind {
             VariableKind::Scalar(data_type) => {
-                let value = assigned(value, *data_type)?;
+                let value = assigned(value, *data_type, &self.session.clock)?;
                 if value.is_null() && declared.not_null {
                     let message = format!(
                         "null value cannot be assigned to variable \"{}\" declared NOT NULL",
@@ -119,7 +121,7 @@ impl Invocation<'_> {
         let name = self.variable_name(target.variable);
         let at = field_of(&name, &self.cells[target.variable], field)?;
         if let Cell::Record(shape, values, _) = &mut self.cells[target.variable] {
-            values[at] = assigned(value, shape[at].1)?;
+            values[at] = assigned(value, shape[at].1, &self.session.clock)?;
         }
         Ok(())
     }
@@ -149,7 +151,8 @@ impl Invocation<'_> {
         let mut given = row.unwrap_or_default().into_iter();
         let mut values = Vec::with_capacity(declared.len());
         for (_, data_type) in declared {
-            values.push(assigned(given.next().unwrap_or(Value::Null), *data_type)?);
+            let value = given.next().unwrap_or(Value::Null);
+            values.push(assigned(value, *data_type, &self.session.clock)?);
         }
         if let Cell::Record(_, held, _) = &mut self.cells[variable] {
             *held = values;

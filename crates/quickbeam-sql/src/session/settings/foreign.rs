@@ -1,5 +1,7 @@
 //! Values of PostgreSQL's settings: which are supported.
 
+use crate::types::SessionZone;
+
 /// The encodings of clients that PostgreSQL knows besides UTF8, as they are looked up.
 const ENCODINGS: [&str; 42] = [
     "big5",
@@ -69,55 +71,65 @@ pub(crate) enum Is {
     Supported(Option<String>),
     /// PostgreSQL takes it.
     Another,
-    /// PostgreSQL does not take it either.
-    Invalid,
+    /// PostgreSQL does not take it either; the detail of the error.
+    Invalid(Option<String>),
 }
 
 /// Checks `client_encoding`: texts go in and out in UTF-8.
-pub(crate) fn encoding(value: &str) -> Is {
+pub(crate) fn encoding(value: &str, _: &str) -> Is {
     let name: String = value.chars().filter(char::is_ascii_alphanumeric).collect();
     match &name[..] {
         "utf8" | "unicode" => Is::Supported(Some("UTF8".to_owned())),
         "sqlascii" => Is::Another,
         name if ENCODINGS.contains(&name) || MORE_ENCODINGS.contains(&name) => Is::Another,
-        _ => Is::Invalid,
+        _ => Is::Invalid(None),
     }
 }
 
-/// Checks `DateStyle`: dates are shown in ISO form. The order of day and month only matters for
-/// texts that are not read.
-pub(crate) fn date_style(value: &str) -> Is {
-    let mut order = "MDY";
+/// Checks `DateStyle`: a style, and an order of day, month and year. What is not named stays as it
+/// is, but GERMAN alone means DMY.
+pub(crate) fn date_style(value: &str, current: &str) -> Is {
+    let (style_now, order_now) = current.split_once(", ").unwrap_or(("ISO", "MDY"));
+    let (mut style, mut order): (Option<&str>, Option<&str>) = (None, None);
+    let (mut is_german, mut by_default) = (false, false);
     for word in value.split(',').map(str::trim) {
-        match word {
-            "iso" | "default" => {}
-            "mdy" | "us" | "noneuropean" | "noneuro" => order = "MDY",
-            "dmy" | "european" | "euro" => order = "DMY",
-            "ymd" => order = "YMD",
-            "sql" | "postgres" | "german" => return Is::Another,
-            _ => return Is::Invalid,
+        let (found, place) = match word {
+            "iso" => ("ISO", &mut style),
+            "sql" => ("SQL", &mut style),
+            "postgres" => ("Postgres", &mut style),
+            "german" => {
+                is_german = true;
+                ("German", &mut style)
+            }
+            "mdy" | "us" | "noneuropean" | "noneuro" => ("MDY", &mut order),
+            "dmy" | "european" | "euro" => ("DMY", &mut order),
+            "ymd" => ("YMD", &mut order),
+            "default" => {
+                by_default = true;
+                continue;
+            }
+            _ => return Is::Invalid(Some(format!("Unrecognized key word: \"{word}\"."))),
+        };
+        if place.replace(found).is_some_and(|before| before != found) {
+            let detail = "Conflicting \"datestyle\" specifications.";
+            return Is::Invalid(Some(detail.to_owned()));
         }
     }
-    Is::Supported(Some(format!("ISO, {order}")))
-}
-
-/// Checks `extra_float_digits`: numbers are shown with the shortest digits that read back.
-pub(crate) fn float_digits(value: &str) -> Is {
-    match value.trim().parse::<i32>() {
-        Ok(number @ 1..=3) => Is::Supported(Some(number.to_string())),
-        Ok(-15..=0) => Is::Another,
-        _ => Is::Invalid,
+    if is_german && order.is_none() {
+        order = Some("DMY");
     }
+    let style = style.unwrap_or(if by_default { "ISO" } else { style_now });
+    let order = order.unwrap_or(if by_default { "MDY" } else { order_now });
+    Is::Supported(Some(format!("{style}, {order}")))
 }
 
-/// Checks `TimeZone`: time stamps are shown in UTC.
-pub(crate) fn time_zone(value: &str) -> Is {
-    match value.trim() {
-        "utc" | "etc/utc" | "zulu" | "universal" | "default" | "local" | "0" | "+00" | "+00:00" => {
-            Is::Supported(Some("UTC".to_owned()))
+/// Checks `TimeZone`: a name of the IANA database, hours, or a rule of POSIX.
+pub(crate) fn time_zone(value: &str, _: &str) -> Is {
+    match SessionZone::read(value) {
+        Some((_, name)) => Is::Supported(Some(name.to_string())),
+        None if value.trim().parse::<f64>().is_ok() => {
+            Is::Invalid(Some("UTC timezone offset is out of range.".to_owned()))
         }
-        "gmt" | "etc/gmt" => Is::Supported(Some("GMT".to_owned())),
-        name if jiff::tz::TimeZone::get(name).is_ok() || name.parse::<f64>().is_ok() => Is::Another,
-        _ => Is::Invalid,
+        None => Is::Invalid(None),
     }
 }

@@ -40,8 +40,8 @@ pub(crate) enum Kind {
     Word(&'static [&'static str]),
     /// One of these words; only the default is supported.
     OneWord(&'static [&'static str]),
-    /// What the function accepts.
-    Checked(fn(&str) -> Is),
+    /// What the function accepts, given the value and the one before.
+    Checked(fn(&str, &str) -> Is),
 }
 
 /// The unit of an integer.
@@ -125,8 +125,8 @@ fn not_supported(name: &str, value: &str) -> SqlError {
 }
 
 impl Setting {
-    /// Checks a value and returns it as PostgreSQL shows it.
-    pub fn checked(&self, value: &str) -> Result<String> {
+    /// Checks a value and returns it as PostgreSQL shows it. `current` is the value before.
+    pub fn checked(&self, value: &str, current: &str) -> Result<String> {
         let name = self.name;
         match self.kind {
             Kind::Fact => {
@@ -167,10 +167,11 @@ impl Setting {
                 }
                 Ok((*word).to_owned())
             }
-            Kind::Checked(check) => match check(&value.to_lowercase()) {
+            Kind::Checked(check) => match check(&value.to_lowercase(), current) {
                 Is::Supported(shown) => Ok(shown.unwrap_or_else(|| value.to_owned())),
                 Is::Another => Err(not_supported(name, value)),
-                Is::Invalid => Err(invalid(name, value)),
+                Is::Invalid(None) => Err(invalid(name, value)),
+                Is::Invalid(Some(detail)) => Err(invalid(name, value).with_detail(detail)),
             },
         }
     }
@@ -213,12 +214,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
         "Sets whether \"\\'\" is allowed in string literals.",
     ),
     row("block_size", "8192", Kind::Fact, "Shows the size of a disk block."),
-    row(
-        "bytea_output",
-        "hex",
-        Kind::OneWord(&["escape", "hex"]),
-        "Sets the output format for bytea.",
-    ),
+    row("bytea_output", "hex", Kind::Word(&["escape", "hex"]), "Sets the output format for bytea."),
     row(
         "check_function_bodies",
         "on",
@@ -337,7 +333,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     row(
         "extra_float_digits",
         "1",
-        Kind::Checked(foreign::float_digits),
+        Kind::Integer(-15, 3, Unit::One),
         "Sets the number of digits displayed for floating-point values.",
     ),
     row(
@@ -364,7 +360,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     row(
         "IntervalStyle",
         "postgres",
-        Kind::OneWord(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
+        Kind::Word(&["postgres", "postgres_verbose", "sql_standard", "iso_8601"]),
         "Sets the display format for interval values.",
     ),
     row("is_superuser", "on", Kind::Fact, "Shows whether the current user is a superuser."),
@@ -537,10 +533,12 @@ mod tests {
             ("client_encoding", "nosuch", Err("22023")),
             ("DateStyle", "iso, dmy", Ok("ISO, DMY")),
             ("datestyle", "ISO", Ok("ISO, MDY")),
-            ("datestyle", "german", Err("0A000")),
+            ("datestyle", "german", Ok("German, DMY")),
+            ("datestyle", "sql, ymd", Ok("SQL, YMD")),
+            ("datestyle", "iso, sql", Err("22023")),
             ("datestyle", "nosuch", Err("22023")),
             ("extra_float_digits", "3", Ok("3")),
-            ("extra_float_digits", "0", Err("0A000")),
+            ("extra_float_digits", "0", Ok("0")),
             ("extra_float_digits", "4", Err("22023")),
             ("application_name", "Any Thing", Ok("Any Thing")),
             ("statement_timeout", "90000", Ok("90s")),
@@ -551,11 +549,14 @@ mod tests {
             ("row_security", "o", Err("22023")),
             ("standard_conforming_strings", "off", Err("0A000")),
             ("TIMEZONE", "utc", Ok("UTC")),
-            ("timezone", "Europe/Berlin", Err("0A000")),
+            ("timezone", "europe/berlin", Ok("Europe/Berlin")),
+            ("timezone", "nowhere", Err("22023")),
+            ("timezone", "170", Err("22023")),
             ("client_min_messages", "WARNING", Ok("warning")),
             ("server_version", "1", Err("55P02")),
         ] {
-            let found = setting(name).unwrap().checked(value);
+            let found = setting(name).unwrap();
+            let found = found.checked(value, found.default);
             let found = found.as_deref().map_err(SqlError::code);
             assert_eq!(found, expected, "{name} = {value}");
         }

@@ -18,6 +18,7 @@ use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::{MEMORY, Session};
+use crate::types::TextSettings;
 
 /// How long the value of a setting lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +106,7 @@ impl Session {
     /// Takes over `statement_timeout`, `search_path` and the planner's settings for the statements
     /// to come.
     fn note_settings(&self) {
+        self.note_text_settings();
         self.statement_timeout.set(self.timeout("statement_timeout"));
         self.note_search_path();
         self.note_roles();
@@ -128,6 +130,20 @@ impl Session {
         self.plan_key.set(key << 2 | self.way() as u64);
     }
 
+    /// Takes over the settings of the texts of values. Literals are read when a statement is
+    /// compiled, so other settings need other plans.
+    fn note_text_settings(&self) {
+        let variables = self.variables.borrow();
+        let of_name = |settings: TextSettings, name: &str| match variables.get(name) {
+            Some(value) => settings.with(name, &value),
+            None => settings,
+        };
+        let settings = TextSettings::NAMES.into_iter().fold(TextSettings::DEFAULT, of_name);
+        if self.clock.set_settings(settings) {
+            self.note_path_number();
+        }
+    }
+
     fn note_search_path(&self) {
         let text = self.variables.borrow().get("search_path");
         let path: SearchPath = text.map(|text| path_schemas(&text).into());
@@ -137,12 +153,13 @@ impl Session {
         }
     }
 
-    /// Gives the search path and the roles a number that no others of the process have had: a
-    /// statement may be prepared by one session and executed by another.
+    /// Gives the search path, the roles and the settings of texts a number that no others of the
+    /// process have had: a statement may be prepared by one session and executed by another.
     pub fn note_path_number(&self) {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let is_default = self.search_path.borrow().is_none()
-            && [self.role.get(), self.session_user.get()] == [BOOTSTRAP; 2];
+            && [self.role.get(), self.session_user.get()] == [BOOTSTRAP; 2]
+            && self.clock.settings() == TextSettings::DEFAULT;
         self.path_number.set(match is_default {
             true => 0,
             false => NEXT.fetch_add(1, Ordering::Relaxed),
@@ -187,9 +204,12 @@ impl Session {
             return self.show(name);
         }
         let checked = match (known, value) {
-            (Some(known), Some(value)) => Some(known.checked(value)?),
+            (Some(known), Some(value)) => {
+                let current = self.variables.borrow().get(&lower);
+                Some(known.checked(value, current.as_deref().unwrap_or(known.default))?)
+            }
             (Some(Setting { kind: Kind::Fact, .. }), None) => return Ok(None),
-            (Some(_), None) => None,
+            (Some(_), None) => self.defaults.borrow().get(&lower).map(|value| value.to_string()),
             // A name with a dot belongs to a program.
             (None, value) if lower.contains('.') => value.map(str::to_owned),
             (None, _) => return Err(unrecognized(name)),
@@ -243,7 +263,7 @@ impl Session {
         let fresh = || Saved {
             settings: Settings::default(),
             memory: MEMORY,
-            variables: Variables::default(),
+            variables: self.defaults.borrow().clone(),
         };
         self.change_settings(|committed| {
             self.restore(fresh());

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::array_value::{ArrayBuilder, Dimension, ElementType, MAX_DIMENSIONS};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::text::{format_value, parse_value};
-use crate::types::{Array, ArrayRef, DataType, Value, ValueRef};
+use crate::types::{Array, ArrayRef, DataType, TextSettings, Value, ValueRef};
 
 fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
@@ -18,7 +18,7 @@ fn needs_quotes(text: &str) -> bool {
         || text.bytes().any(|b| matches!(b, b'"' | b'\\' | b'{' | b'}' | b',') || is_space(b))
 }
 
-fn format_element(out: &mut String, value: ValueRef<'_>, east: i64) {
+fn format_element(out: &mut String, value: ValueRef<'_>, settings: &TextSettings) {
     if value.is_null() {
         return out.push_str("NULL");
     }
@@ -32,7 +32,7 @@ fn format_element(out: &mut String, value: ValueRef<'_>, east: i64) {
     );
     if !is_free {
         let start = out.len();
-        format_value(out, value, east);
+        format_value(out, value, settings);
         if out.get(start..).is_some_and(needs_quotes) {
             out.insert(start, '"');
             out.push('"');
@@ -40,7 +40,7 @@ fn format_element(out: &mut String, value: ValueRef<'_>, east: i64) {
         return;
     }
     let mut text = String::new();
-    format_value(&mut text, value, east);
+    format_value(&mut text, value, settings);
     if !needs_quotes(&text) {
         return out.push_str(&text);
     }
@@ -54,8 +54,8 @@ fn format_element(out: &mut String, value: ValueRef<'_>, east: i64) {
     out.push('"');
 }
 
-/// Appends an array as text. Timestamps with time zone are shown `east` seconds east of Greenwich.
-pub fn format_array(out: &mut String, array: ArrayRef<'_>, east: i64) {
+/// Appends an array as text.
+pub fn format_array(out: &mut String, array: ArrayRef<'_>, settings: &TextSettings) {
     let dimensions = array.dimensions();
     if dimensions.is_empty() {
         return out.push_str("{}");
@@ -79,7 +79,7 @@ pub fn format_array(out: &mut String, array: ArrayRef<'_>, east: i64) {
             out.push(',');
         }
         out.extend(std::iter::repeat_n('{', opened));
-        format_element(out, element, east);
+        format_element(out, element, settings);
         let mut size = 1;
         for one in dimensions.iter().rev() {
             size *= one.length as usize;
@@ -95,6 +95,7 @@ struct ArrayReader<'t> {
     text: &'t str,
     at: usize,
     element: ElementType,
+    settings: &'t TextSettings,
     builder: ArrayBuilder,
     /// The length of each dimension, known once its first array is complete.
     lengths: Vec<Option<usize>>,
@@ -278,7 +279,7 @@ impl<'t> ArrayReader<'t> {
         if is_plain && text.eq_ignore_ascii_case("null") {
             return self.builder.push(ValueRef::Null);
         }
-        let value = parse_value(&text, self.element.data_type())?;
+        let value = parse_value(&text, self.element.data_type(), self.settings)?;
         self.builder.push(value.as_ref())
     }
 }
@@ -293,9 +294,13 @@ pub fn too_many(count: usize) -> SqlError {
 }
 
 /// Reads an array of that element type. Length, precision and scale are applied by a later cast.
-pub(in crate::types) fn parse_array(text: &str, element: ElementType) -> Result<Value> {
+pub(in crate::types) fn parse_array(
+    text: &str,
+    element: ElementType,
+    settings: &TextSettings,
+) -> Result<Value> {
     let builder = ArrayBuilder::new(element);
-    let mut reader = ArrayReader { text, at: 0, element, builder, lengths: Vec::new() };
+    let mut reader = ArrayReader { text, at: 0, element, settings, builder, lengths: Vec::new() };
     let bounds = reader.bounds()?;
     reader.level(0)?;
     reader.skip_space();
@@ -319,7 +324,7 @@ pub(in crate::types) fn parse_array(text: &str, element: ElementType) -> Result<
 impl Array {
     /// Reads an array of elements of that type from text.
     pub fn parse(text: &str, element: ElementType) -> Result<Array> {
-        match parse_value(text, DataType::Array(element))? {
+        match parse_value(text, DataType::Array(element), &TextSettings::DEFAULT)? {
             Value::Array(array) => Ok(array),
             _ => Err(SqlError::internal("an array literal is no array")),
         }

@@ -8,27 +8,34 @@ use super::network::{self, format_hardware};
 use super::range::{ReadValue, WriteValue};
 use super::{Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, zoned_time};
 use crate::error::Result;
-use crate::types::Value;
 use crate::types::adjust::rounded_to;
+use crate::types::{TextSettings, Value};
 
 /// Reads a value of that type.
-pub(crate) fn parse(encoded: EncodedType, text: &str, read: ReadValue) -> Result<Value> {
+pub(crate) fn parse(
+    encoded: EncodedType,
+    text: &str,
+    settings: &TextSettings,
+    read: ReadValue,
+) -> Result<Value> {
     match encoded.kind {
-        K::TimeTz => zoned_time::parse(text).map(ZonedTime::value),
+        K::TimeTz => zoned_time::parse(text, settings).map(ZonedTime::value),
         kind @ (K::Inet | K::Cidr) => Address::parse(text, kind).map(|it| it.value(kind)),
         kind @ (K::Macaddr | K::Macaddr8) => network::parse_hardware(text, kind),
         kind @ (K::Bit | K::Varbit) => BitString::parse(text).map(|it| it.value(kind)),
-        kind if kind.is_multirange() => Ok(Multirange::parse(text, kind, read)?.value(kind)),
-        kind => Ok(RangeValue::parse(text, kind, read)?.value(kind)),
+        kind if kind.is_multirange() => {
+            Ok(Multirange::parse(text, kind, settings, read)?.value(kind))
+        }
+        kind => Ok(RangeValue::parse(text, kind, settings, read)?.value(kind)),
     }
 }
 
-/// Appends a value as text. Timestamps with time zone are shown `east` seconds east of Greenwich.
+/// Appends a value as text.
 pub(crate) fn format(
     out: &mut String,
     encoded: EncodedType,
     bytes: &[u8],
-    east: i64,
+    settings: &TextSettings,
     write: WriteValue,
 ) {
     let (kind, before) = (encoded.kind, out.len());
@@ -42,9 +49,9 @@ pub(crate) fn format(
         }
         K::Bit | K::Varbit => BitString::read(bytes).map(|bits| bits.format(out)),
         kind if kind.is_multirange() => {
-            Multirange::read(bytes, kind).map(|it| it.format(out, east, write))
+            Multirange::read(bytes, kind).map(|it| it.format(out, settings, write))
         }
-        kind => RangeValue::read(bytes, kind).map(|it| it.format(out, east, write)),
+        kind => RangeValue::read(bytes, kind).map(|it| it.format(out, settings, write)),
     };
     invariant!(ENC_2, shown.is_some() || out.len() == before, "damaged bytes of {kind:?}");
 }
@@ -88,7 +95,7 @@ mod tests {
     use crate::types::parse_value;
 
     fn read(kind: EncodedKind, text: &str) -> Value {
-        parse(EncodedType::new(kind, 0), text, parse_value).unwrap()
+        parse(EncodedType::new(kind, 0), text, &TextSettings::DEFAULT, parse_value).unwrap()
     }
 
     #[test]

@@ -6,7 +6,7 @@
 use super::range::{ReadValue, WriteValue, compare_lower};
 use super::{EncodedKind, RangeValue};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::Value;
+use crate::types::{TextSettings, Value};
 
 /// A list of ranges.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -83,7 +83,12 @@ impl Multirange {
     }
 
     /// Reads a multirange of that kind.
-    pub(super) fn parse(text: &str, kind: EncodedKind, read: ReadValue) -> Result<Multirange> {
+    pub(super) fn parse(
+        text: &str,
+        kind: EncodedKind,
+        settings: &TextSettings,
+        read: ReadValue,
+    ) -> Result<Multirange> {
         let trimmed = text.trim();
         let mut rest = trimmed
             .strip_prefix('{')
@@ -97,7 +102,7 @@ impl Multirange {
                 let end =
                     end_of_range(rest).ok_or_else(|| malformed(text, "Expected range start."))?;
                 let (range, after) = rest.split_at(end);
-                ranges.push(RangeValue::parse(range, kind.range(), read)?);
+                ranges.push(RangeValue::parse(range, kind.range(), settings, read)?);
                 rest = after.trim_start();
                 if let Some(after) = rest.strip_prefix(',') {
                     rest = after.trim_start();
@@ -115,11 +120,11 @@ impl Multirange {
         Ok(Multirange::of(ranges))
     }
 
-    pub(super) fn format(&self, out: &mut String, east: i64, write: WriteValue) {
+    pub(super) fn format(&self, out: &mut String, settings: &TextSettings, write: WriteValue) {
         out.push('{');
         for (at, range) in self.ranges.iter().enumerate() {
             out.push_str(if at > 0 { "," } else { "" });
-            range.format(out, east, write);
+            range.format(out, settings, write);
         }
         out.push('}');
     }

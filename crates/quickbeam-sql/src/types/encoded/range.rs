@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 use super::EncodedKind;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DATE_INFINITY, DataType, Numeric, Value, ValueRef};
+use crate::types::{DATE_INFINITY, DataType, Numeric, TextSettings, Value, ValueRef};
 
 /// A bound of a range.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,10 +40,10 @@ pub enum RangeValue {
 pub type BoundPair<'b> = (Option<&'b RangeBound>, Option<&'b RangeBound>);
 
 /// Reads the text of a bound.
-pub(super) type ReadValue = fn(&str, DataType) -> Result<Value>;
+pub(super) type ReadValue = fn(&str, DataType, &TextSettings) -> Result<Value>;
 
 /// Appends the text of a bound: see [`format_value`](crate::types::format_value).
-pub(super) type WriteValue = fn(&mut String, ValueRef<'_>, i64);
+pub(super) type WriteValue = fn(&mut String, ValueRef<'_>, &TextSettings);
 
 #[cold]
 fn malformed(text: &str, detail: &str) -> SqlError {
@@ -258,7 +258,12 @@ impl RangeValue {
     }
 
     /// Reads a range of that kind.
-    pub(super) fn parse(text: &str, kind: EncodedKind, read: ReadValue) -> Result<RangeValue> {
+    pub(super) fn parse(
+        text: &str,
+        kind: EncodedKind,
+        settings: &TextSettings,
+        read: ReadValue,
+    ) -> Result<RangeValue> {
         let Some(subtype) = kind.subtype() else {
             return Err(SqlError::internal("a range without a type of its bounds"));
         };
@@ -286,19 +291,24 @@ impl RangeValue {
             }
         };
         let bound = |text: Option<String>, is_inclusive| -> Result<Option<RangeBound>> {
-            let value = text.map(|text| read(&text, subtype)).transpose()?;
+            let value = text.map(|text| read(&text, subtype, settings)).transpose()?;
             Ok(value.map(|value| RangeBound { value, is_inclusive }))
         };
         RangeValue::of(bound(low, low_inclusive)?, bound(high, high_inclusive)?)
     }
 
-    pub(super) fn format(&self, out: &mut String, east: i64, write_value: WriteValue) {
+    pub(super) fn format(
+        &self,
+        out: &mut String,
+        settings: &TextSettings,
+        write_value: WriteValue,
+    ) {
         let Some((lower, upper)) = self.bounds() else { return out.push_str("empty") };
         out.push(if lower.is_some_and(|bound| bound.is_inclusive) { '[' } else { '(' });
         let write = |bound: Option<&RangeBound>, out: &mut String| {
             let Some(bound) = bound else { return };
             let mut text = String::new();
-            write_value(&mut text, bound.value.as_ref(), east);
+            write_value(&mut text, bound.value.as_ref(), settings);
             push_bound(out, &text);
         };
         write(lower, out);
@@ -475,7 +485,8 @@ mod tests {
                 Ok("[\"2020-01-01 00:00:00\",\"2020-01-02 10:00:00\"]"),
             ),
         ] {
-            let read = RangeValue::parse(text, kind, parse_value).map(|range| range.value(kind));
+            let read = RangeValue::parse(text, kind, &TextSettings::DEFAULT, parse_value);
+            let read = read.map(|range| range.value(kind));
             let read = read.map(|value| value.to_string()).map_err(|error| error.code());
             assert_eq!(read, expected.map(str::to_owned), "{text}");
         }
@@ -483,7 +494,9 @@ mod tests {
 
     #[test]
     fn ranges_are_combined() {
-        let range = |text| RangeValue::parse(text, EncodedKind::Int4Range, parse_value).unwrap();
+        let plain = &TextSettings::DEFAULT;
+        let range =
+            |text| RangeValue::parse(text, EncodedKind::Int4Range, plain, parse_value).unwrap();
         let text = |range: &RangeValue| range.value(EncodedKind::Int4Range).to_string();
         let (a, b) = (range("[1,10)"), range("[5,15)"));
         assert_eq!(text(&a.intersection(&b)), "[5,10)");

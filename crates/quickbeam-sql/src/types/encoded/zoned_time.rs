@@ -3,11 +3,11 @@
 //! The bytes are the time in UTC in microseconds, which may lie in the day before or after, and the
 //! seconds west of Greenwich. Both are big-endian with the sign bit turned over.
 
-use std::fmt::Write;
-
 use super::EncodedKind;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::datetime::{format_time, parse_timetz};
+use crate::types::datetime::parse_timetz;
+use crate::types::output::{OffsetMinutes, format_time, write_offset};
+use crate::types::text_settings::TextSettings;
 use crate::types::{DAY, SECOND, Value};
 
 /// A time of day with its distance from UTC.
@@ -50,16 +50,7 @@ impl ZonedTime {
 
     pub(super) fn format(self, out: &mut String) {
         format_time(out, self.micros);
-        let away = self.east.unsigned_abs();
-        let sign = if self.east < 0 { '-' } else { '+' };
-        // Writing to a String does not fail.
-        let _ = write!(out, "{sign}{:02}", away / 3600);
-        if !away.is_multiple_of(3600) {
-            let _ = write!(out, ":{:02}", away / 60 % 60);
-        }
-        if !away.is_multiple_of(60) {
-            let _ = write!(out, ":{:02}", away % 60);
-        }
+        write_offset(out, self.east, OffsetMinutes::IfAny);
     }
 }
 
@@ -70,9 +61,9 @@ pub fn in_zone(moment: i64, east: i32) -> ZonedTime {
     ZonedTime { micros: local.rem_euclid(DAY), east }
 }
 
-/// Reads a time. One without a zone is in UTC.
-pub(super) fn parse(text: &str) -> Result<ZonedTime> {
-    let (micros, east) = parse_timetz(text)?;
+/// Reads a time. One without a zone is in that of the settings.
+pub(super) fn parse(text: &str, settings: &TextSettings) -> Result<ZonedTime> {
+    let (micros, east) = parse_timetz(text, settings)?;
     let east = i32::try_from(east).map_err(|_| {
         let message = format!("time zone displacement out of range: \"{text}\"");
         SqlError::new(SqlState::InvalidTimeZoneDisplacement, message)

@@ -8,11 +8,15 @@ use crate::common::column;
 use proptest::prelude::*;
 use quickbeam_sql::catalog::{Added, DropBehavior, NewTable, Table};
 use quickbeam_sql::table::{KeyBound, KeyPart, KeyRange, KeySpec, StoredRow, prefix_end};
-use quickbeam_sql::types::{CastContext, compare_as, convert, format_value, parse_value};
+use quickbeam_sql::types::{
+    CastContext, TextSettings, compare_as, convert, format_value, parse_value,
+};
 use quickbeam_sql::{
     Array, DataType, ElementType, EncodedKind, Interval, IntervalFields, Numeric, PreciseType,
     TimeKind, Value, ValueRef,
 };
+
+const PLAIN: &TextSettings = &TextSettings::DEFAULT;
 
 const TYPES: [DataType; 26] = [
     DataType::Boolean,
@@ -97,8 +101,14 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Varchar(_) => "[ab ]{0,4}".prop_map(Value::text).boxed(),
         DataType::Char(_) => "[ab ]{0,4}"
             .prop_map(move |text| {
-                convert(Value::text(text), DataType::Text, data_type, CastContext::Assignment)
-                    .unwrap()
+                convert(
+                    Value::text(text),
+                    DataType::Text,
+                    data_type,
+                    CastContext::Assignment,
+                    PLAIN,
+                )
+                .unwrap()
             })
             .boxed(),
         DataType::Bytea => bytes.prop_map(Value::bytea).boxed(),
@@ -109,9 +119,9 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         DataType::Uuid => any::<[u8; 16]>().prop_map(Value::Uuid).boxed(),
         DataType::System(known) if known.is_number() => any::<u32>().prop_map(Value::Oid).boxed(),
         DataType::System(known) if known.is_text() => "[a-z]".prop_map(Value::text).boxed(),
-        DataType::System(_) => {
-            "[0-9] [0-9]{1,4}".prop_map(move |text| parse_value(&text, data_type).unwrap()).boxed()
-        }
+        DataType::System(_) => "[0-9] [0-9]{1,4}"
+            .prop_map(move |text| parse_value(&text, data_type, PLAIN).unwrap())
+            .boxed(),
         DataType::Interval => {
             let small = (-3..3_i32, -70..70_i32, -4..4_i64);
             let small = small
@@ -126,7 +136,7 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
         }
         DataType::Json | DataType::Jsonb => {
             let texts = vec!["1", "1.50", "null", "\"a b\"", "[1, {\"a\": 2}]", "{}", "[]", "true"];
-            let read = move |text: &'static str| parse_value(text, data_type).unwrap();
+            let read = move |text: &'static str| parse_value(text, data_type, PLAIN).unwrap();
             prop::sample::select(texts).prop_map(read).boxed()
         }
         DataType::Encoded(encoded) => {
@@ -138,7 +148,7 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
                 EncodedKind::NumRange => &["empty", "[1.0,2]", "[1,2.00]", "(1,2]", "(,-1.5)"],
                 _ => &["{}", "{[1,2]}", "{[1.0,2]}", "{[1,2],(3,)}", "{(,)}"],
             };
-            let read = move |text: &'static str| parse_value(text, data_type).unwrap();
+            let read = move |text: &'static str| parse_value(text, data_type, PLAIN).unwrap();
             prop::sample::select(texts).prop_map(read).boxed()
         }
         DataType::Precise(precise) => value(precise.plain())
@@ -216,8 +226,8 @@ proptest! {
         })
     ) {
         let mut text = String::new();
-        format_value(&mut text, value.as_ref(), 0);
-        prop_assert_eq!(parse_value(&text, DataType::Array(element)).unwrap(), value);
+        format_value(&mut text, value.as_ref(), PLAIN);
+        prop_assert_eq!(parse_value(&text, DataType::Array(element), PLAIN).unwrap(), value);
     }
 
     /// KEY-1.
@@ -324,8 +334,8 @@ proptest! {
     #[test]
     fn values_are_read_back_from_their_text((data_type, value) in prop::sample::select(&TYPES[..]).prop_flat_map(|t| (Just(t), value(t)))) {
         let mut text = String::new();
-        format_value(&mut text, value.as_ref(), 0);
-        let found = parse_value(&text, data_type).unwrap();
+        format_value(&mut text, value.as_ref(), PLAIN);
+        let found = parse_value(&text, data_type, PLAIN).unwrap();
         prop_assert_eq!(found, value, "{}", text);
     }
 

@@ -21,7 +21,10 @@ use std::collections::HashMap;
 use std::fs;
 
 use quickbeam::{Durability, Isolation, Options};
+use quickbeam_sql::types::TextSettings;
 use quickbeam_sql::{Connection, SqlDatabase, SqlError, Value};
+
+use super::text_of;
 
 /// What a record expects.
 #[derive(Debug, PartialEq)]
@@ -120,8 +123,8 @@ fn parse(file: &str, text: &str) -> Vec<Record> {
     records
 }
 
-fn shown(value: &Value) -> String {
-    match value.to_string() {
+fn shown(value: &Value, settings: &TextSettings) -> String {
+    match text_of(value, settings) {
         text if text.is_empty() => "(empty)".to_owned(),
         text => text,
     }
@@ -137,8 +140,14 @@ fn run_record(connection: &Connection, record: &Record) -> Expected {
                 Ok(rows) => rows,
                 Err(error) => return failed(error),
             };
+            let settings = connection.text_settings();
             let line = |row: &Vec<Value>| {
-                row.iter().map(shown).collect::<Vec<_>>().join(" ").trim_end().to_owned()
+                row.iter()
+                    .map(|value| shown(value, &settings))
+                    .collect::<Vec<_>>()
+                    .join(" ")
+                    .trim_end()
+                    .to_owned()
             };
             let mut rows: Vec<String> = rows.iter().map(line).collect();
             if *sorted {

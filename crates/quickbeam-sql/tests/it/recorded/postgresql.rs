@@ -11,7 +11,9 @@ use std::fs;
 use std::path::Path;
 
 use quickbeam::{Durability, Options};
-use quickbeam_sql::{Connection, SqlDatabase};
+use quickbeam_sql::{Connection, SqlDatabase, Value};
+
+use super::text_of;
 
 /// A statement and the lines of its answer.
 struct Record {
@@ -55,10 +57,10 @@ fn answer(connection: &Connection, text: &str) -> Vec<String> {
     if types.is_empty() {
         return vec!["-> ok".to_owned()];
     }
-    let mut lines: Vec<String> = rows
-        .iter()
-        .map(|row| row.iter().map(ToString::to_string).collect::<Vec<_>>().join("|"))
-        .collect();
+    let settings = connection.text_settings();
+    let shown = |value: &Value| text_of(value, &settings);
+    let mut lines: Vec<String> =
+        rows.iter().map(|row| row.iter().map(shown).collect::<Vec<_>>().join("|")).collect();
     if text.starts_with("-- rowsort") {
         lines.sort();
     }

@@ -257,7 +257,7 @@ impl RowAggregate {
                 }
                 self.account.keep(self.key.len() + 48, context)?;
             }
-            if let AggregateState::Elements(_) | AggregateState::Json(_) = state {
+            if let AggregateState::Elements(_) | AggregateState::Json(..) = state {
                 self.account.keep(value.to_value().memory(), context)?;
             }
             if !aggregate.has_more_arguments() {

@@ -11,7 +11,9 @@ use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{stack_arrays, write_key, write_value};
 use crate::types::CastContext;
-use crate::types::{DataType, ElementType, Interval, Numeric, Value, ValueRef, convert};
+use crate::types::{
+    DataType, ElementType, Interval, Numeric, TextSettings, Value, ValueRef, convert,
+};
 
 /// The state of an aggregate for one group.
 #[derive(Clone, Debug)]
@@ -32,7 +34,7 @@ pub enum AggregateState {
     /// The elements of an array.
     Elements(Vec<Value>),
     /// The text of the elements or members of a JSON value.
-    Json(String),
+    Json(String, Box<TextSettings>),
     Moments(Box<Moments>),
     Regression(Box<Regression>),
     /// The rows of an aggregate with ORDER BY or WITHIN GROUP.
@@ -70,7 +72,7 @@ impl AggregateState {
             (AggregateKind::Concatenation, _) => AggregateState::Joined(None),
             (AggregateKind::Elements, _) => AggregateState::Elements(Vec::new()),
             (AggregateKind::JsonElements(_) | AggregateKind::JsonMembers(_), _) => {
-                AggregateState::Json(String::new())
+                AggregateState::Json(String::new(), Box::new(aggregate.settings))
             }
             (
                 AggregateKind::SampleVariance
@@ -163,9 +165,9 @@ impl AggregateState {
             }
             AggregateState::Moments(moments) => return moments.add(value),
             AggregateState::Elements(values) => values.push(value.to_value()),
-            AggregateState::Json(out) => {
+            AggregateState::Json(out, settings) => {
                 out.push_str(if out.is_empty() { "[" } else { ", " });
-                write_value(out, value)?;
+                write_value(out, value, settings)?;
             }
             AggregateState::Joined(_)
             | AggregateState::Regression(_)
@@ -196,15 +198,17 @@ impl AggregateState {
                 *joined = Some(part(value));
                 Ok(())
             }
-            AggregateState::Json(out) if matches!(kind, AggregateKind::JsonMembers(_)) => {
+            AggregateState::Json(out, settings)
+                if matches!(kind, AggregateKind::JsonMembers(_)) =>
+            {
                 if value.is_null() {
                     let message = "field name must not be null";
                     return Err(SqlError::new(SqlState::InvalidParameterValue, message));
                 }
                 out.push_str(if out.is_empty() { "{ " } else { ", " });
-                write_key(out, value)?;
+                write_key(out, value, settings)?;
                 out.push_str(" : ");
-                write_value(out, second)
+                write_value(out, second, settings)
             }
             AggregateState::Regression(regression) => match second {
                 ValueRef::Null => Ok(()),
@@ -254,11 +258,12 @@ impl AggregateState {
             AggregateState::Moments(moments) => moments.finish(aggregate.kind)?,
             AggregateState::Regression(regression) => regression.finish(aggregate.kind),
             AggregateState::Collected(rows) => rows.finish(aggregate)?,
-            AggregateState::Json(text) if text.is_empty() => Value::Null,
-            AggregateState::Json(text) => {
+            AggregateState::Json(text, _) if text.is_empty() => Value::Null,
+            AggregateState::Json(text, settings) => {
                 let end = if text.starts_with('{') { " }" } else { "]" };
                 let value = Value::json(format!("{text}{end}"));
-                convert(value, DataType::Json, aggregate.data_type, CastContext::Explicit)?
+                let to = aggregate.data_type;
+                convert(value, DataType::Json, to, CastContext::Explicit, settings)?
             }
             AggregateState::Elements(values) if values.is_empty() => Value::Null,
             AggregateState::Elements(values) => {

@@ -1,12 +1,15 @@
 //! JSON functions and operators that read values or build them.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Frame;
 use crate::expression::builtin::{
-    Builtin, Implementation, OfValues, append, check_size, count, integer, invalid, mismatch,
-    strict, text,
+    Builtin, Implementation, OfSession, OfValues, append, check_size, count, integer, invalid,
+    mismatch, strict, text,
 };
 use crate::types::json::{Json, JsonKind, write_string};
-use crate::types::{ArrayRef, DataType, ElementType, Value, ValueRef, parse_value};
+use crate::types::{
+    ArrayRef, DataType, ElementType, TextSettings, Value, ValueRef, parse_value, write_xsd,
+};
 use DataType::{Boolean, Integer, Json as J, Jsonb as B, Text};
 
 /// Which keys of a list must exist.
@@ -48,8 +51,8 @@ pub(in crate::expression::builtin) enum JsonPart {
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
 
 /// Declares a function of values of any type.
-const fn build(name: &'static str, result: DataType, run: OfValues) -> Builtin {
-    let implementation = Implementation::NullTolerant(run);
+const fn build(name: &'static str, result: DataType, run: OfSession) -> Builtin {
+    let implementation = Implementation::StableNullTolerant(run);
     Builtin { is_variadic: true, ..Builtin::new(name, &[], result, implementation) }
 }
 
@@ -68,9 +71,9 @@ const fn one(
     name: &'static str,
     arguments: &'static [DataType],
     result: DataType,
-    run: OfValues,
+    run: OfSession,
 ) -> Builtin {
-    Builtin::new(name, arguments, result, Implementation::NullTolerant(run))
+    Builtin::new(name, arguments, result, Implementation::StableNullTolerant(run))
 }
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
@@ -100,10 +103,10 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("json_typeof", &[J], Text, kind_name),
     strict("jsonb_typeof", &[B], Text, kind_name),
     strict("jsonb_pretty", &[B], Text, pretty),
-    build("json_build_array", J, |v| build_array(v, JsonType::Plain)),
-    build("jsonb_build_array", B, |v| build_array(v, JsonType::Binary)),
-    build("json_build_object", J, |v| build_object(v, JsonType::Plain)),
-    build("jsonb_build_object", B, |v| build_object(v, JsonType::Binary)),
+    build("json_build_array", J, |f, v| build_array(f, v, JsonType::Plain)),
+    build("jsonb_build_array", B, |f, v| build_array(f, v, JsonType::Binary)),
+    build("json_build_object", J, |f, v| build_object(f, v, JsonType::Plain)),
+    build("jsonb_build_object", B, |f, v| build_object(f, v, JsonType::Binary)),
     strict("json_build_array", &[], J, |_| Ok(Value::json("[]"))),
     strict("jsonb_build_array", &[], B, |_| jsonb("[]")),
     strict("json_build_object", &[], J, |_| Ok(Value::json("{}"))),
@@ -116,8 +119,8 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
 
 /// `to_json` and its like take one value of any type: the binder calls them by name.
 static OF_ANY: &[Builtin] = &[
-    one("to_json", &[], J, |v| to_json(v, JsonType::Plain)),
-    one("to_jsonb", &[], B, |v| to_json(v, JsonType::Binary)),
+    one("to_json", &[], J, |f, v| to_json(f, v, JsonType::Plain)),
+    one("to_jsonb", &[], B, |f, v| to_json(f, v, JsonType::Binary)),
 ];
 
 /// Returns the function of one value of any type that has that name.
@@ -127,7 +130,7 @@ pub fn json_of_any(name: &str) -> Option<&'static Builtin> {
 
 /// Returns a JSONB value of a text.
 pub(in crate::expression::builtin) fn jsonb(text: &str) -> Result<Value> {
-    parse_value(text, DataType::Jsonb)
+    parse_value(text, DataType::Jsonb, &TextSettings::DEFAULT)
 }
 
 /// Returns the text as a JSON or JSONB value.
@@ -337,7 +340,7 @@ fn pretty(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::text(out))
 }
 
-fn write_array(out: &mut String, array: ArrayRef<'_>) -> Result<()> {
+fn write_array(out: &mut String, array: ArrayRef<'_>, settings: &TextSettings) -> Result<()> {
     let dimensions = array.dimensions();
     if dimensions.is_empty() {
         out.push_str("[]");
@@ -355,36 +358,30 @@ fn write_array(out: &mut String, array: ArrayRef<'_>) -> Result<()> {
         };
         out.push_str(if number > 0 { "," } else { "" });
         out.extend(std::iter::repeat_n('[', edges(number)));
-        write_value(out, element)?;
+        write_value(out, element, settings)?;
         out.extend(std::iter::repeat_n(']', edges(number + 1)));
     }
     Ok(())
 }
 
-/// Appends a SQL value as JSON.
-pub fn write_value(out: &mut String, value: ValueRef<'_>) -> Result<()> {
+/// Appends a SQL value as JSON, with the settings of the session.
+pub fn write_value(out: &mut String, value: ValueRef<'_>, settings: &TextSettings) -> Result<()> {
     match value {
         ValueRef::Null => out.push_str("null"),
         ValueRef::Boolean(value) => out.push_str(if value { "true" } else { "false" }),
         ValueRef::Json(text) | ValueRef::Jsonb(text) => out.push_str(text),
-        ValueRef::Array(array) => write_array(out, array)?,
-        ValueRef::SmallInt(_) | ValueRef::Integer(_) | ValueRef::BigInt(_) => append(out, value)?,
-        ValueRef::Numeric(number) if number.is_finite() => append(out, value)?,
-        ValueRef::Real(number) if number.is_finite() => append(out, value)?,
-        ValueRef::Double(number) if number.is_finite() => append(out, value)?,
+        ValueRef::Array(array) => write_array(out, array, settings)?,
+        ValueRef::SmallInt(_) | ValueRef::Integer(_) | ValueRef::BigInt(_) => {
+            append(out, value, settings)?
+        }
+        ValueRef::Numeric(number) if number.is_finite() => append(out, value, settings)?,
+        ValueRef::Real(number) if number.is_finite() => append(out, value, settings)?,
+        ValueRef::Double(number) if number.is_finite() => append(out, value, settings)?,
         other => {
             let mut text = String::new();
-            append(&mut text, other)?;
             // Moments have the form of ISO 8601.
-            match other {
-                ValueRef::Timestamp(_) => text = text.replacen(' ', "T", 1),
-                ValueRef::TimestampTz(_) => {
-                    text = text.replacen(' ', "T", 1);
-                    if text.ends_with("+00") {
-                        text.push_str(":00");
-                    }
-                }
-                _ => {}
+            if !write_xsd(&mut text, other, settings) {
+                append(&mut text, other, settings)?;
             }
             write_string(out, &text);
         }
@@ -393,6 +390,7 @@ pub fn write_value(out: &mut String, value: ValueRef<'_>) -> Result<()> {
 }
 
 pub(in crate::expression::builtin) fn to_json(
+    frame: &Frame<'_>,
     arguments: &[ValueRef<'_>],
     json: JsonType,
 ) -> Result<Value> {
@@ -402,23 +400,24 @@ pub(in crate::expression::builtin) fn to_json(
         return Ok(Value::Null);
     }
     let mut out = String::new();
-    write_value(&mut out, value)?;
+    write_value(&mut out, value, &frame.settings())?;
     made(out, is_binary)
 }
 
-fn build_array(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+fn build_array(frame: &Frame<'_>, arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+    let settings = frame.settings();
     let is_binary = json == JsonType::Binary;
     let mut out = String::from("[");
     for (number, value) in arguments.iter().enumerate() {
         out.push_str(if number > 0 { ", " } else { "" });
-        write_value(&mut out, *value)?;
+        write_value(&mut out, *value, &settings)?;
     }
     out.push(']');
     made(out, is_binary)
 }
 
 /// Appends a value as the key of a member.
-pub fn write_key(out: &mut String, key: ValueRef<'_>) -> Result<()> {
+pub fn write_key(out: &mut String, key: ValueRef<'_>, settings: &TextSettings) -> Result<()> {
     match key {
         ValueRef::Array(_) | ValueRef::Json(_) | ValueRef::Jsonb(_) => {
             Err(invalid("key value must be scalar, not array, composite, or json"))
@@ -427,7 +426,9 @@ pub fn write_key(out: &mut String, key: ValueRef<'_>) -> Result<()> {
             let mut text = String::new();
             match key {
                 ValueRef::Boolean(value) => text.push_str(if value { "true" } else { "false" }),
-                key => append(&mut text, key)?,
+                // Moments have the form of ISO 8601, as in values.
+                key if write_xsd(&mut text, key, settings) => {}
+                key => append(&mut text, key, settings)?,
             }
             write_string(out, &text);
             Ok(())
@@ -435,7 +436,8 @@ pub fn write_key(out: &mut String, key: ValueRef<'_>) -> Result<()> {
     }
 }
 
-fn build_object(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+fn build_object(frame: &Frame<'_>, arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
+    let settings = frame.settings();
     let is_binary = json == JsonType::Binary;
     if !arguments.len().is_multiple_of(2) {
         return Err(invalid("argument list must have even number of elements"));
@@ -448,9 +450,9 @@ fn build_object(arguments: &[ValueRef<'_>], json: JsonType) -> Result<Value> {
             return Err(invalid(format!("argument {place}: key must not be null")));
         }
         out.push_str(if number > 0 { ", " } else { "" });
-        write_key(&mut out, *key)?;
+        write_key(&mut out, *key, &settings)?;
         out.push_str(" : ");
-        write_value(&mut out, *value)?;
+        write_value(&mut out, *value, &settings)?;
     }
     out.push('}');
     made(out, is_binary)
@@ -471,9 +473,9 @@ fn object_of<'v>(
             return Err(null_key());
         }
         out.push_str(if number > 0 { ", " } else { "" });
-        write_key(&mut out, key)?;
+        write_key(&mut out, key, &TextSettings::DEFAULT)?;
         out.push_str(" : ");
-        write_value(&mut out, value)?;
+        write_value(&mut out, value, &TextSettings::DEFAULT)?;
     }
     out.push('}');
     made(out, is_binary)

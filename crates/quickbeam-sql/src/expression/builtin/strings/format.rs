@@ -1,14 +1,15 @@
 //! `format`, and the quoting of literals and identifiers.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Frame;
 use crate::expression::builtin::{
-    Builtin, Implementation, append, check_size, invalid, mismatch, strict, text, variadic,
+    Builtin, Implementation, append, check_size, invalid, mismatch, stable, strict, text, variadic,
 };
-use crate::types::{DataType, Value, ValueRef};
+use crate::types::{DataType, TextSettings, Value, ValueRef};
 use DataType::Text;
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
-    strict("format", &[Text], Text, format),
+    stable("format", &[Text], Text, format),
     variadic("format", &[Text], format),
     strict("quote_ident", &[Text], Text, |v| Ok(Value::text(identifier(text(v, 0)?)))),
     strict("quote_literal", &[Text], Text, |v| Ok(Value::text(literal(text(v, 0)?)))),
@@ -281,9 +282,9 @@ fn specification(rest: &mut &str) -> Result<Specification> {
     Ok(found)
 }
 
-fn written(kind: char, value: ValueRef<'_>) -> Result<String> {
+fn written(kind: char, value: ValueRef<'_>, settings: &TextSettings) -> Result<String> {
     let mut plain = String::new();
-    append(&mut plain, value)?;
+    append(&mut plain, value, settings)?;
     Ok(match kind {
         's' => plain,
         'I' if value.is_null() => {
@@ -300,7 +301,8 @@ fn written(kind: char, value: ValueRef<'_>) -> Result<String> {
     })
 }
 
-fn format(arguments: &[ValueRef<'_>]) -> Result<Value> {
+fn format(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let settings = frame.settings();
     let Some(ValueRef::Text(template)) = arguments.first() else { return Ok(Value::Null) };
     let argument = |at: usize| {
         arguments.get(at).copied().ok_or_else(|| invalid("too few arguments for format()"))
@@ -332,7 +334,7 @@ fn format(arguments: &[ValueRef<'_>]) -> Result<Value> {
         };
         let at = found.position.unwrap_or(next);
         next = at + 1;
-        let text = written(found.kind, argument(at)?)?;
+        let text = written(found.kind, argument(at)?, &settings)?;
         let wanted = usize::try_from(width.unsigned_abs()).unwrap_or(usize::MAX);
         let missing = wanted.saturating_sub(text.chars().count());
         check_size(out.len().saturating_add(text.len()).saturating_add(missing))?;

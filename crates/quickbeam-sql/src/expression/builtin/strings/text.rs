@@ -1,6 +1,7 @@
 //! Functions of texts. Positions and lengths count characters.
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Frame;
 use crate::expression::builtin::{
     Builtin, append, check_size, count, integer, invalid, mismatch, strict, text, variadic,
 };
@@ -61,9 +62,9 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("starts_with", &[Text, Text], Boolean, starts_with),
     strict("^@", &[Text, Text], Boolean, starts_with),
     strict("||", &[Text, Text], Text, concatenate),
-    variadic("concat", &[], |v| {
-        let mut out = String::new();
-        v.iter().try_for_each(|value| append(&mut out, *value))?;
+    variadic("concat", &[], |frame, v| {
+        let (mut out, settings) = (String::new(), frame.settings());
+        v.iter().try_for_each(|value| append(&mut out, *value, &settings))?;
         Ok(Value::text(out))
     }),
     variadic("concat_ws", &[Text], concatenate_with_separator),
@@ -266,7 +267,8 @@ fn concatenate(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::text([left, right].concat()))
 }
 
-fn concatenate_with_separator(arguments: &[ValueRef<'_>]) -> Result<Value> {
+fn concatenate_with_separator(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let settings = frame.settings();
     let (separator, values) = arguments.split_first().ok_or_else(mismatch)?;
     let ValueRef::Text(separator) = separator else { return Ok(Value::Null) };
     let (mut out, mut is_first) = (String::new(), true);
@@ -274,7 +276,7 @@ fn concatenate_with_separator(arguments: &[ValueRef<'_>]) -> Result<Value> {
         if !std::mem::take(&mut is_first) {
             out.push_str(separator);
         }
-        append(&mut out, *value)?;
+        append(&mut out, *value, &settings)?;
     }
     Ok(Value::text(out))
 }

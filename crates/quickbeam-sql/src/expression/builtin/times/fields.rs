@@ -1,18 +1,16 @@
 //! Fields of dates and times: `extract`, `date_part`, `date_trunc`, and AT TIME ZONE.
 
-use jiff::Timestamp as Instant;
-use jiff::tz::{AmbiguousOffset, Offset, TimeZone};
-
 use super::interval_ops::{
-    like, make_timestamp, micros_of, moved, span, timestamp_out_of_range, unknown_unit,
+    like, local, make_timestamp, micros_of, moment, span, timestamp_out_of_range, unknown_unit,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::Frame;
 use crate::expression::builtin::encoded::zoned_times::zoned_time;
-use crate::expression::builtin::{Builtin, Implementation, NUMERIC, invalid, strict, text};
+use crate::expression::builtin::{Builtin, Implementation, NUMERIC, invalid, stable, strict, text};
 use crate::types::encoded::ZonedTime;
 use crate::types::{
-    DAY, DataType, EncodedKind, HOUR, Interval, MINUTE, Numeric, SECOND, TIMESTAMP_INFINITY, Value,
-    ValueRef, date_of, days_of, is_timestamp,
+    DAY, DataType, EncodedKind, HOUR, Interval, MINUTE, Numeric, SECOND, SessionZone,
+    TIMESTAMP_INFINITY, Value, ValueRef, date_of, days_of, is_timestamp,
 };
 use DataType::{Date, Double, Integer, Interval as Span, Text, Time, Timestamp, TimestampTz};
 
@@ -23,7 +21,7 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("extract", &[Text, Time], NUMERIC, extract),
     strict("extract", &[Text, TIMETZ], NUMERIC, extract),
     strict("extract", &[Text, Timestamp], NUMERIC, extract),
-    strict("extract", &[Text, TimestampTz], NUMERIC, extract),
+    stable("extract", &[Text, TimestampTz], NUMERIC, extract_zoned),
     strict("extract", &[Text, Span], NUMERIC, extract),
     strict("date_part", &[Text, Date], Double, |v| {
         let midnight = ValueRef::Timestamp(micros_of(v, 1)?);
@@ -32,38 +30,43 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("date_part", &[Text, Time], Double, part),
     strict("date_part", &[Text, TIMETZ], Double, part),
     strict("date_part", &[Text, Timestamp], Double, part),
-    strict("date_part", &[Text, TimestampTz], Double, part),
+    stable("date_part", &[Text, TimestampTz], Double, |frame, v| {
+        extract_zoned(frame, v).map(as_double)
+    }),
     strict("date_part", &[Text, Span], Double, part),
     strict("date_trunc", &[Text, Timestamp], Timestamp, truncate),
-    strict("date_trunc", &[Text, TimestampTz], TimestampTz, truncate),
-    strict("date_trunc", &[Text, TimestampTz, Text], TimestampTz, truncate_in_zone),
+    stable("date_trunc", &[Text, TimestampTz], TimestampTz, |frame, v| {
+        truncate_in(frame.settings().zone, v)
+    }),
+    strict("date_trunc", &[Text, TimestampTz, Text], TimestampTz, |v| {
+        truncate_in(zone(text(v, 2)?)?, v)
+    }),
     strict("date_trunc", &[Text, Span], Span, truncate_interval),
     strict(
         "make_timestamptz",
         &[Integer, Integer, Integer, Integer, Integer, Double, Text],
         TimestampTz,
-        |v| Ok(Value::TimestampTz(to_instant(make_timestamp(v)?, &zone(text(v, 6)?)?)?)),
+        |v| Ok(Value::TimestampTz(moment(make_timestamp(v)?, zone(text(v, 6)?)?)?)),
     ),
     strict("timezone", &[Text, Timestamp], TimestampTz, |v| {
-        Ok(Value::TimestampTz(to_instant(micros_of(v, 1)?, &zone(text(v, 0)?)?)?))
+        Ok(Value::TimestampTz(moment(micros_of(v, 1)?, zone(text(v, 0)?)?)?))
     }),
     strict("timezone", &[Text, TimestampTz], Timestamp, |v| {
-        Ok(Value::Timestamp(to_local(micros_of(v, 1)?, &zone(text(v, 0)?)?)?))
+        Ok(Value::Timestamp(local(micros_of(v, 1)?, zone(text(v, 0)?)?)?))
     }),
     strict("timezone", &[Span, Timestamp], TimestampTz, |v| {
-        Ok(Value::TimestampTz(to_instant(micros_of(v, 1)?, &zone_of(span(v, 0)?)?)?))
+        Ok(Value::TimestampTz(moment(micros_of(v, 1)?, zone_of(span(v, 0)?)?)?))
     }),
     strict("timezone", &[Span, TimestampTz], Timestamp, |v| {
-        Ok(Value::Timestamp(to_local(micros_of(v, 1)?, &zone_of(span(v, 0)?)?)?))
+        Ok(Value::Timestamp(local(micros_of(v, 1)?, zone_of(span(v, 0)?)?)?))
     }),
     Builtin::new(
         "timezone",
         &[Text, TIMETZ],
         TIMETZ,
         Implementation::Stable(|frame, v| {
-            let local = to_local(frame.now(), &zone(text(v, 0)?)?)?;
-            let east = (local - frame.now()) / SECOND;
-            Ok(zoned_time(v, 1)?.moved_to(east as i32).value())
+            let east = zone(text(v, 0)?)?.offset_at(frame.now());
+            Ok(zoned_time(v, 1)?.moved_to(east).value())
         }),
     ),
     strict("timezone", &[Span, TIMETZ], TIMETZ, |v| {
@@ -82,19 +85,20 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         TimestampTz,
         Implementation::Stable(|frame, _| Ok(Value::TimestampTz(frame.now()))),
     ),
-    Builtin::new("age", &[Timestamp], Span, Implementation::Stable(|frame, v| age(frame.now(), v))),
-    Builtin::new(
-        "age",
-        &[TimestampTz],
-        Span,
-        Implementation::Stable(|frame, v| age(frame.now(), v)),
-    ),
+    stable("age", &[Timestamp], Span, age),
+    stable("age", &[TimestampTz], Span, age),
 ];
 
-fn age(now: i64, arguments: &[ValueRef<'_>]) -> Result<Value> {
+/// Returns the time since a moment until today's midnight.
+fn age(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let zone = frame.settings().zone;
+    let now = local(frame.now(), zone)?;
     let midnight = now - now.rem_euclid(DAY);
-    let moment = micros_of(arguments, 0)?;
-    let pair = [ValueRef::Timestamp(midnight), ValueRef::Timestamp(moment)];
+    let since = match arguments.first() {
+        Some(ValueRef::TimestampTz(moment)) => local(*moment, zone)?,
+        _ => micros_of(arguments, 0)?,
+    };
+    let pair = [ValueRef::Timestamp(midnight), ValueRef::Timestamp(since)];
     super::interval_ops::age(&pair)
 }
 
@@ -234,10 +238,34 @@ const KNOWN: &[&str] = &[
     "microseconds",
 ];
 
+/// Returns a field of a moment, in the session's time zone.
+fn extract_zoned(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let unit = text(arguments, 0)?.to_ascii_lowercase();
+    let moment = micros_of(arguments, 1)?;
+    let zone = frame.settings().zone;
+    let east = i64::from(zone.offset_at(moment));
+    let field = match &unit[..] {
+        "timezone" => Numeric::from(east),
+        "timezone_hour" | "timezone_h" => Numeric::from(east / 3600),
+        "timezone_minute" | "timezone_m" => Numeric::from(east / 60 % 60),
+        "epoch" if !matches!(moment, TIMESTAMP_INFINITY | i64::MIN) => scaled(moment, 6)?,
+        _ => {
+            let of_local = [ValueRef::Text(&unit), ValueRef::Timestamp(local(moment, zone)?)];
+            return extract_field(&of_local, TimestampTz);
+        }
+    };
+    Ok(Value::Numeric(field))
+}
+
 fn extract(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let value = arguments.get(1).copied().unwrap_or_default();
+    extract_field(arguments, value.data_type().unwrap_or(Text))
+}
+
+/// Returns a field of a value; `data_type` is the type that errors name.
+fn extract_field(arguments: &[ValueRef<'_>], data_type: DataType) -> Result<Value> {
     let unit = text(arguments, 0)?.to_ascii_lowercase();
     let value = arguments.get(1).copied().unwrap_or_default();
-    let data_type = value.data_type().unwrap_or(Text);
     let missing = || match KNOWN.contains(&&unit[..]) {
         true => SqlError::new(
             SqlState::FeatureNotSupported,
@@ -268,11 +296,6 @@ fn extract(arguments: &[ValueRef<'_>]) -> Result<Value> {
                     let share = scaled(of.micros, 6)?.checked_div(scaled(DAY, 6)?)?;
                     Some(share.checked_add(Numeric::from(of.days + 2_440_588)))
                 }
-                ("timezone" | "timezone_hour" | "timezone_minute", ..)
-                    if data_type == TimestampTz =>
-                {
-                    Some(Ok(Numeric::from(0)))
-                }
                 _ => None,
             }
         }
@@ -292,9 +315,13 @@ fn zoned_field(unit: &str, time: ZonedTime) -> Option<Result<Numeric>> {
 }
 
 fn part(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    match extract(arguments)? {
-        Value::Numeric(number) => Ok(Value::Double(number.to_f64())),
-        other => Ok(other),
+    extract(arguments).map(as_double)
+}
+
+fn as_double(number: Value) -> Value {
+    match number {
+        Value::Numeric(number) => Value::Double(number.to_f64()),
+        other => other,
     }
 }
 
@@ -332,14 +359,32 @@ fn truncate(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(like(value, start_of(&unit, micros, data_type)?))
 }
 
-fn truncate_in_zone(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let (unit, zone) = (text(arguments, 0)?.to_ascii_lowercase(), zone(text(arguments, 2)?)?);
+fn truncate_in(zone: SessionZone, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let unit = text(arguments, 0)?.to_ascii_lowercase();
     let micros = micros_of(arguments, 1)?;
     if matches!(micros, TIMESTAMP_INFINITY | i64::MIN) {
         return Ok(Value::TimestampTz(micros));
     }
-    let local = start_of(&unit, to_local(micros, &zone)?, TimestampTz)?;
-    Ok(Value::TimestampTz(to_instant(local, &zone)?))
+    let start = start_of(&unit, local(micros, zone)?, TimestampTz)?;
+    // Within an hour that is repeated the offset of the moment stays.
+    let is_of_day = !matches!(
+        &unit[..],
+        "hour"
+            | "hours"
+            | "minute"
+            | "minutes"
+            | "second"
+            | "seconds"
+            | "millisecond"
+            | "milliseconds"
+            | "microsecond"
+            | "microseconds"
+    );
+    if is_of_day {
+        return Ok(Value::TimestampTz(moment(start, zone)?));
+    }
+    let east = i64::from(zone.offset_at(micros));
+    Ok(Value::TimestampTz(start.checked_sub(east * SECOND).ok_or_else(timestamp_out_of_range)?))
 }
 
 fn truncate_interval(arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -371,106 +416,21 @@ fn truncate_interval(arguments: &[ValueRef<'_>]) -> Result<Value> {
     }))
 }
 
-/// Abbreviations with a fixed offset from UTC, in minutes.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("akdt", -480),
-    ("akst", -540),
-    ("bst", 60),
-    ("cdt", -300),
-    ("cest", 120),
-    ("cet", 60),
-    ("cst", -360),
-    ("edt", -240),
-    ("eest", 180),
-    ("eet", 120),
-    ("est", -300),
-    ("gmt", 0),
-    ("hst", -600),
-    ("jst", 540),
-    ("kst", 540),
-    ("mdt", -360),
-    ("msk", 180),
-    ("mst", -420),
-    ("nzdt", 780),
-    ("nzst", 720),
-    ("pdt", -420),
-    ("pst", -480),
-    ("ut", 0),
-    ("utc", 0),
-    ("wet", 0),
-    ("z", 0),
-    ("zulu", 0),
-];
-
-fn fixed(seconds: i64) -> Option<TimeZone> {
-    Some(Offset::from_seconds(i32::try_from(seconds).ok()?).ok()?.to_time_zone())
-}
-
 /// Returns the zone of that name, abbreviation or offset. As in POSIX, a numeric zone is positive
 /// to the west.
-fn zone(name: &str) -> Result<TimeZone> {
-    let unknown = || invalid(format!("time zone \"{name}\" not recognized"));
-    let word = name.trim().to_ascii_lowercase();
-    if let Some((_, minutes)) = ABBREVIATIONS.iter().find(|(known, _)| *known == word) {
-        return fixed(i64::from(*minutes) * 60).ok_or_else(unknown);
-    }
-    let digits = word.strip_prefix("utc").or(word.strip_prefix("gmt")).unwrap_or(&word);
-    if let Some(sign) = digits.chars().next().filter(|c| matches!(c, '+' | '-')) {
-        let mut parts = digits[1..].splitn(2, ':');
-        let hours: Option<i64> = parts.next().and_then(|text| text.parse().ok());
-        let minutes: Option<i64> = parts.next().map_or(Some(0), |text| text.parse().ok());
-        if let (Some(hours @ 0..=15), Some(minutes @ 0..=59)) = (hours, minutes) {
-            let west = (hours * 60 + minutes) * 60;
-            return fixed(if sign == '-' { west } else { -west }).ok_or_else(unknown);
-        }
-    }
-    jiff::tz::TimeZoneDatabase::bundled().get(name.trim()).map_err(|_| unknown())
+fn zone(name: &str) -> Result<SessionZone> {
+    SessionZone::of_text(name)
+        .ok_or_else(|| invalid(format!("time zone \"{name}\" not recognized")))
 }
 
 /// Returns the zone at an interval from UTC, positive to the east.
-fn zone_of(offset: Interval) -> Result<TimeZone> {
+fn zone_of(offset: Interval) -> Result<SessionZone> {
     if offset.months != 0 || offset.days != 0 {
         let what = "interval time zone must not include months or days";
         return Err(invalid(what));
     }
-    fixed(offset.micros / SECOND).ok_or_else(|| {
+    let east = i32::try_from(offset.micros / SECOND).map_err(|_| {
         SqlError::new(SqlState::InvalidTimeZoneDisplacement, "time zone displacement out of range")
-    })
-}
-
-/// Shifts a timestamp by an offset from UTC.
-fn shifted(micros: i64, seconds: i32) -> Result<i64> {
-    let by = Interval { micros: i64::from(seconds) * SECOND, ..Interval::default() };
-    moved(micros, by)
-}
-
-/// Returns the local time of a point in time.
-fn to_local(micros: i64, zone: &TimeZone) -> Result<i64> {
-    // Beyond the years that the database covers, the offset is that of the nearest one.
-    let instant = Instant::from_microsecond(micros).unwrap_or(if micros < 0 {
-        Instant::MIN
-    } else {
-        Instant::MAX
     });
-    shifted(micros, zone.to_offset(instant).seconds())
-}
-
-/// Returns the point in time of a local time. A time that a transition skips is read with the
-/// offset before it, a repeated one with the offset after it.
-fn to_instant(micros: i64, zone: &TimeZone) -> Result<i64> {
-    if matches!(micros, TIMESTAMP_INFINITY | i64::MIN) {
-        return Ok(micros);
-    }
-    let as_utc = Instant::from_microsecond(micros).unwrap_or(if micros < 0 {
-        Instant::MIN
-    } else {
-        Instant::MAX
-    });
-    let civil = Offset::UTC.to_datetime(as_utc);
-    let offset = match zone.to_ambiguous_timestamp(civil).offset() {
-        AmbiguousOffset::Unambiguous { offset } => offset,
-        AmbiguousOffset::Gap { before, .. } => before,
-        AmbiguousOffset::Fold { after, .. } => after,
-    };
-    shifted(micros, -offset.seconds())
+    east.map(|east| SessionZone::of_offset(east).0)
 }

@@ -1,10 +1,11 @@
 //! Arithmetic with dates, times, timestamps and intervals.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{Builtin, double, invalid, mismatch, strict};
+use crate::expression::Frame;
+use crate::expression::builtin::{Builtin, double, invalid, mismatch, stable, strict};
 use crate::types::{
-    DATE_INFINITY, DAY, DataType, HOUR, Interval, MINUTE, SECOND, TIMESTAMP_INFINITY, Value,
-    ValueRef, date_of, days_in_month, days_of, is_date, is_timestamp,
+    DATE_INFINITY, DAY, DataType, HOUR, Interval, MINUTE, SECOND, SessionZone, TIMESTAMP_INFINITY,
+    Value, ValueRef, date_of, days_in_month, days_of, is_date, is_timestamp,
 };
 use DataType::{Boolean, Date, Double, Integer, Interval as Span, Time, Timestamp, TimestampTz};
 
@@ -35,9 +36,9 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("+", &[Timestamp, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Forward)),
     strict("+", &[Span, Timestamp], Timestamp, |v| move_by(v, 1, 0, TimeStep::Forward)),
     strict("-", &[Timestamp, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Back)),
-    strict("+", &[TimestampTz, Span], TimestampTz, |v| move_by(v, 0, 1, TimeStep::Forward)),
-    strict("+", &[Span, TimestampTz], TimestampTz, |v| move_by(v, 1, 0, TimeStep::Forward)),
-    strict("-", &[TimestampTz, Span], TimestampTz, |v| move_by(v, 0, 1, TimeStep::Back)),
+    stable("+", &[TimestampTz, Span], TimestampTz, |f, v| move_in(f, v, 0, 1, TimeStep::Forward)),
+    stable("+", &[Span, TimestampTz], TimestampTz, |f, v| move_in(f, v, 1, 0, TimeStep::Forward)),
+    stable("-", &[TimestampTz, Span], TimestampTz, |f, v| move_in(f, v, 0, 1, TimeStep::Back)),
     strict("+", &[Date, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Forward)),
     strict("+", &[Span, Date], Timestamp, |v| move_by(v, 1, 0, TimeStep::Forward)),
     strict("-", &[Date, Span], Timestamp, |v| move_by(v, 0, 1, TimeStep::Back)),
@@ -51,7 +52,11 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("-", &[Timestamp, Timestamp], Span, between),
     strict("-", &[TimestampTz, TimestampTz], Span, between),
     strict("age", &[Timestamp, Timestamp], Span, age),
-    strict("age", &[TimestampTz, TimestampTz], Span, age),
+    stable("age", &[TimestampTz, TimestampTz], Span, |frame, v| {
+        let zone = frame.settings().zone;
+        let of_zone = |at: usize| micros_of(v, at).and_then(|moment| local(moment, zone));
+        age(&[ValueRef::Timestamp(of_zone(0)?), ValueRef::Timestamp(of_zone(1)?)])
+    }),
     strict("justify_days", &[Span], Span, |v| Ok(Value::Interval(span(v, 0)?.justify_days()?))),
     strict("justify_hours", &[Span], Span, |v| Ok(Value::Interval(span(v, 0)?.justify_hours()?))),
     strict("justify_interval", &[Span], Span, |v| Ok(Value::Interval(span(v, 0)?.justify()?))),
@@ -67,11 +72,11 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         Timestamp,
         |v| Ok(Value::Timestamp(make_timestamp(v)?)),
     ),
-    strict(
+    stable(
         "make_timestamptz",
         &[Integer, Integer, Integer, Integer, Integer, Double],
         TimestampTz,
-        |v| Ok(Value::TimestampTz(make_timestamp(v)?)),
+        |frame, v| Ok(Value::TimestampTz(moment(make_timestamp(v)?, frame.settings().zone)?)),
     ),
     strict("make_interval", &[], Span, make_interval),
     strict("make_interval", &[Integer], Span, make_interval),
@@ -163,17 +168,55 @@ pub fn moved(micros: i64, interval: Interval) -> Result<i64> {
     moved.filter(|moved| is_timestamp(*moved)).ok_or_else(timestamp_out_of_range)
 }
 
+fn is_any_moment(moment: &i64) -> bool {
+    infinite(*moment) || is_timestamp(*moment)
+}
+
+/// Returns the local time of a moment.
+pub(in crate::expression::builtin) fn local(moment: i64, zone: SessionZone) -> Result<i64> {
+    zone.to_local(moment).filter(is_any_moment).ok_or_else(timestamp_out_of_range)
+}
+
+/// Returns the moment of a local time.
+pub(in crate::expression::builtin) fn moment(local: i64, zone: SessionZone) -> Result<i64> {
+    zone.to_moment(local).filter(is_any_moment).ok_or_else(timestamp_out_of_range)
+}
+
+/// Adds an interval to a moment: months and days in a zone, where a day may have 23 or 25 hours.
+pub fn moved_in_zone(moment: i64, interval: Interval, zone: SessionZone) -> Result<i64> {
+    if zone == SessionZone::Utc || interval.months == 0 && interval.days == 0 {
+        return moved(moment, interval);
+    }
+    let whole = Interval { micros: 0, ..interval };
+    let by_calendar = self::moment(moved(local(moment, zone)?, whole)?, zone)?;
+    moved(by_calendar, Interval { micros: interval.micros, ..Interval::default() })
+}
+
+fn move_in(
+    frame: &Frame<'_>,
+    arguments: &[ValueRef<'_>],
+    moment: usize,
+    interval: usize,
+    step: TimeStep,
+) -> Result<Value> {
+    let by = step_of(arguments, interval, step)?;
+    let zone = frame.settings().zone;
+    Ok(Value::TimestampTz(moved_in_zone(micros_of(arguments, moment)?, by, zone)?))
+}
+
+/// Returns the interval by which a time moves.
+fn step_of(arguments: &[ValueRef<'_>], interval: usize, step: TimeStep) -> Result<Interval> {
+    let by = span(arguments, interval)?;
+    if step == TimeStep::Back { by.checked_neg() } else { Ok(by) }
+}
+
 fn move_by(
     arguments: &[ValueRef<'_>],
     moment: usize,
     interval: usize,
     step: TimeStep,
 ) -> Result<Value> {
-    let is_back = step == TimeStep::Back;
-    let mut by = span(arguments, interval)?;
-    if is_back {
-        by = by.checked_neg()?;
-    }
+    let by = step_of(arguments, interval, step)?;
     Ok(like(arguments.get(moment), moved(micros_of(arguments, moment)?, by)?))
 }
 

@@ -1,25 +1,30 @@
 //! Date and time templates: `to_char`, `to_date` and `to_timestamp`.
 
 use super::fields::iso_week;
-use super::interval_ops::{micros_of, timestamp_out_of_range};
+use super::interval_ops::{local, micros_of, moment, timestamp_out_of_range};
 use super::number_templates::ordinal_ending;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{Builtin, check_size, mismatch, strict, text};
+use crate::expression::builtin::{Builtin, check_size, mismatch, stable, strict, text};
 use crate::types::{
-    DAY, DataType, HOUR, MINUTE, SECOND, TIMESTAMP_INFINITY, Value, ValueRef, date_of,
-    days_in_month, days_of, is_timestamp,
+    DAY, DataType, HOUR, MINUTE, OffsetMinutes, SECOND, SessionZone, TIMESTAMP_INFINITY, Value,
+    ValueRef, date_of, days_in_month, days_of, is_timestamp, write_offset,
 };
 use DataType::{Date, Text, Timestamp, TimestampTz};
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("to_char", &[Timestamp, Text], Text, to_char),
-    strict("to_char", &[TimestampTz, Text], Text, to_char),
+    stable("to_char", &[TimestampTz, Text], Text, |frame, v| {
+        let (zone, moment) = (frame.settings().zone, micros_of(v, 0)?);
+        let shown = Shown { local: local(moment, zone)?, zoned: Some((zone, moment)) };
+        write_template(shown, text(v, 1)?)
+    }),
     strict("to_date", &[Text, Text], Date, |v| {
         let days = read(text(v, 0)?, text(v, 1)?)?.div_euclid(DAY);
         i32::try_from(days).map(Value::Date).map_err(|_| timestamp_out_of_range())
     }),
-    strict("to_timestamp", &[Text, Text], TimestampTz, |v| {
-        Ok(Value::TimestampTz(read(text(v, 0)?, text(v, 1)?)?))
+    stable("to_timestamp", &[Text, Text], TimestampTz, |frame, v| {
+        let local = read(text(v, 0)?, text(v, 1)?)?;
+        Ok(Value::TimestampTz(moment(local, frame.settings().zone)?))
     }),
 ];
 
@@ -106,18 +111,29 @@ pub(super) fn in_case(name: &str, written: &str) -> String {
 }
 
 fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let (micros, template) = (micros_of(arguments, 0)?, text(arguments, 1)?);
-    if matches!(micros, TIMESTAMP_INFINITY | i64::MIN) || template.is_empty() {
+    let shown = Shown { local: micros_of(arguments, 0)?, zoned: None };
+    write_template(shown, text(arguments, 1)?)
+}
+
+/// What a template shows.
+#[derive(Clone, Copy)]
+struct Shown {
+    local: i64,
+    /// The zone and the moment in UTC, if the value has a zone.
+    zoned: Option<(SessionZone, i64)>,
+}
+
+fn write_template(shown: Shown, template: &str) -> Result<Value> {
+    if matches!(shown.local, TIMESTAMP_INFINITY | i64::MIN) || template.is_empty() {
         return Ok(Value::Null);
     }
-    let has_zone = matches!(arguments.first(), Some(ValueRef::TimestampTz(_)));
     let mut out = String::new();
     for part in parts(template) {
         match part {
             TemplatePart::Literal(character) => out.push(character),
             TemplatePart::Ordinal(is_lower) => write_ordinal(&mut out, is_lower),
             TemplatePart::Keyword(keyword, written, fills) => {
-                write_field(&mut out, keyword, written, fills, micros, has_zone);
+                write_field(&mut out, keyword, written, fills, shown);
             }
         }
         check_size(out.len())?;
@@ -137,14 +153,8 @@ pub(super) fn write_ordinal(out: &mut String, is_lower: bool) {
 pub(super) const ROMAN_MONTHS: [&str; 12] =
     ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
 
-fn write_field(
-    out: &mut String,
-    keyword: &str,
-    written: &str,
-    fills: bool,
-    micros: i64,
-    has_zone: bool,
-) {
+fn write_field(out: &mut String, keyword: &str, written: &str, fills: bool, shown: Shown) {
+    let micros = shown.local;
     let (days, time) = (micros.div_euclid(DAY), micros.rem_euclid(DAY));
     let (year, month, day) = date_of(days);
     let shown_year = if year > 0 { year } else { 1 - year };
@@ -171,7 +181,7 @@ fn write_field(
         };
         in_case(name, written)
     };
-    let zone = |name: &str| if has_zone { in_case(name, written) } else { String::new() };
+    let east = shown.zoned.map_or(0, |(zone, moment)| zone.offset_at(moment));
     let (iso_year, week) = iso_week(days);
     let iso_year = if iso_year > 0 { iso_year } else { 1 - iso_year };
     out.push_str(&match keyword {
@@ -205,7 +215,11 @@ fn write_field(
         "MONTH" => name(month_name, 9),
         "MON" => name(&month_name[..3], 3),
         "MS" => number(3, fraction / 1000),
-        "OF" => "+00".to_owned(),
+        "OF" => {
+            let mut offset = String::new();
+            write_offset(&mut offset, east / 60 * 60, OffsetMinutes::IfAny);
+            offset
+        }
         "RM" => {
             let numeral = in_case(ROMAN_MONTHS[month as usize - 1], &written[..1]);
             if fills { numeral } else { format!("{numeral:4}") }
@@ -213,9 +227,15 @@ fn write_field(
         "Q" => ((month - 1) / 3 + 1).to_string(),
         "SSSSS" | "SSSS" => (time / SECOND).to_string(),
         "SS" => number(2, time % MINUTE / SECOND),
-        "TZ" => zone("UTC"),
-        "TZH" => "+00".to_owned(),
-        "TZM" => "00".to_owned(),
+        "TZ" => match shown.zoned {
+            Some((zone, moment)) => in_case(&zone.abbreviation_at(moment), written),
+            None => String::new(),
+        },
+        "TZH" => {
+            let sign = if east < 0 { '-' } else { '+' };
+            format!("{sign}{:02}", east.abs() / 3600)
+        }
+        "TZM" => format!("{:02}", east.abs() / 60 % 60),
         "US" => number(6, fraction),
         "WW" => number(2, (of_year - 1) / 7 + 1),
         "W" => (i64::from(day - 1) / 7 + 1).to_string(),
