@@ -2,6 +2,8 @@
 //!
 //! `cargo bench -p quickbeam-bench --bench statements -- [wisconsin.sql [--explain]]`
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::time::Instant;
 
 use quickbeam::{Durability, Options};

@@ -10,6 +10,8 @@
 //! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`], [`clicks`],
 //! [`tpcc`] and [`pgbench`] measure, [`all`] runs them; [`report`] renders.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 pub mod all;
 pub mod args;
 pub mod clicks;

@@ -1,6 +1,8 @@
 //! The SQL benchmarks in a small size on every engine that this machine has: the same work is done,
 //! what is there afterwards is right, and what is not right is found.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::fs;
 use std::path::PathBuf;
 

@@ -7,6 +7,8 @@
 //! Exit codes: 0 done, 1 the operation failed or found a problem, 2 the command line is wrong, 3 a
 //! benchmark ran without an engine that it compares with.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 mod commands;
 mod dump;
 mod output;

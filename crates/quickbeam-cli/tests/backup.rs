@@ -1,5 +1,7 @@
 //! `quickbeam backup` from outside: its reports, what a killed one leaves, and its check.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 mod common;
 
 use std::path::Path;

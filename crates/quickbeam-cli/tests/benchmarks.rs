@@ -1,5 +1,6 @@
 //! The benchmarks that need the program itself: it serves, and PostgreSQL's clients measure.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 #![cfg(feature = "sql")]
 
 mod common;

@@ -1,5 +1,6 @@
 //! `quickbeam sql` with malformed scripts: a statement is refused whole, and the next one is found.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 #![cfg(unix)]
 
 mod common;

@@ -1,5 +1,7 @@
 //! The `quickbeam` program from outside: its output, error messages and exit codes.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 mod common;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Commands on a directory that `quickbeam serve` has open: they reach it by the socket there.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 #![cfg(feature = "sql")]
 
 mod common;

@@ -1,5 +1,7 @@
 //! `quickbeam sql` from outside: scripts, pipes, formats, errors, COPY, Ctrl-C.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 mod common;
 
 use std::io::{BufRead, BufReader, Read, Write};

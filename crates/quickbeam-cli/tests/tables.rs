@@ -1,5 +1,6 @@
 //! Tables through `dump` and `load`: round trips, refused input, and atomic loads.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 #![cfg(feature = "sql")]
 
 mod common;

@@ -10,6 +10,7 @@
 //!   was not sealed is read unchanged or refused.
 //! - FUZZ-2: most inputs are read twice, unchanged and with valid checksums: otherwise checksums
 //!   would shield all later code.
+
 #![allow(clippy::unwrap_used)] // A panic reports a failure.
 
 pub mod corpus;

@@ -1,5 +1,7 @@
 //! Generates the kept inputs again: `cargo run -p quickbeam-fuzz`.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 use std::path::Path;
 
 fn main() -> std::io::Result<()> {

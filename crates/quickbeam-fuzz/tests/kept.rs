@@ -1,6 +1,8 @@
 //! Runs the fuzz targets with the kept inputs and random mutations of them, in every test run.
 //! `QUICKBEAM_FUZZ` sets the number of random inputs per target, `QUICKBEAM_SEED` the seed.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::path::Path;
 use std::sync::Mutex;
 

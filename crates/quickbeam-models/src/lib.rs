@@ -8,7 +8,9 @@
 //!
 //! `cargo test -p quickbeam-models` runs all models. A failure prints the interleaving;
 //! `LOOM_LOG=trace` prints more.
+
 #![cfg(test)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 /// Page numbers, the only part of `page` that the models use.
 mod page {

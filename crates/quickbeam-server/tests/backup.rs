@@ -1,6 +1,6 @@
 //! Backups that clients ask for while others change tables.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

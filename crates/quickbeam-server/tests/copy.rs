@@ -1,6 +1,6 @@
 //! COPY over the connection.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

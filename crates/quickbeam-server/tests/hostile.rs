@@ -3,7 +3,7 @@
 //!
 //! `QUICKBEAM_HOSTILE_CONNECTIONS` sets the number of connections, `QUICKBEAM_SEED` the first seed.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

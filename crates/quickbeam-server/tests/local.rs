@@ -1,6 +1,6 @@
 //! One environment for several processes, by the socket in its directory.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;

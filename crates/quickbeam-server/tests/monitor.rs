@@ -1,6 +1,6 @@
 //! What can be seen of a running server: its sessions, metrics, status page and log.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

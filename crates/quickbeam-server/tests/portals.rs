@@ -1,7 +1,7 @@
 //! FETCH, MOVE and CLOSE of portals that the protocol has made, and parameters of DECLARE: what
 //! server-side cursors of drivers do.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

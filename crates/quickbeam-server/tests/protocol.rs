@@ -1,7 +1,7 @@
 //! The parts of the protocol that drivers lean on: declared types, portals in parts, origins of
 //! columns, notices, notifications, the end of the server.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Roles of the database as users of the server.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

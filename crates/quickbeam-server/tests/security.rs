@@ -1,6 +1,6 @@
 //! Who may connect, how connections are encrypted, and what clients cannot do to the server.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 

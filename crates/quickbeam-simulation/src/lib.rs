@@ -6,6 +6,8 @@
 //! expected answers), [`run`] and [`store`] (one seed), [`shrink`], [`exhaustive`] and [`seeds`]
 //! (many seeds). `docs/reliability.md` describes the guarantees that the simulation checks.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 pub mod client;
 pub mod exhaustive;
 pub mod model;

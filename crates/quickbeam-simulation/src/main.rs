@@ -1,6 +1,8 @@
 //! The program that `./x simulate` runs: runs seeds, reduces failing plans, replays one seed
 //! verbosely.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 use std::process::ExitCode;
 
 use quickbeam_simulation::run::run;

@@ -2,7 +2,7 @@
 //! that finds it can be reduced, and the seed passes without the fault. One test, because a fault
 //! is planted in the whole process.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 use quickbeam::failpoints::{Canary, plant};
 use quickbeam_simulation::plan::Plan;

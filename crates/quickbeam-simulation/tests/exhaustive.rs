@@ -1,5 +1,7 @@
 //! Every crash point and every failing call of the short workloads.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use quickbeam_simulation::exhaustive::run_all;
 
 #[test]

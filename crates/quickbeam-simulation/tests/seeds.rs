@@ -1,6 +1,6 @@
 //! The regular simulation test: a few hundred seeds, each run twice. `QUICKBEAM_SEEDS` sets another
 //! number.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 use quickbeam_simulation::seeds::run_many;
 

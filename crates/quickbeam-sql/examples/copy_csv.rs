@@ -4,6 +4,8 @@
 //!
 //! `cargo run -p quickbeam-sql --example copy_csv`
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::error::Error;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Write};

@@ -3,6 +3,8 @@
 //! `cargo run -p quickbeam-sql --example sql_quick_start [DIRECTORY]`; it can run twice on one
 //! directory.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::error::Error;
 use std::path::PathBuf;
 

@@ -38,6 +38,8 @@
 //! (definitions), [`table`] (rows and keys as bytes, tables). The upper half parses, binds, plans
 //! and executes statements on them.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 mod api;
 mod bind;
 pub mod catalog;

@@ -13,7 +13,7 @@
 //!   statements that prepare a file, and each fourth of the others, of those that answer equally.
 //!   Without `QUICKBEAM_COMPARE` the test runs these, and needs no PostgreSQL.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 #[path = "corpus/reader.rs"]
 mod reader;

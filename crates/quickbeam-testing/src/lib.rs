@@ -3,6 +3,8 @@
 //!
 //! Above: the tests of all crates, the simulation, the fuzz targets. Below: nothing.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 /// A random generator that its seed determines: SplitMix64 (Steele, Lea and Flood, 2014).
 #[derive(Clone, Debug)]
 pub struct Random(u64);

@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p quickbeam --example data_store`
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::error::Error;
 
 use quickbeam::{DataStore, Options};

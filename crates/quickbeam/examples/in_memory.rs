@@ -2,6 +2,8 @@
 //!
 //! `cargo run -p quickbeam --example in_memory`
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use quickbeam::{AccessMethod, Environment, Options, Result};
 
 fn main() -> Result<()> {

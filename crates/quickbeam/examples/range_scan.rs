@@ -4,6 +4,8 @@
 //!
 //! `cargo run -p quickbeam --example range_scan`
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::error::Error;
 
 use quickbeam::{Environment, Options};

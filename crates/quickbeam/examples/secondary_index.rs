@@ -5,6 +5,8 @@
 //!
 //! `cargo run -p quickbeam --example secondary_index`
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 use std::error::Error;
 
 use quickbeam::{Database, Environment, Options, ReadTransaction, Result, Transaction};

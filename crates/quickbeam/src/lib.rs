@@ -41,6 +41,8 @@
 //!
 //! `docs/limits.md` lists the limits; `ARCHITECTURE.md` and `docs/internals` describe the modules.
 
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
+
 #[macro_use]
 mod invariant;
 

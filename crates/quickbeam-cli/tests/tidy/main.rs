@@ -14,6 +14,8 @@
 //! show it failing on bad samples. A check returns the problems it found, one line each, and never
 //! panics on what it reads. `source` and `tree` are what the checks read.
 
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
+
 mod source;
 mod tree;
 

@@ -1,6 +1,6 @@
 //! The tests of SQL, one program with a module for each subject.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
 mod common;
 
