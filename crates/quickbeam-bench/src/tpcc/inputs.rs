@@ -138,7 +138,7 @@ impl TpccDraw {
     }
 
     /// The next transaction: its place in [`NAMES`], and its inputs. Each hundred has the mix.
-    pub fn next(&mut self) -> (usize, TpccInputs) {
+    pub fn draw_transaction(&mut self) -> (usize, TpccInputs) {
         if self.deck.is_empty() {
             for (kind, count) in MIX.into_iter().enumerate() {
                 self.deck.extend(std::iter::repeat_n(kind, count));
@@ -248,7 +248,7 @@ mod tests {
         let mut draw = TpccDraw::new(FULL, 2, 7);
         for _ in 0..3 {
             let mut counts = [0; 5];
-            (0..100).for_each(|_| counts[draw.next().0] += 1);
+            (0..100).for_each(|_| counts[draw.draw_transaction().0] += 1);
             assert_eq!(counts, MIX);
         }
     }
@@ -265,7 +265,7 @@ mod tests {
                     CustomerChoice::LastName(_) => named += 1,
                 }
             };
-            match draw.next().1 {
+            match draw.draw_transaction().1 {
                 TpccInputs::NewOrder { at, customer, lines } => {
                     orders += 1;
                     assert!(at.warehouse == 2 && (1..=10).contains(&at.district));

@@ -261,7 +261,7 @@ fn terminal_run(
     let mut outcome = TpccOutcome::empty();
     let mut last = begin;
     loop {
-        let (kind, inputs) = draw.next();
+        let (kind, inputs) = draw.draw_transaction();
         outcome.done.merge(terminal.run(&inputs).with_context(|| format!("{inputs:?}"))?);
         let now = Instant::now();
         outcome.latencies[kind].record(now - last);
