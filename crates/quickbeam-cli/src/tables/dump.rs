@@ -5,12 +5,12 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
-use quickbeam_sql::catalog::Table;
 use quickbeam_sql::catalog::programs::RoutineKind;
 use quickbeam_sql::catalog::text::{
     Wording, add_foreign_keys, comments, create_indexes, create_schemas, create_sequence,
     create_table, create_view, quoted, quoted_relation, set_sequence,
 };
+use quickbeam_sql::catalog::{Table, is_temporary_schema};
 use quickbeam_sql::types::{TextSettings, format_value};
 use quickbeam_sql::{Connection, Row, SqlDatabase, ValueRef};
 
@@ -43,45 +43,49 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     let transaction = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&transaction)?;
     let has_routines = catalog.routines().next().is_some();
-    if catalog.relations().is_empty() && catalog.schemas().next().is_none() && !has_routines {
+    let is_temporary = |schema: &str| is_temporary_schema(schema);
+    let tables = || catalog.tables().filter(|table| !is_temporary(&table.schema));
+    let is_empty = catalog.relations().is_empty() && catalog.schemas().next().is_none();
+    if is_empty && !has_routines {
         return Ok(());
     }
     let wording = sink.wording();
     sink.begin()?;
     create_schemas(&catalog).try_for_each(|text| sink.statement(&text))?;
-    for sequence in catalog.free_sequences() {
+    for sequence in catalog.free_sequences().filter(|it| !is_temporary(&it.schema)) {
         sink.statement(&create_sequence(sequence))?;
     }
     if has_routines {
         sink.begin_routines()?;
     }
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;
-    for table in catalog.tables() {
+    for table in tables() {
         sink.statement(&create_table(&catalog, table, wording))?;
     }
     catalog
         .create_routines(RoutineKind::RowsOfTables)
         .try_for_each(|text| sink.statement(&text))?;
-    for table in catalog.tables() {
+    for table in tables() {
         rows(&connection, &transaction, table, sink)
             .with_context(|| format!("cannot dump the table {:?} to its end", table.name))?;
     }
-    for table in catalog.tables() {
+    for table in tables() {
         create_indexes(table, wording).try_for_each(|text| sink.statement(&text))?;
         comments(table).try_for_each(|text| sink.statement(&text))?;
     }
-    for table in catalog.tables() {
+    for table in tables() {
         add_foreign_keys(&catalog, table).try_for_each(|text| sink.statement(&text))?;
     }
-    for view in catalog.views() {
+    for view in catalog.views().into_iter().filter(|it| !is_temporary(&it.schema)) {
         sink.statement(&create_view(view))?;
     }
     for trigger in catalog.triggers() {
         catalog.create_trigger(trigger).try_for_each(|text| sink.statement(&text))?;
     }
     // In the order in which a load creates them, so that a dump of what was loaded is the same.
+    let permanent = catalog.sequences().filter(|sequence| !is_temporary(&sequence.schema));
     let (owned, free): (Vec<_>, Vec<_>) =
-        catalog.sequences().partition(|sequence| sequence.owned_by.is_some());
+        permanent.partition(|sequence| sequence.owned_by.is_some());
     for sequence in free.into_iter().chain(owned) {
         let next = database.catalog().next_unreserved(&transaction, sequence)?;
         sink.statement(&set_sequence(&catalog, sequence, next))?;

@@ -153,6 +153,7 @@ impl SqlDatabase {
             session_user: BOOTSTRAP,
             role: None,
             path: None,
+            temporary: None,
             turned_off: Default::default(),
             functions: &self.shared.functions,
             clock: &clock,

@@ -30,8 +30,9 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
 
 pub use self::ddl::{
-    BoundIndex, CatalogChange, ExpressionCompiler, ObjectKind, OnExisting, TableChange,
-    check_create_table, check_of, column_default, conversion_of, generated_columns, table_for,
+    BoundIndex, CatalogChange, ExpressionCompiler, ObjectKind, OnExisting, Persistence,
+    TableChange, check_create_table, check_of, column_default, conversion_of, generated_columns,
+    on_commit_of, table_for,
 };
 pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
@@ -64,6 +65,11 @@ pub trait Names {
 
     /// The schemas of the statement's `search_path`; `None`: `public` alone.
     fn search_path(&self) -> SearchPath {
+        None
+    }
+
+    /// The schema of the session's temporary objects; `None` outside of sessions.
+    fn temporary_schema(&self) -> Option<SmolStr> {
         None
     }
 

@@ -10,8 +10,10 @@ use smol_str::SmolStr;
 
 use super::{Binder, Names, Scope, SlotShape, Source};
 use crate::catalog::rights::{denied, not_owner};
-use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, Table, View};
-use crate::error::{Result, SqlError};
+use crate::catalog::{
+    AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, Table, View, is_temporary_schema,
+};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::ColumnRef;
 
 /// What a statement does with a table that it names.
@@ -183,10 +185,25 @@ impl<'a> Binder<'a> {
         else {
             return Ok(());
         };
+        if is_temporary_schema(schema) {
+            return Ok(());
+        }
         // A schema that does not exist is reported as such.
         let is_allowed =
             !snapshot.has_schema(schema) || snapshot.may_in_schema(role, schema, wanted);
         if is_allowed { Ok(()) } else { Err(denied("schema", schema)) }
+    }
+
+    /// Checks the right to temporary objects.
+    pub(in crate::bind) fn check_temporary(&self) -> Result<()> {
+        match self.acting() {
+            Some((role, snapshot)) if !snapshot.may_in_database(role, Privileges::TEMPORARY) => {
+                let message =
+                    "permission denied to create temporary tables in database \"quickbeam\"";
+                Err(SqlError::new(SqlState::InsufficientPrivilege, message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether unqualified names are looked up in a schema of the path.
@@ -253,7 +270,7 @@ pub(crate) fn file_denied(to: bool) -> SqlError {
     };
     let message =
         format!("must be superuser or have privileges of the {role} role to COPY {what} a file");
-    SqlError::new(crate::error::SqlState::InsufficientPrivilege, message).with_hint(
+    SqlError::new(SqlState::InsufficientPrivilege, message).with_hint(
         "Anyone can COPY to stdout or from stdin. psql's \\copy command also works for anyone.",
     )
 }

@@ -43,11 +43,11 @@ pub use crate::schema::{
     ConstraintTiming, DATABASE_ID, DropBehavior, EXPRESSIONS, FiredTriggers, ForeignKey,
     ForeignKeyAction, Identity, Index, KeyColumn, Language, Membership, Method, NewCheck,
     NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
-    NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, PUBLIC, PUBLIC_SCHEMA_ID,
-    PrimaryKey, Privileges, Reference, Relation, Role, Routine, RoutineResult, Schema, Sequence,
-    SequenceChanges, SequenceOptions, Table, Trigger, TriggerEvent, TriggerLevel, TriggerState,
-    TriggerTiming, View, Volatility, is_system_schema, lookup_name, path_schemas, shown_name,
-    split_lookup_name,
+    NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, OnCommit, PUBLIC,
+    PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Routine, RoutineResult,
+    Schema, Sequence, SequenceChanges, SequenceOptions, TEMPORARY_SCHEMA, Table, Trigger,
+    TriggerEvent, TriggerLevel, TriggerState, TriggerTiming, View, Volatility, is_system_schema,
+    is_temporary_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::CatalogSnapshot;
-use crate::schema::names::PUBLIC;
+use crate::schema::names::{PUBLIC, is_temporary_schema};
 use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Sequence, Table, View,
 };
@@ -40,7 +40,8 @@ pub fn quoted_relation(schema: &str, name: &str) -> String {
 
 /// CREATE SCHEMA of each schema.
 pub fn create_schemas(catalog: &CatalogSnapshot) -> impl Iterator<Item = String> + '_ {
-    catalog.schemas().map(|schema| format!("CREATE SCHEMA {}", quoted(&schema.name)))
+    let permanent = catalog.schemas().filter(|schema| !is_temporary_schema(&schema.name));
+    permanent.map(|schema| format!("CREATE SCHEMA {}", quoted(&schema.name)))
 }
 
 fn quoted_table(table: &Table) -> String {

@@ -4,8 +4,9 @@
 use sqlparser::ast::{self, Statement as Ast};
 
 use super::{CompileContext, Program};
-use crate::bind::OnExisting;
-use crate::bind::{Binder, CatalogChange, table_for};
+use crate::bind::{Binder, CatalogChange, OnExisting, Persistence, on_commit_of, table_for};
+use crate::catalog::text::quoted_relation;
+use crate::catalog::{OnCommit, split_lookup_name};
 use crate::error::{Result, SqlError};
 
 /// CREATE TABLE … AS, SELECT … INTO.
@@ -18,27 +19,46 @@ pub(crate) struct CreateAs {
     pub text: String,
 }
 
-/// The clauses of CREATE TABLE … AS.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct CreateAsClauses {
-    /// IF NOT EXISTS.
-    pub if_not_exists: bool,
-    /// WITH DATA, the default.
+/// What CREATE TABLE … AS says of its table.
+pub(crate) struct CreateAsTarget<'t> {
+    pub name: &'t ast::ObjectName,
+    pub existing: OnExisting,
+    /// WITH DATA.
     pub with_data: bool,
+    pub persistence: Persistence,
+    pub on_commit: OnCommit,
+}
+
+impl<'t> CreateAsTarget<'t> {
+    /// The table of CREATE TABLE … AS.
+    pub fn of_table(create: &'t ast::CreateTable) -> Result<CreateAsTarget<'t>> {
+        Ok(CreateAsTarget {
+            name: &create.name,
+            existing: OnExisting::from(create.if_not_exists),
+            with_data: create.with_data.is_none_or(|with| with.data),
+            persistence: Persistence::from(create.temporary),
+            on_commit: on_commit_of(create)?,
+        })
+    }
+
+    /// The table of SELECT … INTO.
+    pub fn of_into(name: &'t ast::ObjectName, persistence: Persistence) -> CreateAsTarget<'t> {
+        let (existing, on_commit) = (OnExisting::Fail, OnCommit::Preserve);
+        CreateAsTarget { name, existing, with_data: true, persistence, on_commit }
+    }
 }
 
 impl CompileContext<'_> {
     /// Prepares the table and the INSERT; [`Program::Nothing`] if IF NOT EXISTS finds a table.
     pub(super) fn create_as(
         &self,
-        name: &ast::ObjectName,
+        target: &CreateAsTarget<'_>,
         query: &ast::Query,
-        clauses: CreateAsClauses,
         text: &str,
     ) -> Result<Program> {
-        let CreateAsClauses { if_not_exists, with_data } = clauses;
+        let CreateAsTarget { name, existing, persistence, on_commit, .. } = *target;
         let mut binder = Binder::new(self, text);
-        let (table, is_there) = binder.new_relation(name, OnExisting::from(if_not_exists))?;
+        let (table, is_there) = binder.new_relation_of(persistence, name, existing)?;
         if is_there {
             return Ok(Program::Nothing);
         }
@@ -46,14 +66,16 @@ impl CompileContext<'_> {
         if !binder.parameters.is_empty() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
         }
-        let change = table_for(table, &bound.columns, if_not_exists);
-        let insert = with_data.then(|| insert_of(name, query)).transpose()?;
+        let change = table_for(table.clone(), &bound.columns, existing, on_commit);
+        let (schema, own) = split_lookup_name(&table);
+        let written = quoted_relation(&schema, own);
+        let insert = target.with_data.then(|| insert_of(&written, query)).transpose()?;
         Ok(Program::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
     }
 }
 
 /// The INSERT of a query's rows into a table. The query stays as it was written, with its places.
-fn insert_of(name: &ast::ObjectName, query: &ast::Query) -> Result<Ast> {
+fn insert_of(name: &str, query: &ast::Query) -> Result<Ast> {
     let mut parsed = crate::parse::statement(&format!("INSERT INTO {name} DEFAULT VALUES"))?;
     match &mut parsed {
         Some(Ast::Insert(insert)) => insert.source = Some(Box::new(query.clone())),
@@ -63,7 +85,9 @@ fn insert_of(name: &ast::ObjectName, query: &ast::Query) -> Result<Ast> {
 }
 
 /// The table that SELECT … INTO makes, and the query without it.
-pub(crate) fn into_target(query: &ast::Query) -> Result<Option<(ast::ObjectName, ast::Query)>> {
+pub(crate) fn into_target(
+    query: &ast::Query,
+) -> Result<Option<(ast::ObjectName, Persistence, ast::Query)>> {
     let ast::SetExpr::Select(select) = &*query.body else { return Ok(None) };
     let Some(into) = &select.into else { return Ok(None) };
     let name = match &into.targets[..] {
@@ -71,12 +95,10 @@ pub(crate) fn into_target(query: &ast::Query) -> Result<Option<(ast::ObjectName,
         [ast::Expr::CompoundIdentifier(idents)] => ast::ObjectName::from(idents.clone()),
         _ => return Err(SqlError::unsupported("this form of SELECT INTO")),
     };
-    if into.temporary {
-        return Err(SqlError::unsupported("a temporary table"));
-    }
+    let persistence = Persistence::from(into.temporary);
     let mut without = query.clone();
     if let ast::SetExpr::Select(select) = &mut *without.body {
         select.into = None;
     }
-    Ok(Some((name, without)))
+    Ok(Some((name, persistence, without)))
 }

@@ -109,6 +109,8 @@ pub(crate) struct CompileContext<'l> {
     pub role: Option<ObjectId>,
     /// The session's path; `None`: the default one.
     pub path: SearchPath,
+    /// The schema of the session's temporary objects; `None` outside of sessions.
+    pub temporary: Option<&'l SmolStr>,
     /// The plan steps that the session has turned off.
     pub turned_off: TurnedOff,
     /// The functions of the program.
@@ -145,6 +147,10 @@ impl Names for CompileContext<'_> {
 
     fn search_path(&self) -> SearchPath {
         self.path.clone()
+    }
+
+    fn temporary_schema(&self) -> Option<SmolStr> {
+        self.temporary.cloned()
     }
 
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use quickbeam::{CHECKS_INVARIANTS, invariant};
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
-use super::create_as::{CreateAsClauses, into_target};
+use super::create_as::{CreateAsTarget, into_target};
 use super::session_command::control_of;
 use super::{CompileContext, CopyFrom, Prepared, Program};
 use crate::bind::{
-    Binder, BoundStatement, CatalogChange, CopyForm, CopyPlace, OutputColumn, SlotShape, Source,
-    check_create_table, has_changing_with, named_outputs,
+    Binder, BoundStatement, CatalogChange, CopyForm, CopyPlace, OutputColumn, Persistence,
+    SlotShape, Source, check_create_table, has_changing_with, named_outputs,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{
@@ -90,19 +90,14 @@ impl CompileContext<'_> {
                 check_create_table(create)?;
                 match &create.query {
                     Some(query) => {
-                        let clauses = CreateAsClauses {
-                            if_not_exists: create.if_not_exists,
-                            with_data: create.with_data.is_none_or(|with| with.data),
-                        };
-                        self.create_as(&create.name, query, clauses, text)?
+                        self.create_as(&CreateAsTarget::of_table(create)?, query, text)?
                     }
                     None => Program::Catalog(binder.create_table(create)?),
                 }
             }
             Ast::Query(query) => match into_target(query)? {
-                Some((name, query)) => {
-                    let clauses = CreateAsClauses { if_not_exists: false, with_data: true };
-                    self.create_as(&name, &query, clauses, text)?
+                Some((name, persistence, query)) => {
+                    self.create_as(&CreateAsTarget::of_into(&name, persistence), &query, text)?
                 }
                 None => return Err(SqlError::internal("a query without a plan")),
             },
@@ -125,7 +120,7 @@ impl CompileContext<'_> {
             }
             Ast::CreateView(create) => Program::Catalog(binder.create_view(create)?),
             Ast::CreateSequence {
-                temporary: false,
+                temporary,
                 if_not_exists,
                 name,
                 data_type,
@@ -138,6 +133,7 @@ impl CompileContext<'_> {
                     sequence_options,
                     owned_by.as_ref(),
                     *if_not_exists,
+                    Persistence::from(*temporary),
                 );
                 Program::Catalog(change?)
             }

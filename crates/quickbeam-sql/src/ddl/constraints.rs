@@ -12,7 +12,7 @@ use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
 use crate::schema::errors::{many_primary_keys, no_constraint};
 use crate::schema::{Check, ForeignKey, ForeignKeyAction, Index, KeyColumn, PrimaryKey, Table};
-use crate::schema::{NewCheck, NewForeignKey, NewKey};
+use crate::schema::{NewCheck, NewForeignKey, NewKey, is_temporary_schema};
 use crate::table::{Expressions, TableWriter};
 use crate::types::Value;
 
@@ -267,6 +267,12 @@ impl CatalogChange<'_> {
             other = self.table_named(&new.parent)?;
             &*other
         };
+        let is_temporary = is_temporary_schema(&table.schema);
+        if is_temporary != is_temporary_schema(&parent.schema) {
+            let kind = if is_temporary { "temporary" } else { "permanent" };
+            let message = format!("constraints on {kind} tables may reference only {kind} tables");
+            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+        }
         let wrong = |message: String| SqlError::new(SqlState::InvalidForeignKey, message);
         let parent_columns = match (&new.parent_columns[..], &parent.primary_key) {
             ([], Some(key)) => key.columns.clone(),

@@ -6,7 +6,7 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_name};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, CatalogSnapshot, DropBehavior};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{no_schema, schema_exists};
 use crate::schema::{ObjectId, Schema, Sequence, Table, View};
@@ -17,6 +17,43 @@ impl Catalog {
         let change = CatalogChange::begin(self, transaction)?;
         change.check_schema_free(name)?;
         change.put_schema(Schema { id: change.new_id()?, name: name.clone() })
+    }
+
+    /// Makes the schema of a session's temporary objects.
+    pub(crate) fn create_temporary_schema(
+        &self,
+        transaction: &Transaction,
+        name: &SmolStr,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        change.put_schema(Schema { id: change.new_id()?, name: name.clone() })
+    }
+
+    /// Drops a schema of temporary objects with all that is in it.
+    pub(crate) fn drop_temporary(&self, transaction: &Transaction, schema: &SmolStr) -> Result<()> {
+        let before = self.snapshot(transaction)?;
+        if !before.has_schema(schema) {
+            return Ok(());
+        }
+        // A view may go with another one.
+        let view = |snapshot: &CatalogSnapshot| {
+            snapshot.views.values().find(|it| it.schema == *schema).map(|it| it.lookup_name())
+        };
+        while let Some(name) = view(&*self.snapshot(transaction)?) {
+            self.drop_views(transaction, &[name], DropBehavior::Cascade)?;
+        }
+        let tables = before.tables().filter(|it| it.schema == *schema).map(|it| it.lookup_name());
+        let tables: Vec<SmolStr> = tables.collect();
+        if !tables.is_empty() {
+            self.drop_tables(transaction, &tables, DropBehavior::Cascade)?;
+        }
+        let after = self.snapshot(transaction)?;
+        let sequences = after.sequences.values().filter(|it| it.schema == *schema);
+        let sequences: Vec<SmolStr> = sequences.map(|it| it.lookup_name()).collect();
+        if !sequences.is_empty() {
+            self.drop_sequences(transaction, &sequences)?;
+        }
+        self.drop_schemas(transaction, std::slice::from_ref(schema))
     }
 
     /// ALTER SCHEMA … RENAME TO.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 use quickbeam::query_layer::ScanBatch;
+use smol_str::SmolStr;
 
 use crate::catalog::describe::Described;
 use crate::catalog::{CatalogSnapshot, ObjectId, Table};
@@ -259,6 +260,11 @@ pub trait SessionState {
 
     /// Returns the role that executes the statement.
     fn role(&self) -> ObjectId;
+
+    /// Returns the schema of the session's temporary objects.
+    fn temporary_schema(&self) -> Option<SmolStr> {
+        None
+    }
 
     /// Sends a notification when the transaction commits.
     fn notify(&self, channel: &str, payload: &str) -> Result<()>;

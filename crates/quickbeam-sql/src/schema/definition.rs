@@ -29,6 +29,20 @@ pub struct NewTable {
     pub indexes: Vec<NewIndex>,
     /// Comments on columns, as LIKE … INCLUDING COMMENTS takes them.
     pub comments: Vec<(SmolStr, Arc<str>)>,
+    /// ON COMMIT of a temporary table.
+    pub on_commit: OnCommit,
+}
+
+/// What a commit does with a temporary table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnCommit {
+    /// PRESERVE ROWS.
+    #[default]
+    Preserve,
+    /// DELETE ROWS.
+    DeleteRows,
+    /// DROP.
+    Drop,
 }
 
 /// A column of CREATE TABLE or ALTER TABLE … ADD COLUMN.

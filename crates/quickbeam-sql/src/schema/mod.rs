@@ -14,12 +14,14 @@ pub(crate) mod triggers;
 
 pub use definition::{
     Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
-    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, SequenceChanges, SequenceOptions,
+    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, OnCommit, SequenceChanges,
+    SequenceOptions,
 };
 pub use fired_triggers::FiredTriggers;
 pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 pub use names::{
-    PUBLIC, is_system_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    PUBLIC, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name, path_schemas,
+    shown_name, split_lookup_name,
 };
 pub use object_id::ObjectId;
 pub use roles::{

@@ -87,6 +87,15 @@ pub fn path_schemas(path: &str) -> Vec<SmolStr> {
     names
 }
 
+/// The name that stands for the schema of the session's temporary objects.
+pub const TEMPORARY_SCHEMA: &str = "pg_temp";
+
+/// Returns whether a schema holds the temporary objects of a session.
+#[must_use]
+pub fn is_temporary_schema(name: &str) -> bool {
+    name.strip_prefix(TEMPORARY_SCHEMA).is_some_and(|rest| rest.starts_with('_'))
+}
+
 /// Returns whether a schema holds the system catalogs.
 #[must_use]
 pub fn is_system_schema(name: &str) -> bool {

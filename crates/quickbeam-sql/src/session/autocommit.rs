@@ -107,6 +107,7 @@ impl Session {
         // Dropped without a commit, the transaction is aborted.
         let done = self.run_prepared(prepared, &transaction, parameters, TransactionUse::Own);
         let done = done.and_then(|done| {
+            self.end_temporary(&transaction)?;
             self.check_events()?;
             transaction.commit()?;
             Ok(done)

@@ -126,6 +126,7 @@ impl SqlDatabase {
     pub fn over(environment: &Environment) -> Result<SqlDatabase> {
         let catalog = Catalog::open(environment)?;
         catalog.set_index_compiler(&ExpressionCompiler);
+        crate::session::temporary::sweep(&catalog)?;
         Ok(SqlDatabase { environment: environment.clone(), catalog, shared: Arc::default() })
     }
 

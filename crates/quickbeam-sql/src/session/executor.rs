@@ -245,10 +245,12 @@ impl Session {
                     check_change(change, snapshot, role)?;
                 }
                 let make = || {
+                    self.begin_temporary(change, &look)?;
                     let truncated = self.truncated(change, snapshot)?;
                     self.fire_truncate(&truncated, transaction, TriggerTiming::Before)?;
                     apply(change, &look)?;
                     own_new(&look)?;
+                    self.note_temporary(change, &look)?;
                     self.fire_truncate(&truncated, transaction, TriggerTiming::After)
                 };
                 self.whole(transaction, alone, make).map(|()| Done::default())
@@ -257,8 +259,10 @@ impl Session {
                 if let Some(role) = look.role {
                     check_change(&made.change, snapshot, role)?;
                 }
+                self.begin_temporary(&made.change, &look)?;
                 apply(&made.change, &look)?;
                 own_new(&look)?;
+                self.note_temporary(&made.change, &look)?;
                 let Some(insert) = &made.insert else { return Ok(Done::default()) };
                 let snapshot = self.database.catalog.snapshot(transaction)?;
                 let look = CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };

@@ -23,6 +23,7 @@ pub(crate) mod prepared_statement;
 pub(crate) mod routine;
 pub(crate) mod rows;
 pub(crate) mod settings;
+pub(crate) mod temporary;
 pub(crate) mod transaction;
 mod utility;
 
@@ -41,6 +42,7 @@ use self::named::{Cursors, NamedStatements};
 use self::routine::Routines;
 use self::rows::OpenQueries;
 use self::settings::variables::Variables;
+use self::temporary::TemporaryObjects;
 use self::transaction::Open;
 use crate::bind::SearchPath;
 use crate::catalog::ObjectId;
@@ -74,6 +76,8 @@ pub(crate) struct Session {
     pub statement_timeout: Cell<Option<Duration>>,
     /// The search path; `None`: the default one.
     pub search_path: RefCell<SearchPath>,
+    /// The temporary objects.
+    pub temporary: TemporaryObjects,
     /// The number of the search path and the roles; 0 is that of the default ones.
     pub path_number: Cell<u64>,
     /// The role that the session was opened for.
@@ -156,6 +160,10 @@ impl SessionState for Session {
         self.role.get()
     }
 
+    fn temporary_schema(&self) -> Option<SmolStr> {
+        Some(self.temporary.name.clone())
+    }
+
     fn notify(&self, channel: &str, payload: &str) -> Result<()> {
         self.event(Event::Notify(channel.into(), payload.into()))
     }
@@ -209,6 +217,7 @@ impl SessionState for Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.leave_temporary();
         self.release_locks(true);
         self.release_locks(false);
         self.leave_channels();

@@ -267,6 +267,7 @@ impl Session {
             session_user: self.session_user.get(),
             role: (!snapshot.is_superuser(user)).then_some(user),
             path,
+            temporary: Some(&self.temporary.name),
             turned_off,
             functions,
             clock: &self.clock,

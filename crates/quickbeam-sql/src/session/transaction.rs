@@ -190,6 +190,7 @@ impl Session {
                         .is_err_and(|error| { error.state() == SqlState::ForeignKeyViolation }),
                 "a reference has no row"
             );
+            self.end_temporary(&transaction)?;
             self.check_events()?;
             Ok(transaction.commit()?)
         };

@@ -270,12 +270,13 @@ impl Session {
             // Plans are checked against the catalog and the sizes of tables at each execution.
             Discard::Plans => {}
             Discard::Sequences => self.given.clear(),
-            Discard::Temporary => {}
+            Discard::Temporary => self.drop_temporary()?,
             Discard::All => {
                 if self.in_transaction() {
                     return Err(not_in_transaction("DISCARD ALL"));
                 }
                 self.cursors.borrow_mut().clear();
+                self.drop_temporary()?;
                 self.reset_all();
                 self.command_event(Event::Unlisten(None))?;
                 self.named.borrow_mut().clear();

@@ -150,6 +150,7 @@ impl Connection {
             settings_version: Cell::default(),
             statement_timeout: Cell::default(),
             search_path: RefCell::default(),
+            temporary: Default::default(),
             path_number: Cell::default(),
             login_role: Cell::new(BOOTSTRAP),
             session_user: Cell::new(BOOTSTRAP),

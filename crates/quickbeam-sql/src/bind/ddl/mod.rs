@@ -21,12 +21,12 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, ObjectType, Spanned};
 use sqlparser::tokenizer::Token;
 
-use super::{Binder, fold};
+use super::{Binder, Source, fold};
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{
     NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Privileges,
-    Relation, SequenceChanges, SequenceOptions, TriggerState,
+    Relation, SequenceChanges, SequenceOptions, TriggerState, is_temporary_schema,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, first_from};
@@ -36,9 +36,9 @@ pub use generated::generated_columns;
 pub(in crate::bind) use index_expressions::key_column;
 pub use index_expressions::{BoundIndex, ExpressionCompiler};
 pub use stored_expressions::{check_of, column_default, conversion_of};
-pub use table::{check_create_table, table_for};
+pub use table::{check_create_table, on_commit_of, table_for};
 pub(in crate::bind) use table_outline::ConstraintPlace;
-pub use table_outline::OnExisting;
+pub use table_outline::{OnExisting, Persistence};
 
 use constraints::method_of;
 use storage_parameters::check_index_parameters;
@@ -208,6 +208,11 @@ impl Binder<'_> {
         }
         let columns =
             self.columns_for(&query, &given).into_iter().map(|column| column.name).collect();
+        let is_temporary = |shape: &super::SlotShape| matches!(&shape.source, Source::Table(table) if is_temporary_schema(&table.schema));
+        let name = match !create.temporary && self.slots.iter().any(is_temporary) {
+            true => self.new_relation_of(Persistence::Temporary, &create.name, OnExisting::Fail)?.0,
+            false => name,
+        };
         let text = self.expanded(&create.query)?.into();
         Ok(CatalogChange::CreateView(name, columns, text, create.or_replace))
     }
@@ -228,7 +233,7 @@ impl Binder<'_> {
             comment: None,
             with_no_schema_binding: false,
             if_not_exists: false,
-            temporary: false,
+            temporary: create.temporary,
             copy_grants: false,
             to: None,
             params: None,
@@ -239,12 +244,16 @@ impl Binder<'_> {
             return Err(SqlError::unsupported("this form of CREATE VIEW"));
         }
         if create.or_replace
-            && let Ok(name) = self.new_relation_name(&create.name)
+            && let Ok(name) = match create.temporary {
+                true => self.temporary_name(&create.name),
+                false => self.new_relation_name(&create.name),
+            }
             && let Some(Relation::View(_)) = self.names.relation(&name)?
         {
             return Ok(name);
         }
-        Ok(self.new_relation(&create.name, OnExisting::Fail)?.0)
+        let persistence = Persistence::from(create.temporary);
+        Ok(self.new_relation_of(persistence, &create.name, OnExisting::Fail)?.0)
     }
 
     /// DROP.

@@ -4,8 +4,8 @@ use sqlparser::ast::{self, Spanned};
 
 use super::super::{Binder, object_name, types};
 use super::{CatalogChange, ObjectKind};
-use crate::bind::ddl::table_outline::OnExisting;
 use crate::bind::ddl::table_outline::OnMissing;
+use crate::bind::ddl::table_outline::{OnExisting, Persistence};
 use crate::catalog::{SequenceChanges, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
@@ -59,6 +59,7 @@ impl Binder<'_> {
         list: &[ast::SequenceOptions],
         owned_by: Option<&ast::ObjectName>,
         if_not_exists: bool,
+        persistence: Persistence,
     ) -> Result<CatalogChange> {
         if let Some(owner) = owned_by
             && !owner.to_string().eq_ignore_ascii_case("none")
@@ -66,7 +67,8 @@ impl Binder<'_> {
             let position = self.position(owner) as usize;
             return Err(SqlError::unsupported("OWNED BY a column").at(position));
         }
-        let (folded, _) = self.new_relation(name, OnExisting::from(if_not_exists))?;
+        let existing = OnExisting::from(if_not_exists);
+        let (folded, _) = self.new_relation_of(persistence, name, existing)?;
         let type_of = |written: &ast::DataType| {
             let known = types::data_type(written).and_then(|data_type| {
                 let message = "sequence type must be smallint, integer, or bigint";

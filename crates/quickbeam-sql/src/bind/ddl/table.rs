@@ -13,14 +13,19 @@ use super::CatalogChange;
 use super::constraints::Constraints;
 use super::storage_parameters::check_table_parameters;
 use super::table_outline::{ConstraintPlace, Outline};
-use crate::bind::ddl::table_outline::OnExisting;
-use crate::catalog::{NewColumn, NewIdentity, NewTable, SequenceOptions};
+use crate::bind::ddl::table_outline::{OnExisting, Persistence};
+use crate::catalog::{NewColumn, NewIdentity, NewTable, OnCommit, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::parse::{first_from, is_word, like_clause};
 
 /// The table that CREATE TABLE … AS makes.
-pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -> CatalogChange {
+pub fn table_for(
+    name: SmolStr,
+    columns: &[OutputColumn],
+    existing: OnExisting,
+    on_commit: OnCommit,
+) -> CatalogChange {
     let columns = columns.iter().map(|column| NewColumn {
         name: column.name.clone(),
         data_type: column.data_type,
@@ -29,8 +34,9 @@ pub fn table_for(name: SmolStr, columns: &[OutputColumn], if_not_exists: bool) -
         identity: None,
         generated: None,
     });
-    let table = NewTable { name, columns: columns.collect(), ..NewTable::default() };
-    CatalogChange::CreateTable(table, if_not_exists)
+    let columns = columns.collect();
+    let table = NewTable { name, columns, on_commit, ..NewTable::default() };
+    CatalogChange::CreateTable(table, existing == OnExisting::Skip)
 }
 
 /// Refuses clauses that the parser accepts and that would have no effect here.
@@ -51,8 +57,25 @@ pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
     check_table_parameters(&create.table_options)?;
     // A table that is not logged would lose its rows in a crash. This one keeps them.
     let (table_options, unlogged) = (create.table_options.clone(), create.unlogged);
-    let plain = ast::CreateTable { table_options, unlogged, ..plain };
+    let (temporary, on_commit) = (create.temporary, create.on_commit);
+    // LOCAL and GLOBAL have no effect.
+    let global = create.global.filter(|_| temporary);
+    let plain = ast::CreateTable { table_options, unlogged, temporary, on_commit, global, ..plain };
     if *create == plain { Ok(()) } else { Err(SqlError::unsupported("this form of CREATE TABLE")) }
+}
+
+/// Returns what a commit does with the table of CREATE TABLE.
+pub fn on_commit_of(create: &ast::CreateTable) -> Result<OnCommit> {
+    let Some(on_commit) = &create.on_commit else { return Ok(OnCommit::Preserve) };
+    if !create.temporary {
+        let message = "ON COMMIT can only be used on temporary tables";
+        return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+    }
+    Ok(match on_commit {
+        ast::OnCommit::PreserveRows => OnCommit::Preserve,
+        ast::OnCommit::DeleteRows => OnCommit::DeleteRows,
+        ast::OnCommit::Drop => OnCommit::Drop,
+    })
 }
 
 /// A column as it was written.
@@ -69,8 +92,10 @@ pub(super) struct Defined {
 impl Binder<'_> {
     /// CREATE TABLE without a query.
     pub fn create_table(&mut self, create: &ast::CreateTable) -> Result<CatalogChange> {
-        let (name, is_there) =
-            self.new_relation(&create.name, OnExisting::from(create.if_not_exists))?;
+        let on_commit = on_commit_of(create)?;
+        let persistence = Persistence::from(create.temporary);
+        let existing = OnExisting::from(create.if_not_exists);
+        let (name, is_there) = self.new_relation_of(persistence, &create.name, existing)?;
         if is_there {
             let table = NewTable { name, ..NewTable::default() };
             return Ok(CatalogChange::CreateTable(table, true));
@@ -104,7 +129,7 @@ impl Binder<'_> {
         self.add_constraints(&of_columns, column, outline, constraints_of_table)?;
         self.add_constraints(&create.constraints, table, outline, constraints_of_table)?;
         let Constraints { primary_key, uniques, checks, foreign_keys } = constraints;
-        let mut table = NewTable { columns, foreign_keys, ..copied };
+        let mut table = NewTable { columns, foreign_keys, on_commit, ..copied };
         table.primary_key = table.primary_key.or(primary_key);
         table.uniques.extend(uniques);
         table.checks.extend(checks);

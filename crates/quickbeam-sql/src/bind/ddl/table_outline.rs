@@ -49,6 +49,21 @@ pub enum OnExisting {
     Fail,
 }
 
+/// Whether a relation ends with its session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// It stays.
+    Permanent,
+    /// TEMPORARY.
+    Temporary,
+}
+
+impl From<bool> for Persistence {
+    fn from(temporary: bool) -> Persistence {
+        if temporary { Persistence::Temporary } else { Persistence::Permanent }
+    }
+}
+
 impl From<bool> for OnExisting {
     fn from(if_not_exists: bool) -> OnExisting {
         if if_not_exists { OnExisting::Skip } else { OnExisting::Fail }
@@ -272,6 +287,21 @@ impl Binder<'_> {
         let folded = self.new_relation_name(name);
         let folded = folded.map_err(|error| error.at(self.position(name) as usize))?;
         self.free_relation(name, folded, if_not_exists)
+    }
+
+    /// As [`new_relation`](Self::new_relation), of a relation that may be temporary.
+    pub fn new_relation_of(
+        &self,
+        persistence: Persistence,
+        name: &ObjectName,
+        existing: OnExisting,
+    ) -> Result<(SmolStr, bool)> {
+        if persistence == Persistence::Permanent {
+            return self.new_relation(name, existing);
+        }
+        let folded = self.temporary_name(name);
+        let folded = folded.map_err(|error| error.at(self.position(name) as usize))?;
+        self.free_relation(name, folded, existing == OnExisting::Skip)
     }
 
     /// As [`new_relation`](Self::new_relation), of an unqualified name in the schema of a table.

@@ -5,7 +5,7 @@ use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
-use crate::catalog::{Column, ConstraintTiming, ForeignKeyAction};
+use crate::catalog::{Column, ConstraintTiming, ForeignKeyAction, is_temporary_schema};
 use crate::types::{DataType, EncodedKind, Value};
 
 fn number(number: usize) -> Value {
@@ -110,7 +110,16 @@ impl SystemSource<'_> {
                     let is_table = matches!(relation, Described::Table(_));
                     self.add(|row| {
                         qualified(row, "table", relation.schema(), "table_name", relation.name());
-                        row.text("table_type", if is_table { "BASE TABLE" } else { "VIEW" });
+                        let is_temporary = is_table && is_temporary_schema(relation.schema());
+                        let kind = match is_temporary {
+                            true => "LOCAL TEMPORARY",
+                            false if is_table => "BASE TABLE",
+                            false => "VIEW",
+                        };
+                        row.text("table_type", kind);
+                        if is_temporary {
+                            row.text("commit_action", "PRESERVE");
+                        }
                         row.text("is_insertable_into", yes_no(is_table)).text("is_typed", "NO");
                     });
                 }

@@ -8,7 +8,7 @@ use crate::catalog::system::{
     object_oid, operator_class, row_type_oid, system_tables, type_modifier, type_oid, type_row,
     type_row_named,
 };
-use crate::catalog::{Column, Sequence, Table};
+use crate::catalog::{Column, Sequence, Table, is_temporary_schema};
 use crate::types::{DataType, Value};
 
 /// The access methods in `pg_am`.
@@ -122,7 +122,9 @@ impl SystemSource<'_> {
                 row.text("relacl", acl);
             }
             row.set("relfilenode", relation.oid()).set("reltuples", Value::Real(-1.0));
-            row.text("relpersistence", "p").text("relreplident", "n").set("relispopulated", true);
+            let is_temporary = is_temporary_schema(relation.schema());
+            row.text("relpersistence", if is_temporary { "t" } else { "p" });
+            row.text("relreplident", "n").set("relispopulated", true);
             match relation {
                 Described::Table(table) => {
                     row.text("relkind", "r").set("relam", HEAP).text("relreplident", "d");

@@ -6,6 +6,7 @@ use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::role_oid;
 use crate::catalog::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId, Privileges, Role,
+    is_temporary_schema,
 };
 use crate::types::Value;
 
@@ -98,6 +99,12 @@ impl SystemSource<'_> {
     /// own it or have a right on it.
     pub(super) fn is_shown(&self, relation: Described<'_>, column: Option<u16>) -> bool {
         let (snapshot, role) = (self.snapshot, self.session.role());
+        // Those of other sessions are not shown.
+        if is_temporary_schema(relation.schema())
+            && self.session.temporary_schema().as_ref() != Some(relation.schema())
+        {
+            return false;
+        }
         let (id, kind) = match relation {
             Described::Table(table) | Described::Index(table, _) | Described::PrimaryKey(table) => {
                 (table.id, AclKind::Table)

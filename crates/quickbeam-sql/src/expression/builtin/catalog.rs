@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::Frame;
 use super::references::role_of_oid;
-use super::session::search_path;
+use super::session::lookup_path;
 use super::{Builtin, Implementation, integer, stable, strict, text};
 use crate::catalog::Routine;
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
@@ -92,7 +92,7 @@ pub(super) static TABLE: &[Builtin] = &[
         let oid = integer(v, 0)?;
         let snapshot = frame.host()?.snapshot();
         let Some(found) = snapshot.relation_of(oid) else { return Ok(Value::Boolean(true)) };
-        let path = search_path(frame)?;
+        let path = lookup_path(frame)?;
         let named = snapshot.oid_named(&quoted_if_needed(found.name()), &path);
         Ok(Value::Boolean(named == Some(oid)))
     }),
@@ -158,7 +158,7 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_get_serial_sequence", &[Text, Text], Text, |frame, v| {
         let (name, column) = (text(v, 0)?, text(v, 1)?);
         let snapshot = frame.host()?.snapshot();
-        let found = snapshot.oid_named(name, &search_path(frame)?);
+        let found = snapshot.oid_named(name, &lookup_path(frame)?);
         let Some(Described::Table(table)) = found.and_then(|oid| snapshot.relation_of(oid)) else {
             return Err(no_relation(name));
         };

@@ -2,7 +2,7 @@
 
 use super::super::Frame;
 use super::references::role_of_oid;
-use super::session::search_path;
+use super::session::lookup_path;
 use super::{Builtin, mismatch, stable, text};
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
@@ -163,7 +163,7 @@ fn relation_of<'s>(
 ) -> Result<Option<(i64, Option<Described<'s>>)>> {
     let oid = match value {
         ValueRef::Text(name) => {
-            let found = snapshot.oid_named(name, &search_path(frame)?);
+            let found = snapshot.oid_named(name, &lookup_path(frame)?);
             found.ok_or_else(|| no_relation(name))?
         }
         number => number.as_i64().ok_or_else(mismatch)?,

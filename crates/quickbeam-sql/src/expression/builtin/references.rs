@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::super::Frame;
-use super::session::search_path;
+use super::session::lookup_path;
 use super::{Builtin, integer, mismatch, stable, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
@@ -119,7 +119,7 @@ fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u
     }
     let snapshot = frame.host()?.snapshot();
     let found = match kind {
-        SystemType::Regclass => snapshot.oid_named(name, &search_path(frame)?),
+        SystemType::Regclass => snapshot.oid_named(name, &lookup_path(frame)?),
         SystemType::Regtype => type_number(name),
         SystemType::Regnamespace => {
             let parts = name_parts(name).unwrap_or_default();
@@ -180,7 +180,7 @@ fn routine_number(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Opt
     };
     let parts = name_parts(called.trim()).unwrap_or_default();
     let (schemas, own) = match &parts[..] {
-        [own] => (search_path(frame)?, own),
+        [own] => (lookup_path(frame)?, own),
         [schema, own] => (vec![schema.into()], own),
         _ => return Ok(None),
     };
@@ -209,7 +209,7 @@ fn routine_number(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Opt
 
 /// Returns the name of a function or procedure of the catalog.
 fn routine_name(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<Option<String>> {
-    let (snapshot, path) = (frame.host()?.snapshot(), search_path(frame)?);
+    let (snapshot, path) = (frame.host()?.snapshot(), lookup_path(frame)?);
     let Some(routine) = snapshot.routines().find(|it| object_oid(it.id) == number) else {
         return Ok(None);
     };
@@ -230,7 +230,7 @@ fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
     let oid = u32::try_from(number).unwrap_or(0);
     let found = match kind {
         SystemType::Regclass => {
-            let path = search_path(frame)?;
+            let path = lookup_path(frame)?;
             let found = snapshot.relation_of(number).map(|found: Described<'_>| {
                 snapshot.written_name(found.schema(), found.name(), &path)
             });

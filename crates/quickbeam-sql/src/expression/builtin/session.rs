@@ -126,6 +126,19 @@ pub(super) fn search_path(frame: &Frame<'_>) -> Result<Vec<SmolStr>> {
     Ok(known)
 }
 
+/// Returns the schemas in which names are looked up: those of the path, and before them that of
+/// temporary objects.
+pub(super) fn lookup_path(frame: &Frame<'_>) -> Result<Vec<SmolStr>> {
+    let host = frame.host()?;
+    let mut path = search_path(frame)?;
+    if let Some(own) = host.session().temporary_schema()
+        && host.snapshot().has_schema(&own)
+    {
+        path.insert(0, own);
+    }
+    Ok(path)
+}
+
 /// The type INET.
 const INET: DataType = EncodedKind::Inet.data_type();
 

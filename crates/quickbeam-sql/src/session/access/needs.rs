@@ -5,7 +5,10 @@ use smol_str::SmolStr;
 use super::owners::schema_of;
 use crate::bind::{CatalogChange, ObjectKind, TableChange};
 use crate::catalog::rights::{denied, not_owner};
-use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, split_lookup_name};
+use crate::catalog::{
+    AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, is_temporary_schema,
+    split_lookup_name,
+};
 use crate::error::Result;
 
 /// A role and what it may.
@@ -89,6 +92,10 @@ pub(crate) fn check_create_in(
 impl Needs<'_> {
     fn create_in(&self, name: &str) -> Result<()> {
         let schema = schema_of(name);
+        // The binder has checked the right to temporary objects.
+        if is_temporary_schema(&schema) {
+            return Ok(());
+        }
         match self.snapshot.may_in_schema(self.role, &schema, Privileges::CREATE) {
             true => Ok(()),
             false => Err(denied("schema", &schema)),

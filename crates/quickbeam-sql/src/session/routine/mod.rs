@@ -31,8 +31,8 @@ use smol_str::SmolStr;
 use self::call::{CallTransaction, Invocation, TransactionEnd};
 use self::fragments::PreparedFragment;
 use self::types::variable_kind;
-use crate::bind::OutputColumn;
 use crate::bind::routines::result_columns;
+use crate::bind::{OutputColumn, SearchPath};
 use crate::catalog::{
     ArgumentMode, BOOTSTRAP, Language, ObjectId, Routine, RoutineResult, Volatility,
 };
@@ -176,12 +176,17 @@ struct RoleGuard<'s> {
     session: &'s Session,
     role: ObjectId,
     path_number: u64,
+    path: SearchPath,
 }
 
 impl Drop for RoleGuard<'_> {
     fn drop(&mut self) {
         self.session.role.set(self.role);
-        self.session.path_number.set(self.path_number);
+        // The function may have changed the path.
+        match *self.session.search_path.borrow() == self.path {
+            true => self.session.path_number.set(self.path_number),
+            false => self.session.note_path_number(),
+        }
         self.session.note_plan_key();
     }
 }
@@ -330,8 +335,12 @@ impl Session {
         if owner == self.role.get() {
             return Ok(None);
         }
-        let guard =
-            RoleGuard { session: self, role: self.role.get(), path_number: self.path_number.get() };
+        let guard = RoleGuard {
+            session: self,
+            role: self.role.get(),
+            path_number: self.path_number.get(),
+            path: self.search_path.borrow().clone(),
+        };
         self.role.set(owner);
         self.note_path_number();
         self.note_plan_key();

@@ -144,9 +144,11 @@ impl Session {
         }
     }
 
-    fn note_search_path(&self) {
+    /// Takes over `search_path`, with the schema of temporary objects.
+    pub(in crate::session) fn note_search_path(&self) {
         let text = self.variables.borrow().get("search_path");
         let path: SearchPath = text.map(|text| path_schemas(&text).into());
+        let path = self.temporary.path(path);
         if *self.search_path.borrow() != path {
             self.search_path.replace(path);
             self.note_path_number();

@@ -38,9 +38,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE TABLE n (a INTEGER) USING heap",
         "CREATE TABLE n (a INTEGER) WITHOUT ROWID",
         "CREATE TABLE n (a INTEGER) STRICT",
-        "CREATE TABLE n (a INTEGER) ON COMMIT DROP",
-        "CREATE TEMPORARY TABLE n (a INTEGER)",
-        "CREATE TEMPORARY TABLE n AS SELECT 1 AS a",
         "CREATE TABLE n (a INTEGER) AS SELECT 1 AS a",
         "CREATE TABLE n (a INTEGER PRIMARY KEY DEFERRABLE)",
         "CREATE TABLE n (a INTEGER, UNIQUE (a) INITIALLY DEFERRED)",
@@ -53,7 +50,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE VIEW n WITH (security_barrier) AS SELECT 1 AS a",
         "CREATE VIEW IF NOT EXISTS n AS SELECT 1 AS a",
         "CREATE MATERIALIZED VIEW n AS SELECT 1 AS a",
-        "CREATE TEMPORARY VIEW n AS SELECT 1 AS a",
         "ALTER TABLE t ADD CHECK (a > 0) NOT ENFORCED",
         "TRUNCATE IF EXISTS t",
     ] {
@@ -165,4 +161,65 @@ fn added_foreign_key_to_the_own_table_checks_its_rows() {
     connection.execute("UPDATE t SET boss = 1 WHERE id = 2", &[]).unwrap();
     assert_eq!(code(&connection, added), "");
     assert_eq!(code(&connection, "UPDATE t SET boss = 9 WHERE id = 2"), "23503");
+}
+
+#[test]
+fn temporary_tables_belong_to_their_session() {
+    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let (one, two) = (database.connect(), database.connect());
+    for connection in [&one, &two] {
+        connection.execute("CREATE TEMP TABLE t (a INT PRIMARY KEY)", &[]).unwrap();
+    }
+    one.execute("INSERT INTO t VALUES (1)", &[]).unwrap();
+    two.execute("INSERT INTO t VALUES (1), (2)", &[]).unwrap();
+    assert_eq!(ask(&one, "SELECT count(*) FROM t"), "1");
+    assert_eq!(ask(&two, "SELECT count(*) FROM t"), "2");
+    let own = "SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = 't'::regclass";
+    let schema = ask(&two, own);
+    assert_eq!(code(&one, &format!("SELECT * FROM {schema}.t")), "0A000");
+    let shown = "SELECT count(*) FROM information_schema.tables WHERE table_name = 't'";
+    assert_eq!(ask(&one, shown), "1");
+    drop(two);
+    let left = "SELECT count(*) FROM pg_class WHERE relname = 't'";
+    assert_eq!(ask(&one, left), "1");
+    // A session that ends within a transaction.
+    let three = database.connect();
+    three.execute("CREATE TEMP TABLE t (a INT)", &[]).unwrap();
+    three.execute_script("BEGIN; INSERT INTO t VALUES (1); CREATE TEMP TABLE u (a INT)").unwrap();
+    drop(three);
+    assert_eq!(ask(&one, left), "1");
+    let schemas = "SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'pg\\_temp\\_%'";
+    assert_eq!(ask(&one, schemas), "1");
+}
+
+#[test]
+fn temporary_tables_that_a_crash_left_go_at_the_next_opening() {
+    let folder = tempfile::tempdir().unwrap();
+    let (place, copy) = (folder.path().join("place"), folder.path().join("copy"));
+    let database = SqlDatabase::open(&place, Options::default()).unwrap();
+    let connection = database.connect();
+    let made = "CREATE TABLE kept (a INT); CREATE TEMP TABLE t (a SERIAL UNIQUE);
+        CREATE TEMP VIEW v AS SELECT a FROM t; INSERT INTO t DEFAULT VALUES";
+    connection.execute_script(made).unwrap();
+    // The copy has what a crash would leave.
+    database.environment().backup_to(&copy).unwrap();
+    drop(connection);
+    drop(database);
+    let connection = SqlDatabase::open(&copy, Options::default()).unwrap().connect();
+    assert_eq!(ask(&connection, "SELECT count(*) FROM pg_class WHERE relpersistence = 't'"), "0");
+    assert_eq!(ask(&connection, "SELECT count(*) FROM kept"), "0");
+    assert_eq!(code(&connection, "SELECT * FROM pg_temp.t"), "42P01");
+}
+
+#[test]
+fn temporary_tables_need_the_right_to_them() {
+    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let owner = database.connect();
+    owner.execute("CREATE ROLE guest LOGIN", &[]).unwrap();
+    let guest = database.connect_as("guest").unwrap();
+    assert_eq!(code(&guest, "CREATE TEMP TABLE t (a INT)"), "");
+    assert_eq!(code(&guest, "INSERT INTO t VALUES (1)"), "");
+    owner.execute("REVOKE TEMPORARY ON DATABASE quickbeam FROM PUBLIC", &[]).unwrap();
+    assert_eq!(code(&guest, "CREATE TEMP TABLE u (a INT)"), "42501");
+    assert_eq!(ask(&guest, "SELECT a FROM t"), "1");
 }
