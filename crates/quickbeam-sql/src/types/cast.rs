@@ -6,7 +6,7 @@
 
 use std::cmp::Ordering;
 
-use smol_str::{SmolStr, SmolStrBuilder};
+use smol_str::SmolStr;
 
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, current_moment, is_timestamp};
 use super::encoded::bits::BitString;
@@ -369,12 +369,12 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
     };
     checked_text(fitted)?;
     if let DataType::Char(length) = to {
-        let present = fitted.chars().count();
-        if present < length as usize {
-            let mut padded = SmolStrBuilder::new();
+        let missing = (length as usize).saturating_sub(fitted.chars().count());
+        if missing > 0 {
+            let mut padded = String::with_capacity(fitted.len() + missing);
             padded.push_str(fitted);
-            (present..length as usize).for_each(|_| padded.push(' '));
-            return Ok(Value::Text(padded.finish()));
+            padded.extend(std::iter::repeat_n(' ', missing));
+            return Ok(Value::text(padded));
         }
     }
     if fitted.len() == text.len() { Ok(value) } else { Ok(Value::text(fitted)) }
