@@ -31,8 +31,6 @@ pub struct Peer {
     /// Its settings, for the report.
     pub settings: String,
     server: Server,
-    /// The start-up option after which commits do not wait for the device.
-    no_wait: &'static str,
     /// Where scripts and messages of pgbench go.
     folder: PathBuf,
     /// How long pgbench may be silent beyond its time.
@@ -102,6 +100,9 @@ impl CopyLines {
     }
 }
 
+/// What clients begin with so that their commits do not wait.
+const NO_WAIT: &str = "-c synchronous_commit=off";
+
 /// The names of the engines, Quickbeam first.
 pub const ENGINES: [&str; 2] = ["quickbeam-server", "postgresql"];
 
@@ -109,7 +110,7 @@ impl Peer {
     /// Starts the server of an engine and fills pgbench's tables.
     pub fn start(name: &'static str, version: String, setup: &PeerSetup<'_>) -> Result<Peer> {
         let PeerSetup { cache_bytes, sessions, .. } = *setup;
-        let (server, settings, no_wait) = match name {
+        let (server, settings) = match name {
             #[cfg(feature = "sql")]
             "quickbeam-server" => {
                 let durability = quickbeam::Durability::Sync;
@@ -123,7 +124,7 @@ impl Peer {
                 );
                 let settings =
                     format!("read committed, {durability}, {} MiB cache", cache_bytes >> 20);
-                (started?, settings, "-c durability=nosync")
+                (started?, settings)
             }
             _ => {
                 let settings = [
@@ -131,12 +132,12 @@ impl Peer {
                     format!("max_connections={sessions}"),
                 ];
                 let server = postgresql::start(setup.directory, &settings, Transport::Tcp)?;
-                (server, settings.join(", "), "-c synchronous_commit=off")
+                (server, settings.join(", "))
             }
         };
         let folder = setup.directory.to_owned();
         let limit = setup.limit;
-        let mut peer = Peer { name, version, settings, server, no_wait, folder, limit };
+        let mut peer = Peer { name, version, settings, server, folder, limit };
         let library = client_library()?;
         let how = peer.server.connection_string(Transport::Socket);
         peer.server.wait(|| PgConnection::connect(&library, &how).map(|_| ()))?;
@@ -212,7 +213,7 @@ impl Peer {
             Work::Select => pgbench.args(["-n", "-M", "prepared", "-b", "select-only"]),
             Work::Tpcb => pgbench.args(["-M", "prepared", "-b", "tpcb-like"]),
             Work::TpcbNoWait => {
-                pgbench.args(["-M", "prepared", "-b", "tpcb-like"]).env("PGOPTIONS", self.no_wait)
+                pgbench.args(["-M", "prepared", "-b", "tpcb-like"]).env("PGOPTIONS", NO_WAIT)
             }
             Work::Connect => {
                 pgbench.args(["-n", "-C", "-b", "select-only"]).env("PGPASSWORD", PASSWORD)

@@ -33,6 +33,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
+use quickbeam::Durability;
 use smol_str::SmolStr;
 
 use self::copy::CopyAccess;
@@ -74,6 +75,8 @@ pub(crate) struct Session {
     /// Counts changes of settings.
     pub settings_version: Cell<u64>,
     pub statement_timeout: Cell<Option<Duration>>,
+    /// The durability that `synchronous_commit` asks for; `None` if it was never set.
+    pub commit_durability: Cell<Option<Durability>>,
     /// The search path; `None`: the default one.
     pub search_path: RefCell<SearchPath>,
     /// The temporary objects.

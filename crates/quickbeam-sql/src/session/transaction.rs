@@ -65,7 +65,7 @@ impl Session {
         let settings = settings.or(self.settings.get());
         TransactionOptions::new()
             .isolation(settings.isolation)
-            .durability(settings.durability)
+            .durability(settings.durability.or(self.commit_durability.get()))
             .lock_timeout(settings.lock_timeout)
             .read_only(settings.read_only.unwrap_or(false))
     }
@@ -179,7 +179,7 @@ impl Session {
     }
 
     pub fn commit(&self) -> Result<()> {
-        let Open { transaction, outcome, deferred, .. } = self.take_open()?;
+        let Open { transaction, outcome, deferred, settings, .. } = self.take_open()?;
         let commit = |transaction: Transaction| {
             self.check_deferred(&transaction, &deferred, None)?;
             invariant!(
@@ -192,6 +192,12 @@ impl Session {
             );
             self.end_temporary(&transaction)?;
             self.check_events()?;
+            // `synchronous_commit` may have changed since the transaction began.
+            if let Some(durability) = self.commit_durability.get()
+                && settings.or(self.settings.get()).durability.is_none()
+            {
+                transaction.set_durability(durability)?;
+            }
             Ok(transaction.commit()?)
         };
         let result = transaction.map_or_else(|| self.check_events(), commit);

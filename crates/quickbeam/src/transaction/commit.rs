@@ -58,7 +58,7 @@ impl Transaction {
     /// Waits until the log up to `end` is as durable as the transaction requires.
     fn wait_for_durability(&self, log: &Log, end: Lsn) -> Result<()> {
         let engine = self.engine();
-        let flush = match self.durability {
+        let flush = match self.durability.get() {
             Durability::Sync => true,
             Durability::WriteNoSync => false,
             Durability::NoSync | Durability::InMemory => return Ok(()),

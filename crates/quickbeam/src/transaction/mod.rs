@@ -109,7 +109,7 @@ pub struct Transaction {
     slot: usize,
     read_only: bool,
     isolation: Isolation,
-    durability: Durability,
+    durability: Cell<Durability>,
     lock_timeout: Cell<Duration>,
     /// Reads are added to the read set, even below serializable.
     tracking: Cell<bool>,
@@ -120,6 +120,18 @@ pub struct Transaction {
     state: PooledState,
 }
 
+/// Checks that the environment can do what a transaction asks for.
+fn check_durability(engine: &Engine, durability: Durability) -> Result<()> {
+    if (durability == Durability::InMemory) == engine.log.is_none() {
+        return Ok(());
+    }
+    Err(Error::misuse(format!(
+        "durability {durability} in an environment of durability {}: one without a log stays without, one \
+         with a log logs every transaction",
+        engine.options.durability
+    )))
+}
+
 impl Transaction {
     pub(crate) fn begin(
         engine_ref: ShardedEngineRef,
@@ -128,13 +140,7 @@ impl Transaction {
         let engine = &*engine_ref.engine;
         engine.check_open()?;
         let durability = options.durability.unwrap_or(engine.options.durability);
-        if (durability == Durability::InMemory) != engine.log.is_none() {
-            return Err(Error::misuse(format!(
-                "durability {durability} in an environment of durability {}: one without a log stays without, one \
-                 with a log logs every transaction",
-                engine.options.durability
-            )));
-        }
+        check_durability(engine, durability)?;
         let now = engine.snapshot_time();
         let transactions = &engine.transactions;
         let (slot, mut snapshot) =
@@ -158,7 +164,7 @@ impl Transaction {
             slot,
             read_only: options.read_only || engine.is_read_only,
             isolation: options.isolation.unwrap_or(engine.options.isolation),
-            durability,
+            durability: Cell::new(durability),
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(engine.options.lock_timeout)),
             tracking: Cell::new(false),
             expiry: Cell::new(expiry),
@@ -490,6 +496,23 @@ impl Transaction {
     /// ```
     pub fn set_lock_timeout(&self, timeout: Duration) -> Duration {
         self.lock_timeout.replace(timeout)
+    }
+
+    /// Sets what [`commit`](Self::commit) waits for. Returns the previous durability. An error if
+    /// the environment has a log and the durability does without, or the other way round.
+    ///
+    /// ```
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// use quickbeam::Durability;
+    ///
+    /// let transaction = environment.begin()?;
+    /// assert_eq!(transaction.set_durability(Durability::InMemory)?, Durability::InMemory);
+    /// assert!(transaction.set_durability(Durability::Sync).is_err());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    pub fn set_durability(&self, durability: Durability) -> Result<Durability> {
+        check_durability(self.engine(), durability)?;
+        Ok(self.durability.replace(durability))
     }
 
     /// See `query_layer::TransactionExt::interrupt_on`.

@@ -149,6 +149,7 @@ impl Connection {
             defaults: RefCell::default(),
             settings_version: Cell::default(),
             statement_timeout: Cell::default(),
+            commit_durability: Cell::default(),
             search_path: RefCell::default(),
             temporary: Default::default(),
             path_number: Cell::default(),

@@ -1,5 +1,6 @@
 //! Values of PostgreSQL's settings: which are supported.
 
+use super::setting_table::boolean;
 use crate::types::SessionZone;
 
 /// The encodings of clients that PostgreSQL knows besides UTF8, as they are looked up.
@@ -73,6 +74,15 @@ pub(crate) enum Is {
     Another,
     /// PostgreSQL does not take it either; the detail of the error.
     Invalid(Option<String>),
+}
+
+/// Checks `synchronous_commit`: a Boolean, or a word that asks for a flush.
+pub(crate) fn synchronous_commit(value: &str, _: &str) -> Is {
+    match (value, boolean(value)) {
+        ("local" | "remote_write" | "remote_apply", _) => Is::Supported(None),
+        (_, Some(on)) => Is::Supported(Some(if on { "on" } else { "off" }.to_owned())),
+        _ => Is::Invalid(None),
+    }
 }
 
 /// Checks `client_encoding`: texts go in and out in UTF-8.

@@ -474,7 +474,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     row(
         "synchronous_commit",
         "on",
-        Kind::OneWord(&["local", "remote_write", "remote_apply", "on", "off"]),
+        Kind::Checked(foreign::synchronous_commit),
         "Sets the current transaction's synchronization level.",
     ),
     row(

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quickbeam::{Isolation, TransactionOptions};
+use quickbeam::{Durability, Isolation, TransactionOptions};
 use smol_str::SmolStr;
 
 use super::setting_table::{Kind, SETTINGS, Setting, Unit, setting};
@@ -117,7 +117,23 @@ impl Session {
             index_scan: is_off("enable_indexscan"),
             seq_scan: is_off("enable_seqscan"),
         });
+        self.note_commit_durability();
         self.note_plan_key();
+    }
+
+    /// Takes over `synchronous_commit`. Once it was set, RESET asks for the durability of the
+    /// environment: the transaction under way may have begun with another one.
+    fn note_commit_durability(&self) {
+        let environment = self.database.environment.durability();
+        let given = self.variables.borrow().get("synchronous_commit");
+        let durability = match given.as_deref() {
+            // Without a log no commit waits for it.
+            _ if environment == Durability::InMemory => None,
+            Some("off") => Some(Durability::NoSync),
+            Some(_) => Some(Durability::Sync),
+            None => self.commit_durability.get().map(|_| environment),
+        };
+        self.commit_durability.set(durability);
     }
 
     /// Takes over the settings that plans depend on.
@@ -285,6 +301,11 @@ impl Session {
                 return Ok(Some(if self.is_superuser()? { "on" } else { "off" }.to_owned()));
             }
             "session_authorization" => return Ok(Some(self.role_name(true)?.to_string())),
+            "synchronous_commit" if given.is_none() => {
+                let environment = self.database.environment.durability();
+                let waits = matches!(environment, Durability::Sync | Durability::InMemory);
+                return Ok(Some(if waits { "on" } else { "off" }.to_owned()));
+            }
             _ => {}
         }
         Ok(match setting(name) {

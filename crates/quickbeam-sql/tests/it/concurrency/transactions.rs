@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{memory, number, transact};
 use crate::common::LEVELS;
-use quickbeam::{Error, Isolation, Options, TransactionOptions};
+use quickbeam::{Durability, Error, Isolation, Options, TransactionOptions};
 use quickbeam_sql::{Connection, Result, SqlDatabase, SqlState, params};
 
 const FAMILY: &str = "CREATE TABLE parent (id INTEGER PRIMARY KEY, a INTEGER);
@@ -416,4 +416,40 @@ fn a_result_column_is_read_by_name() {
     assert_eq!(null.state(), SqlState::NullValueNotAllowed);
     assert!(null.hint().unwrap_or_default().contains("Option"), "{null:?}");
     assert_eq!(row.get::<String>("a").unwrap_err().state(), SqlState::DatatypeMismatch);
+}
+
+/// What a commit waits for, as the statistics of the log show it.
+#[test]
+fn synchronous_commit_decides_what_a_commit_waits_for() {
+    let directory = tempfile::tempdir().unwrap();
+    // The log is written by commits alone.
+    let options =
+        Options::new().durability(Durability::Sync).log_write_interval(Duration::from_secs(3600));
+    let database = SqlDatabase::open(directory.path().join("db"), options).unwrap();
+    let connection = database.connect();
+    let run = |text: &str| connection.execute_script(text).unwrap();
+    let waits = |text: &str| {
+        let count = || database.environment().statistics().commit_wait.count;
+        let before = count();
+        run(text);
+        count() > before
+    };
+    run("CREATE TABLE t (a INT)");
+    assert!(waits("INSERT INTO t VALUES (1)"));
+    run("SET synchronous_commit = off");
+    assert!(!waits("INSERT INTO t VALUES (1)"));
+    assert!(!waits("BEGIN; INSERT INTO t VALUES (1); COMMIT"));
+    // It counts at the commit.
+    assert!(waits("BEGIN; INSERT INTO t VALUES (1); SET LOCAL synchronous_commit = on; COMMIT"));
+    let local = "BEGIN; INSERT INTO t VALUES (1); SET LOCAL synchronous_commit TO DEFAULT; COMMIT";
+    assert!(waits(local));
+    assert!(!waits("INSERT INTO t VALUES (1)"));
+    assert!(waits("BEGIN; INSERT INTO t VALUES (1); RESET synchronous_commit; COMMIT"));
+    assert!(waits("INSERT INTO t VALUES (1)"));
+    assert!(!waits("BEGIN; SET LOCAL synchronous_commit = off; INSERT INTO t VALUES (1); COMMIT"));
+    // The setting that is more exact has precedence.
+    run("SET durability = 'sync'; SET synchronous_commit = off");
+    assert!(waits("INSERT INTO t VALUES (1)"));
+    let refused = connection.execute("SET synchronous_commit = 'sometimes'", &[]);
+    assert_eq!(refused.unwrap_err().code(), "22023");
 }
