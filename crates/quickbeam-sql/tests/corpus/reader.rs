@@ -57,7 +57,7 @@ fn alternatives(line: &str, names: &[(String, Vec<String>)]) -> Vec<String> {
 /// Returns whether later statements of a file may need this one.
 pub fn is_preparation(text: &str) -> bool {
     let first = text.split_whitespace().next().unwrap_or_default().to_uppercase();
-    !matches!(&first[..], "SELECT" | "VALUES" | "TABLE" | "SHOW")
+    !matches!(&first[..], "SELECT" | "VALUES" | "TABLE" | "SHOW") || text.contains("set_config(")
 }
 
 /// Returns a statement and its answer as a record: each line with a mark for what it is.
