@@ -47,6 +47,11 @@ fn no_relation(text: &str) -> SqlError {
     SqlError::new(SqlState::UndefinedTable, format!("relation \"{text}\" does not exist"))
 }
 
+#[cold]
+fn invalid_type(text: &str) -> SqlError {
+    SqlError::new(SqlState::SyntaxError, format!("invalid type name \"{text}\""))
+}
+
 /// Looks a type up.
 pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<WrittenType> {
     let text = text.trim();
@@ -72,13 +77,17 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
     }
     let found = crate::parse::data_types(text).and_then(|types| match &types[..] {
         [only] => crate::bind::data_type(only),
-        _ => Err(SqlError::new(SqlState::SyntaxError, format!("invalid type name \"{text}\""))),
+        _ => Err(invalid_type(text)),
     });
     match found {
         Ok(data_type) => Ok(WrittenType::Value(data_type)),
         Err(error) => {
             let table = parts_of(text).map(|parts| table_named(look, &parts)).transpose()?;
-            table.flatten().map(WrittenType::Row).ok_or_else(|| error.without_place())
+            table.flatten().map(WrittenType::Row).ok_or_else(|| match error.state() {
+                // Its place would be one in the type's text.
+                SqlState::SyntaxError => invalid_type(text),
+                _ => error.without_place(),
+            })
         }
     }
 }
