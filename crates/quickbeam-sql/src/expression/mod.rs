@@ -60,7 +60,7 @@ impl PartialEq for TextPosition {
     }
 }
 
-/// What there is to know of a cast beside its type.
+/// The place of a cast, and whether its result depends on the session.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CastSite {
     /// Where it is, for errors.
