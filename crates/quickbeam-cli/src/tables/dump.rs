@@ -45,7 +45,9 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     let has_routines = catalog.routines().next().is_some();
     let is_temporary = |schema: &str| is_temporary_schema(schema);
     let tables = || catalog.tables().filter(|table| !is_temporary(&table.schema));
-    let is_empty = catalog.relations().is_empty() && catalog.schemas().next().is_none();
+    let is_empty = catalog.relations().is_empty()
+        && catalog.schemas().next().is_none()
+        && catalog.domains().next().is_none();
     if is_empty && !has_routines {
         return Ok(());
     }
@@ -59,6 +61,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
         sink.begin_routines()?;
     }
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;
+    catalog.create_domains().try_for_each(|text| sink.statement(&text))?;
     for table in tables() {
         sink.statement(&create_table(&catalog, table, wording))?;
     }

@@ -21,6 +21,7 @@ mod scope;
 mod statement_tree;
 mod tree;
 mod types;
+mod user_types;
 mod walk;
 mod window_tree;
 
@@ -42,6 +43,7 @@ pub use scope::{Scope, ScopeColumn, ScopeRelation};
 pub use statement_tree::*;
 pub use tree::*;
 pub use types::data_type;
+pub use user_types::{checked_value, column_domain_check, domain_constraints, kept_domain_check};
 pub use walk::{PartMut, QueryPart};
 pub use window_tree::*;
 

@@ -6,11 +6,11 @@
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, Ident, IndexColumn, Spanned};
 use sqlparser::tokenizer::{Location, Span, Token};
 
+use super::Binder;
 use super::ddl::ConstraintPlace;
-use super::{Binder, types};
+use crate::catalog::DeclaredType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{first_from, is_word, last_before};
-use crate::types::DataType;
 
 impl Binder<'_> {
     /// Returns the position of a part of the tree.
@@ -30,8 +30,8 @@ impl Binder<'_> {
 
     /// Binds the target type of a cast. The type follows the value, or precedes it in a typed
     /// literal.
-    pub(super) fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DataType> {
-        types::data_type(written).map_err(|error| {
+    pub(super) fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DeclaredType> {
+        self.declared_type(written).map_err(|error| {
             error.at(match cast {
                 Ast::Cast { expr, .. } => self.place_of_type(written, expr.span().end),
                 _ => self.position(cast) as usize,

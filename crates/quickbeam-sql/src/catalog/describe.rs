@@ -7,7 +7,8 @@ use smol_str::SmolStr;
 
 use super::CatalogSnapshot;
 use super::system::{
-    check_oid, constraint_oid, foreign_key_oid, object_oid, primary_key_oid, system_table,
+    check_oid, constraint_oid, domain_check_oid, foreign_key_oid, object_oid, primary_key_oid,
+    system_table,
 };
 use crate::schema::names::PUBLIC;
 use crate::schema::{
@@ -192,7 +193,12 @@ impl CatalogSnapshot {
                 return self.foreign_key_definition(table, key);
             }
         }
-        None
+        let mut checks = self.domains().flat_map(|domain| {
+            domain.checks.iter().map(move |check| (domain_check_oid(domain.id, &check.name), check))
+        });
+        let (_, check) = checks.find(|(own, _)| *own == oid)?;
+        let not_valid = if check.not_valid { " NOT VALID" } else { "" };
+        Some(format!("CHECK (({})){not_valid}", check.expression))
     }
 
     fn foreign_key_definition(&self, table: &Table, key: &ForeignKey) -> Option<String> {

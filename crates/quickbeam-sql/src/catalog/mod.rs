@@ -22,6 +22,7 @@ mod schemas;
 mod snapshot;
 pub mod system;
 pub mod text;
+mod user_types;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,14 +41,15 @@ use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     AclItem, AclKind, Added, Argument, ArgumentMode, BOOTSTRAP, BOOTSTRAP_NAME, Check, Column,
-    ConstraintTiming, DATABASE_ID, DropBehavior, EXPRESSIONS, FiredTriggers, ForeignKey,
-    ForeignKeyAction, Identity, Index, KeyColumn, Language, Membership, Method, NewCheck,
-    NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
-    NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, OnCommit, PUBLIC,
-    PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Routine, RoutineResult,
-    Schema, Sequence, SequenceChanges, SequenceOptions, TEMPORARY_SCHEMA, Table, Trigger,
-    TriggerEvent, TriggerLevel, TriggerState, TriggerTiming, View, Volatility, is_system_schema,
-    is_temporary_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    ConstraintTiming, DATABASE_ID, DeclaredType, Domain, DomainCheck, DropBehavior, EXPRESSIONS,
+    FiredTriggers, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Language, Membership,
+    Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
+    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, ObjectAccess, ObjectId, OnCommit,
+    PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Routine,
+    RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions, TEMPORARY_SCHEMA, Table,
+    Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming, View, Volatility,
+    is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
+    split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub use snapshot::CatalogSnapshot;
@@ -271,6 +273,7 @@ impl Catalog {
             id,
             name: SmolStr::new_static(name),
             data_type: DataType::Bytea,
+            domain: None,
             not_null: true,
             default: None,
             identity: None,

@@ -18,9 +18,9 @@ use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Check, Column, ConstraintTiming, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity, Index,
-    IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Routine, Schema,
-    Sequence, Table, Trigger, View,
+    Check, Column, ConstraintTiming, Domain, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity,
+    Index, IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Routine,
+    Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
 
@@ -36,6 +36,7 @@ pub enum Record {
     Access(ObjectAccess),
     Routine(Routine),
     Trigger(Trigger),
+    Domain(Domain),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -65,6 +66,8 @@ struct ColumnRecord {
     id: u16,
     name: SmolStr,
     data_type: DataType,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    domain: Option<ObjectId>,
     not_null: bool,
     default: Option<Arc<str>>,
     identity: Option<Identity>,
@@ -304,6 +307,7 @@ impl ColumnRecord {
             id: column.id,
             name: column.name.clone(),
             data_type: column.data_type,
+            domain: column.domain,
             not_null: column.not_null,
             default: column.default.clone(),
             identity: column.identity,
@@ -321,6 +325,7 @@ impl ColumnRecord {
             id: self.id,
             name: self.name,
             data_type: self.data_type,
+            domain: self.domain,
             not_null: self.not_null,
             default: self.default,
             identity: self.identity,

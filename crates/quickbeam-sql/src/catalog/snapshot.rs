@@ -14,7 +14,7 @@ use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, Trigger, View,
+    Domain, Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, Trigger, View,
 };
 
 /// Who may use a snapshot of the catalog.
@@ -42,6 +42,9 @@ pub struct CatalogSnapshot {
     pub(crate) access: BTreeMap<ObjectId, Arc<ObjectAccess>>,
     pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
     pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
+    pub(crate) domains: BTreeMap<ObjectId, Arc<Domain>>,
+    /// The domains by lookup name.
+    pub(crate) type_names: HashMap<SmolStr, ObjectId>,
     /// The routines of each lookup name.
     routine_names: HashMap<SmolStr, Vec<ObjectId>>,
     /// By lookup name.
@@ -95,6 +98,10 @@ impl CatalogSnapshot {
                 Record::Routine(routine) => snapshot.add_routine(routine),
                 Record::Trigger(trigger) => {
                     snapshot.triggers.insert(trigger.id, Arc::new(trigger));
+                }
+                Record::Domain(domain) => {
+                    snapshot.type_names.insert(domain.lookup_name(), domain.id);
+                    snapshot.domains.insert(domain.id, Arc::new(domain));
                 }
                 Record::Access(_) => return Err(misplaced()),
             }

@@ -100,7 +100,7 @@ pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option
 }
 
 fn column_text(catalog: &CatalogSnapshot, column: &Column) -> String {
-    let mut text = format!("{} {}", quoted(&column.name), column.data_type);
+    let mut text = format!("{} {}", quoted(&column.name), catalog.column_type(column));
     if column.not_null {
         text.push_str(" NOT NULL");
     }

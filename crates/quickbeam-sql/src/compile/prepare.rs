@@ -32,6 +32,7 @@ impl CompileContext<'_> {
                 let change = match crate::parse::command(text)? {
                     Some(Command::Access(statement)) => Some(CatalogChange::Access(statement)),
                     Some(Command::Routine(statement)) => Some(CatalogChange::Routine(statement)),
+                    Some(Command::Type(statement)) => Some(CatalogChange::Type(statement)),
                     _ => None,
                 };
                 if let Some(change) = change {

@@ -18,7 +18,7 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table, Trigger, View,
+    Domain, Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::DataType;
 
@@ -190,6 +190,10 @@ impl<'a> CatalogChange<'a> {
 
     pub fn put_trigger(&self, trigger: Trigger) -> Result<()> {
         self.put(trigger.id, &Record::Trigger(trigger))
+    }
+
+    pub fn put_domain(&self, domain: Domain) -> Result<()> {
+        self.put(domain.id, &Record::Domain(domain))
     }
 
     pub fn put_role(&self, role: Role) -> Result<()> {

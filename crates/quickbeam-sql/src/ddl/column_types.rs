@@ -12,7 +12,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
-use crate::schema::{Identity, NewColumn, NewIdentity, Table};
+use crate::schema::{DeclaredType, Identity, NewColumn, NewIdentity, Table};
 use crate::table::check_not_null;
 use crate::types::{DataType, Value};
 
@@ -26,7 +26,7 @@ impl Catalog {
         transaction: &Transaction,
         table: &str,
         column: &str,
-        data_type: DataType,
+        declared: DeclaredType,
         each: &mut RowChange<'_>,
     ) -> Result<()> {
         let (change, old, position) = CatalogChange::of_column(self, transaction, table, column)?;
@@ -46,7 +46,8 @@ impl Catalog {
         }
         let mut table = old.clone();
         let altered = &mut table.columns[position];
-        (altered.data_type, altered.missing) = (data_type, Value::Null);
+        (altered.data_type, altered.domain) = (declared.data_type, declared.domain);
+        altered.missing = Value::Null;
         change.retype_identity(&table, position)?;
         let keys = table.primary_key.iter().flat_map(|key| key.columns.iter().copied());
         let indexed = table.indexes.iter().flat_map(|i| i.columns.iter().map(|c| c.position));

@@ -1,4 +1,5 @@
-//! Changes of the catalog: tables, columns, constraints, indexes, views and sequences.
+//! Changes of the catalog: tables, columns, constraints, indexes, views,
+//! sequences and types.
 
 mod change;
 mod column_types;
@@ -10,8 +11,10 @@ mod routines;
 mod schemas;
 mod sequences;
 mod tables;
+mod user_types;
 mod views;
 
 pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
 pub(crate) use routines::no_trigger;
 pub(crate) use tables::depended;
+pub(crate) use user_types::{domain_constraint_name, no_type, type_exists};

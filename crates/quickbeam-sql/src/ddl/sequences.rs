@@ -48,6 +48,7 @@ impl Catalog {
     ) -> Result<ObjectId> {
         let change = CatalogChange::begin(self, transaction)?;
         change.check_free(name)?;
+        change.check_no_type(name)?;
         change.define_sequence(name, options, None)
     }
 

@@ -23,6 +23,7 @@ impl Catalog {
     pub fn create_table(&self, transaction: &Transaction, new: &NewTable) -> Result<ObjectId> {
         let change = CatalogChange::begin(self, transaction)?;
         change.check_free(&new.name)?;
+        change.check_no_type(&new.name)?;
         let names: Vec<&str> = new.columns.iter().map(|column| column.name.as_str()).collect();
         check_columns(&names)?;
         let id = change.new_id()?;
@@ -129,6 +130,7 @@ impl Catalog {
         let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(from)?;
         change.check_free(&lookup_name(&table.schema, to))?;
+        change.check_no_type(&lookup_name(&table.schema, to))?;
         change.refuse_views(table.id, &format!("table {}", table.name), "renaming")?;
         table.name = to.into();
         change.put_table(&table)
@@ -245,6 +247,7 @@ impl CatalogChange<'_> {
             id,
             name: new.name.clone(),
             data_type: new.data_type,
+            domain: new.domain,
             not_null: new.not_null || identity.is_some(),
             default,
             identity,

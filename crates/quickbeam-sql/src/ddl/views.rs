@@ -38,6 +38,7 @@ impl Catalog {
             }
             _ => {
                 change.check_free(name)?;
+                change.check_no_type(name)?;
                 change.new_id()?
             }
         };

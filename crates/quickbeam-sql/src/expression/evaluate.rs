@@ -128,6 +128,11 @@ impl Expr {
                 functions::call(*function, arguments, frame)
                     .map_err(|error| error.at(position.0 as usize))?
             }
+            Expr::Domain(inner, domain) => {
+                let value = inner.evaluate(frame)?;
+                domain.check(value.as_ref(), frame)?;
+                value
+            }
             Expr::Array(element, list, position) => {
                 let array = super::array_ops::construct(*element, list, frame);
                 Datum::Own(array.map_err(|error| error.at(position.0 as usize))?)

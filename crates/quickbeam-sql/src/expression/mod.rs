@@ -16,6 +16,7 @@ mod array_ops;
 mod builtin;
 mod dates;
 mod datum;
+mod domains;
 mod evaluate;
 mod frame;
 mod functions;
@@ -34,6 +35,7 @@ pub use builtin::{
 };
 pub use builtin::{json_of_any, write_key, write_value};
 pub use datum::Datum;
+pub use domains::DomainConstraints;
 pub use evaluate::cast;
 pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity, SessionLock,
@@ -210,6 +212,8 @@ pub enum Expr {
     CurrentValue(Option<u32>),
     /// `setval` of a sequence: the value, and whether it is already taken.
     SetValue(u32, Box<[Expr; 2]>),
+    /// A value that the constraints of a domain have to accept.
+    Domain(Box<Expr>, Arc<DomainConstraints>),
     /// A function call, with its position for errors.
     Call(Function, Vec<Expr>, TextPosition),
 }
@@ -226,6 +230,7 @@ macro_rules! visit_children {
             | Expr::CurrentValue(_) => {}
             Expr::Cast(a, ..)
             | Expr::Assign(a, ..)
+            | Expr::Domain(a, _)
             | Expr::Trimmed(a)
             | Expr::Not(a)
             | Expr::IsNull(a, _)
@@ -273,6 +278,7 @@ impl Expr {
         let mut reads = match self {
             Expr::Cast(_, _, site) | Expr::Assign(_, _, site) => site.reads_settings,
             Expr::Call(function, ..) => function.is_of_session(),
+            Expr::Domain(_, domain) => domain.any(Expr::reads_settings),
             _ => false,
         };
         self.each_child(&mut |child| reads |= child.reads_settings());
@@ -362,6 +368,7 @@ impl Expr {
     pub fn is_volatile(&self) -> bool {
         let mut volatile = match self {
             Expr::Call(function, ..) => function.is_volatile(),
+            Expr::Domain(_, domain) => domain.any(Expr::is_volatile),
             other => {
                 matches!(other, Expr::NextValue(..) | Expr::CurrentValue(_) | Expr::SetValue(..))
             }
@@ -379,6 +386,7 @@ impl Expr {
             | Expr::CurrentValue(_)
             | Expr::SetValue(..)
             | Expr::Parameter(_) => false,
+            Expr::Domain(_, domain) => domain.is_immutable(),
             _ => true,
         };
         self.each_child(&mut |child| immutable &= child.is_immutable());
@@ -387,7 +395,11 @@ impl Expr {
 
     /// Returns whether the expression calls a function that the program has registered.
     pub fn calls_program(&self) -> bool {
-        let mut calls = matches!(self, Expr::Call(function, ..) if function.is_of_program());
+        let mut calls = match self {
+            Expr::Call(function, ..) => function.is_of_program(),
+            Expr::Domain(_, domain) => domain.any(Expr::calls_program),
+            _ => false,
+        };
         self.each_child(&mut |child| calls |= child.calls_program());
         calls
     }
@@ -397,6 +409,7 @@ impl Expr {
     pub fn counts_up(&self) -> bool {
         let mut counts = match self {
             Expr::Call(function, ..) => function.may_change(),
+            Expr::Domain(_, domain) => domain.any(Expr::counts_up),
             other => matches!(other, Expr::NextValue(..) | Expr::SetValue(..)),
         };
         self.each_child(&mut |child| counts |= child.counts_up());
@@ -408,6 +421,8 @@ impl Expr {
         let mut constant = match self {
             Expr::Parameter(_)
             | Expr::Column(_)
+            // PostgreSQL checks domains when the statement runs, too.
+            | Expr::Domain(..)
             | Expr::NextValue(..)
             | Expr::CurrentValue(_)
             | Expr::SetValue(..) => false,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::bind::{
     BoundStatement, Change, ChangingWith, Insert, InsertSource, MergeAction, MergeStatement, Names,
-    SlotShape, check_of, generated_columns,
+    SlotShape, check_of, column_domain_check, generated_columns,
 };
 use crate::catalog::Table;
 use crate::error::Result;
@@ -28,6 +28,13 @@ fn checks(
     changed: Option<&[usize]>,
 ) -> Result<Vec<(usize, Expr)>> {
     let mut found = Vec::new();
+    // The number is that of no CHECK: the condition of a domain is never false.
+    for position in 0..table.columns.len() {
+        let is_changed = changed.is_none_or(|changed| changed.contains(&position));
+        if is_changed && let Some(check) = column_domain_check(names, table, position, slot)? {
+            found.push((usize::MAX, check));
+        }
+    }
     for (number, check) in table.checks.iter().enumerate() {
         let condition = check_of(names, table, &check.expression, slot)?;
         let mut touched = changed.is_none();

@@ -363,6 +363,7 @@ impl Writer<'_> {
                 format!("{}::{data_type}", self.text(inner))
             }
             Expr::Trimmed(inner) => self.text(inner),
+            Expr::Domain(inner, domain) => format!("{}::{}", self.text(inner), domain.name),
             Expr::Compare(comparison, pair) => {
                 format!("({} {} {})", self.text(&pair[0]), comparison.symbol(), self.text(&pair[1]))
             }

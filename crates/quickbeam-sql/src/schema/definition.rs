@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::schema::encoding::StoredRow;
-use crate::schema::{ConstraintTiming, ForeignKeyAction, Method};
+use crate::schema::{ConstraintTiming, ForeignKeyAction, Method, ObjectId};
 use crate::types::DataType;
 
 /// CREATE TABLE.
@@ -52,6 +52,8 @@ pub struct NewColumn {
     pub name: SmolStr,
     /// The type.
     pub data_type: DataType,
+    /// The domain.
+    pub domain: Option<ObjectId>,
     /// NOT NULL.
     pub not_null: bool,
     /// The text of DEFAULT.

@@ -11,6 +11,7 @@ pub(crate) mod roles;
 pub(crate) mod routines;
 pub(crate) mod tables;
 pub(crate) mod triggers;
+pub(crate) mod user_types;
 
 pub use definition::{
     Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
@@ -34,3 +35,4 @@ pub use tables::{
     KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
 };
 pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming};
+pub use user_types::{DeclaredType, Domain, DomainCheck};

@@ -220,6 +220,8 @@ pub enum AclKind {
     Database,
     /// A function or procedure.
     Function,
+    /// A type.
+    Type,
 }
 
 impl AclKind {
@@ -234,6 +236,7 @@ impl AclKind {
                 Privileges::CREATE.and(Privileges::TEMPORARY).and(Privileges::CONNECT)
             }
             AclKind::Function => Privileges::EXECUTE,
+            AclKind::Type => Privileges::USAGE,
         }
     }
 
@@ -244,6 +247,7 @@ impl AclKind {
             AclKind::Schema if id == PUBLIC_SCHEMA_ID => Privileges::USAGE,
             AclKind::Database => Privileges::TEMPORARY.and(Privileges::CONNECT),
             AclKind::Function => Privileges::EXECUTE,
+            AclKind::Type => Privileges::USAGE,
             _ => Privileges::NONE,
         }
     }
@@ -257,6 +261,7 @@ impl AclKind {
             AclKind::Schema => "schema",
             AclKind::Database => "database",
             AclKind::Function => "function",
+            AclKind::Type => "type",
         }
     }
 }

@@ -86,6 +86,8 @@ pub struct Column {
     pub name: SmolStr,
     /// Its type.
     pub data_type: DataType,
+    /// Its domain (TYPE-1).
+    pub domain: Option<ObjectId>,
     /// Whether NULL is refused.
     pub not_null: bool,
     /// The text of its DEFAULT expression, or of the expression of a generated column.

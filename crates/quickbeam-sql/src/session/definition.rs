@@ -5,15 +5,15 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::bind::{
-    Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, column_default,
-    conversion_of, generated_columns,
+    Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, checked_value,
+    column_default, conversion_of, domain_constraints, generated_columns,
 };
 use crate::catalog::DropBehavior;
 use crate::catalog::describe::quoted_if_needed;
 use crate::catalog::text::quoted;
 use crate::catalog::{
-    Added, Column, NewCheck, NewColumn, ObjectAccess, ObjectId, Relation, Table, lookup_name,
-    shown_name, split_lookup_name,
+    Added, CatalogSnapshot, Column, DeclaredType, NewCheck, NewColumn, ObjectAccess, ObjectId,
+    Relation, Table, lookup_name, shown_name, split_lookup_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, depended};
@@ -21,7 +21,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Current, Frame, Slot};
 use crate::parse::ColumnAction;
 use crate::table::StoredRow;
-use crate::types::{DataType, Value};
+use crate::types::Value;
 
 /// Makes a change of the catalog.
 pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
@@ -90,8 +90,10 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 create_schema(name, owner.as_ref(), look)?;
             }
         }
-        CatalogChange::Access(_) | CatalogChange::Routine(_) => {
-            return Err(SqlError::internal("rights and functions are changed by their session"));
+        CatalogChange::Access(_) | CatalogChange::Routine(_) | CatalogChange::Type(_) => {
+            return Err(SqlError::internal(
+                "rights, functions and types are changed by their session",
+            ));
         }
         CatalogChange::RenameIndex(from, to) => catalog.rename_index(transaction, from, to)?,
         CatalogChange::RenameSchema(from, to) => catalog.rename_schema(transaction, from, to)?,
@@ -162,6 +164,13 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     if !routines.is_empty() {
         catalog.drop_routines(transaction, &routines, DropBehavior::Cascade)?;
     }
+    let domains = |snapshot: &CatalogSnapshot| -> Vec<_> {
+        snapshot.domains().filter(|it| names.contains(&it.schema)).cloned().collect()
+    };
+    if let (Some(domain), false) = (domains(&snapshot).first(), cascade) {
+        let what = format!("schema {}", domain.schema);
+        return Err(depended(&what, &format!("type {}", domain.name)));
+    }
     // Each step may remove some of what the next one would.
     while let Some((name, _)) =
         contents()?.into_iter().find(|(_, it)| matches!(it, Relation::View(_)))
@@ -174,6 +183,10 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
         .collect();
     if !tables.is_empty() {
         catalog.drop_tables(transaction, &tables, DropBehavior::Cascade)?;
+    }
+    let domains = domains(&*catalog.snapshot(transaction)?);
+    if !domains.is_empty() {
+        catalog.drop_domains(transaction, &domains, DropBehavior::Cascade)?;
     }
     let sequences: Vec<SmolStr> = contents()?.into_iter().map(|(name, _)| name).collect();
     if !sequences.is_empty() {
@@ -244,7 +257,7 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             if column.generated.is_some() {
                 return add_generated(name, column, look);
             }
-            catalog.add_column(transaction, name, column, Added::Same(missing.clone()))
+            add_column(name, column, missing, look)
         }
         TableChange::DropColumn(column, if_exists, cascade) => {
             if *if_exists && table_of(look, name)?.column(column).is_none() {
@@ -315,21 +328,41 @@ fn add_check(name: &str, check: &NewCheck, look: &CompileContext<'_>) -> Result<
 }
 
 /// A slot for the rows of one table, and the clock of the session if values may depend on it.
-struct RowSlot<'c>([Slot; 1], Option<&'c Clock>);
+pub(super) struct RowSlot<'c>([Slot; 1], Option<&'c Clock>);
 
 impl<'c> RowSlot<'c> {
-    fn new(table: Arc<Table>, clock: Option<&'c Clock>) -> RowSlot<'c> {
+    pub fn new(table: Arc<Table>, clock: Option<&'c Clock>) -> RowSlot<'c> {
         RowSlot([Slot::new(Some(table))], clock)
     }
 
     /// Makes a row current.
-    fn frame(&mut self, row: StoredRow<'_>) -> Frame<'_> {
+    pub fn frame(&mut self, row: StoredRow<'_>) -> Frame<'_> {
         let RowSlot([slot], clock) = self;
         slot.bytes.clear();
         slot.bytes.extend_from_slice(row.bytes());
         slot.current = Current::Bytes(0, slot.bytes.len());
         Frame { clock: *clock, slots: std::slice::from_ref(slot), ..Frame::of_parameters(&[]) }
     }
+}
+
+/// ADD COLUMN with one value for all rows, which its domain has to accept if there are any.
+fn add_column(
+    name: &str,
+    column: &NewColumn,
+    missing: &Value,
+    look: &CompileContext<'_>,
+) -> Result<()> {
+    let (catalog, transaction) = (look.catalog, look.transaction);
+    let constraints = column.domain.map(|id| domain_constraints(look as &dyn Names, id));
+    let constraints = constraints.transpose()?.flatten();
+    let frame = Frame { clock: Some(look.clock), ..Frame::of_parameters(&[]) };
+    let refused = constraints.and_then(|it| it.check(missing.as_ref(), &frame).err());
+    let Some(error) = refused else {
+        return catalog.add_column(transaction, name, column, Added::Same(missing.clone()));
+    };
+    let mut error = Some(error);
+    let mut refuse = || Err(error.take().unwrap_or_else(|| SqlError::internal("checked again")));
+    catalog.add_column(transaction, name, column, Added::Each(&mut refuse))
 }
 
 /// ADD COLUMN of a generated column.
@@ -341,6 +374,7 @@ fn add_generated(name: &str, column: &NewColumn, look: &CompileContext<'_>) -> R
         id: u16::MAX,
         name: column.name.clone(),
         data_type: column.data_type,
+        domain: column.domain,
         not_null: false,
         default: Some(generated.expression.clone()),
         identity: None,
@@ -373,11 +407,12 @@ fn validate(name: &str, constraint: &str, look: &CompileContext<'_>) -> Result<(
 fn set_type(
     name: &str,
     column: &str,
-    data_type: DataType,
+    declared: DeclaredType,
     using: Option<&str>,
     look: &CompileContext<'_>,
 ) -> Result<()> {
     let names = look as &dyn Names;
+    let data_type = declared.data_type;
     let table = table_of(look, name)?;
     let position = table.known_column(column)?;
     let is_generated = table.columns[position].generated.is_some();
@@ -395,13 +430,14 @@ fn set_type(
     } else {
         conversion_of(names, &table, position, data_type, using)?
     };
+    let value = checked_value(names, value, declared.domain)?;
     let mut row = RowSlot::new(table.clone(), clock);
     let mut each = |stored: StoredRow<'_>| {
         let mut values = stored.to_values()?;
         values[position] = value.evaluate(&row.frame(stored))?.into_value();
         Ok(values)
     };
-    look.catalog.set_type(look.transaction, name, column, data_type, &mut each)?;
+    look.catalog.set_type(look.transaction, name, column, declared, &mut each)?;
     // The default and the checks are expressions of the new type now.
     let table = table_of(look, name)?;
     column_default(names, &table, position)?;

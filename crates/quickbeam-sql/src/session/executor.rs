@@ -232,6 +232,14 @@ impl Session {
                 };
                 self.whole(transaction, alone, change).map(|()| Done::default())
             }
+            Program::Catalog(CatalogChange::Type(statement)) => {
+                self.check_no_rows_read()?;
+                let change = || {
+                    self.change_type(statement, &look)?;
+                    own_new(&look)
+                };
+                self.whole(transaction, alone, change).map(|()| Done::default())
+            }
             Program::Catalog(change) => {
                 if let (CatalogChange::CreateIndex(index, _), false) = (&*change, alone)
                     && index.concurrently

@@ -25,6 +25,7 @@ pub(crate) mod rows;
 pub(crate) mod settings;
 pub(crate) mod temporary;
 pub(crate) mod transaction;
+mod user_types;
 mod utility;
 
 use std::cell::{Cell, RefCell};

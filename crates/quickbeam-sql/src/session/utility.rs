@@ -201,7 +201,7 @@ impl Session {
             Command::Do(block, at) => {
                 self.run_block(block).map_err(|error| error.of_body(*at))?;
             }
-            Command::Access(_) | Command::Routine(_) => {
+            Command::Access(_) | Command::Routine(_) | Command::Type(_) => {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }
             Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,

@@ -5,7 +5,7 @@ use sqlparser::ast::{
     self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind, TableConstraint,
 };
 
-use super::super::{Binder, fold, types};
+use super::super::{Binder, fold};
 use super::constraints::{Constraints, check_time};
 use super::storage_parameters::check_parameters;
 use super::table::Defined;
@@ -266,7 +266,7 @@ impl Binder<'_> {
             }
             AlterColumnOperation::SetDataType { data_type: written, using, .. } => {
                 let place = self.place_of_type(written, column.span.end);
-                let known = types::data_type(written).map_err(|error| error.at(place))?;
+                let known = self.declared_type(written).map_err(|error| error.at(place))?;
                 if let Some(using) = using {
                     let mut binder = Binder::new(self.names, self.text.as_str());
                     binder.expression(using, &outline.scope())?;

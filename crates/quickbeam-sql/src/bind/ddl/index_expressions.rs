@@ -92,7 +92,16 @@ fn check_known_everywhere(expr: &Expr) -> Result<()> {
     if expr.calls_program() {
         return Err(SqlError::unsupported("a function of the program in an index"));
     }
+    if has_domain(expr) {
+        return Err(SqlError::unsupported("a cast to a domain in an index"));
+    }
     Ok(())
+}
+
+fn has_domain(expr: &Expr) -> bool {
+    let mut has = matches!(expr, Expr::Domain(..));
+    expr.each_child(&mut |child| has |= has_domain(child));
+    has
 }
 
 /// Evaluates the expressions and the predicate of an index over single rows.

@@ -81,6 +81,7 @@ impl Binder<'_> {
         let mut new = NewColumn {
             name: column.name.clone(),
             data_type: column.data_type,
+            domain: column.domain,
             not_null: column.not_null,
             default: None,
             identity: None,

@@ -25,17 +25,20 @@ use super::{Binder, Source, fold};
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{
-    NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable, Privileges,
-    Relation, SequenceChanges, SequenceOptions, TriggerState, is_temporary_schema,
+    DeclaredType, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable,
+    Privileges, Relation, SequenceChanges, SequenceOptions, TriggerState, is_temporary_schema,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, first_from};
-use crate::types::{DataType, Value};
+use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, TypeStatement, first_from};
+use crate::types::Value;
 
 pub use generated::generated_columns;
 pub(in crate::bind) use index_expressions::key_column;
 pub use index_expressions::{BoundIndex, ExpressionCompiler};
 pub use stored_expressions::{check_of, column_default, conversion_of};
+pub(in crate::bind) use stored_expressions::{
+    kept_condition, kept_default, new_condition, new_value,
+};
 pub use table::{check_create_table, on_commit_of, table_for};
 pub(in crate::bind) use table_outline::ConstraintPlace;
 pub use table_outline::{OnExisting, Persistence};
@@ -75,6 +78,8 @@ pub enum CatalogChange {
     Access(Arc<AccessStatement>),
     /// A change of functions or procedures.
     Routine(Arc<RoutineStatement>),
+    /// A change of types.
+    Type(Arc<TypeStatement>),
 }
 
 /// The kinds of objects that can be dropped.
@@ -124,7 +129,7 @@ pub enum TableChange {
     /// ADD UNIQUE or, if true, ADD PRIMARY KEY with the constraint's name, USING INDEX.
     UseIndex(SmolStr, Option<SmolStr>, bool),
     /// ALTER COLUMN … TYPE with the text of USING.
-    Type(SmolStr, DataType, Option<Arc<str>>),
+    Type(SmolStr, DeclaredType, Option<Arc<str>>),
     /// ALTER COLUMN … DROP EXPRESSION, DROP IDENTITY or SET GENERATED.
     Column(SmolStr, ColumnAction),
     /// ALTER COLUMN … ADD GENERATED … AS IDENTITY.

@@ -26,14 +26,34 @@ pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result
         return Ok(Some(Expr::NextValue(identity.sequence.0, column.data_type)));
     }
     match &column.default {
-        None => Ok(None),
+        None => {
+            let inherited = column.domain.and_then(|id| names.snapshot()?.domain_default(id));
+            let bind = |text: &Arc<str>| kept_default(names, text, column.data_type, &column.name);
+            inherited.map(bind).transpose()
+        }
         Some(text) => kept_default(names, text, column.data_type, &column.name).map(Some),
     }
 }
 
-fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
+/// Binds the text of a DEFAULT as it is kept.
+pub(in crate::bind) fn kept_default(
+    names: &dyn Names,
+    text: &str,
+    data_type: DataType,
+    column: &str,
+) -> Result<Expr> {
     let parsed = crate::parse::expression(text)?;
     default_in(Binder::of_stored(names), &parsed, data_type, column)
+}
+
+/// Binds a DEFAULT of a statement.
+pub(in crate::bind) fn new_value(
+    names: &dyn Names,
+    parsed: &ast::Expr,
+    data_type: DataType,
+    column: &str,
+) -> Result<Expr> {
+    default_in(Binder::new(names, ""), parsed, data_type, column)
 }
 
 fn default_in(
@@ -53,11 +73,25 @@ fn default_in(
 /// A table's CHECK as an expression over a row in that slot.
 pub fn check_of(names: &dyn Names, table: &Table, text: &str, slot: usize) -> Result<Expr> {
     let relations = vec![relation_of(table, slot, table.name.clone())];
-    kept_check(names, text, &Scope::of(relations))
+    kept_condition(names, text, &Scope::of(relations))
 }
 
-fn kept_check(names: &dyn Names, text: &str, scope: &Scope) -> Result<Expr> {
+/// Binds the text of a condition as it is kept.
+pub(in crate::bind) fn kept_condition(
+    names: &dyn Names,
+    text: &str,
+    scope: &Scope,
+) -> Result<Expr> {
     check_in(Binder::of_stored(names), &crate::parse::expression(text)?, scope)
+}
+
+/// Binds a condition of a statement.
+pub(in crate::bind) fn new_condition(
+    names: &dyn Names,
+    parsed: &ast::Expr,
+    scope: &Scope,
+) -> Result<Expr> {
+    check_in(Binder::new(names, ""), parsed, scope)
 }
 
 fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
@@ -211,7 +245,7 @@ impl Binder<'_> {
         let scope = outline.scope();
         check_in(Binder::new(self.names, self.text.as_str()), &check.expr, &scope)?;
         let text = check.expr.to_string();
-        let condition = kept_check(self.names, &text, &scope)?;
+        let condition = kept_condition(self.names, &text, &scope)?;
         let columns = read_columns(&condition, outline);
         Ok(NewCheck { name, expression: text.into(), columns, not_valid: false })
     }

@@ -29,6 +29,7 @@ pub fn table_for(
     let columns = columns.iter().map(|column| NewColumn {
         name: column.name.clone(),
         data_type: column.data_type,
+        domain: None,
         not_null: false,
         default: None,
         identity: None,
@@ -172,14 +173,16 @@ impl Binder<'_> {
         column: &ast::ColumnDef,
         outline: &mut Outline,
     ) -> Result<Defined> {
-        let data_type = types::data_type(&column.data_type).map_err(|error| {
+        let declared = self.declared_type(&column.data_type).map_err(|error| {
             error.at(self.place_of_type(&column.data_type, column.name.span.end))
         })?;
+        let data_type = declared.data_type;
         let place = self.place_of(&column.name);
         let name = self.take_column(outline, &column.name, data_type)?;
         let mut new = NewColumn {
             name,
             data_type,
+            domain: declared.domain,
             not_null: false,
             default: None,
             identity: None,
@@ -203,6 +206,9 @@ impl Binder<'_> {
                     done.map_err(|error| error.at(place))?;
                 }
             }
+        }
+        if defined.default.is_none() && defined.generation.is_none() {
+            defined.default = self.inherited_default(&defined.column)?;
         }
         if defined.generation.is_some() {
             outline.generated.push(defined.column.name.clone());

@@ -170,16 +170,17 @@ impl Binder<'_> {
                 format: None,
             } => {
                 let target = self.data_type(data_type, ast)?;
-                if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target) {
-                    return self.typed_array(array, element, ast, scope);
+                if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target.data_type) {
+                    let array = self.typed_array(array, element, ast, scope)?;
+                    return self.checked(array, target);
                 }
                 let inner = self.expression(expr, scope)?;
-                self.cast_or_read(inner, target)
+                self.cast_to_declared(inner, target)
             }
             Ast::TypedString(typed) => {
                 let target = self.data_type(&typed.data_type, ast)?;
                 let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
-                self.cast_or_read(inner, target)
+                self.cast_to_declared(inner, target)
             }
             Ast::Interval(interval) => self.interval(interval, scope),
             Ast::Array(array) => self.array(array, ast, scope),

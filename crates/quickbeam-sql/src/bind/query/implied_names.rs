@@ -1,13 +1,22 @@
 //! Implied names of outputs.
 
 use smol_str::SmolStr;
-use sqlparser::ast::{Expr as Ast, SelectItem, SetExpr, TrimWhereField};
+use sqlparser::ast::{DataType as WrittenType, Expr as Ast, SelectItem, SetExpr, TrimWhereField};
 
 use crate::bind::{fold, object_name, types};
 
 /// The name of an output, as PostgreSQL finds one.
 pub fn implied_name(expr: &Ast) -> SmolStr {
     name_in(expr).map_or_else(|| "?column?".into(), |(name, _)| name)
+}
+
+/// Returns the name of a type, which may be one of a user.
+fn type_name(written: &WrittenType) -> Option<SmolStr> {
+    match (types::data_type(written), written) {
+        (Ok(known), _) => Some(known.catalog_name().into()),
+        (Err(_), WrittenType::Custom(name, _)) => object_name(name).ok(),
+        (Err(_), _) => None,
+    }
 }
 
 /// Returns the implied name of an expression, and whether it takes precedence over the name of a
@@ -23,12 +32,10 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
             let inner = name_in(expr);
             match inner {
                 Some((_, true)) => inner,
-                _ => types::data_type(data_type).ok().map(|of| (of.catalog_name().into(), false)),
+                _ => type_name(data_type).map(|name| (name, false)),
             }
         }
-        Ast::TypedString(typed) => {
-            types::data_type(&typed.data_type).ok().map(|of| (of.catalog_name().into(), false))
-        }
+        Ast::TypedString(typed) => type_name(&typed.data_type).map(|name| (name, false)),
         Ast::Case { else_result, .. } => {
             let otherwise = else_result.as_deref().and_then(name_in);
             otherwise.filter(|(_, is_good)| *is_good).or(Some(("case".into(), false)))

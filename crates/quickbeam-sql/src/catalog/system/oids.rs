@@ -51,10 +51,10 @@ pub fn row_type_oid(id: ObjectId) -> i64 {
     OF_ROW_TYPE + object_oid(id)
 }
 
-/// Returns an OID made of a table's number and a name (FNV-1a).
-fn named_oid(table: &Table, kind: u8, name: &str) -> i64 {
+/// Returns an OID made of the number of a table or domain and a name (FNV-1a).
+fn named_oid(object: ObjectId, kind: u8, name: &str) -> i64 {
     let mut hash: u32 = 0x811c_9dc5;
-    let bytes = table.id.0.to_le_bytes().into_iter().chain([kind]).chain(name.bytes());
+    let bytes = object.0.to_le_bytes().into_iter().chain([kind]).chain(name.bytes());
     for byte in bytes {
         hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     }
@@ -63,17 +63,22 @@ fn named_oid(table: &Table, kind: u8, name: &str) -> i64 {
 
 /// Returns the OID of a CHECK constraint.
 pub fn check_oid(table: &Table, name: &str) -> i64 {
-    named_oid(table, b'c', name)
+    named_oid(table.id, b'c', name)
+}
+
+/// Returns the OID of a CHECK constraint of a domain.
+pub fn domain_check_oid(domain: ObjectId, name: &str) -> i64 {
+    named_oid(domain, b'c', name)
 }
 
 /// Returns the OID of a FOREIGN KEY constraint.
 pub fn foreign_key_oid(table: &Table, name: &str) -> i64 {
-    named_oid(table, b'f', name)
+    named_oid(table.id, b'f', name)
 }
 
 /// Returns the OID of the DEFAULT of a column.
 pub fn default_oid(table: &Table, column: u16) -> i64 {
-    named_oid(table, b'd', &column.to_string())
+    named_oid(table.id, b'd', &column.to_string())
 }
 
 /// Returns the OID of a type.

@@ -155,6 +155,7 @@ fn numbers(columns: &[&Column]) -> String {
 
 impl SystemSource<'_> {
     pub(super) fn pg_constraint(&mut self) {
+        self.domain_constraints();
         for constraint in constraints(self.snapshot) {
             let schema = self.snapshot.schema_oid(&constraint.table.schema);
             self.add(|row| {

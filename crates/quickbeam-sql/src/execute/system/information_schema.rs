@@ -5,7 +5,9 @@ use super::{NAME, SystemRow, SystemSource, view_columns};
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
-use crate::catalog::{Column, ConstraintTiming, ForeignKeyAction, is_temporary_schema};
+use crate::catalog::{
+    CatalogSnapshot, Column, ConstraintTiming, Domain, ForeignKeyAction, is_temporary_schema,
+};
 use crate::types::{DataType, EncodedKind, Value};
 
 fn number(number: usize) -> Value {
@@ -17,7 +19,13 @@ fn yes_no(yes: bool) -> &'static str {
 }
 
 /// Sets the catalog, schema and name that columns with a prefix hold.
-fn qualified(row: &mut SystemRow<'_>, prefix: &str, schema: &str, last: &str, name: &str) {
+pub(super) fn qualified(
+    row: &mut SystemRow<'_>,
+    prefix: &str,
+    schema: &str,
+    last: &str,
+    name: &str,
+) {
     row.text(&format!("{prefix}_catalog"), NAME).text(&format!("{prefix}_schema"), schema);
     row.text(last, name);
 }
@@ -92,7 +100,11 @@ impl SystemSource<'_> {
                     }
                     self.constraint(&constraint);
                 }
+                if self.table.name == "check_constraints" {
+                    self.domain_rows();
+                }
             }
+            "domains" => self.domain_rows(),
             "routines" | "parameters" => self.routine_rows(),
             "triggers" => self.trigger_rows(),
             _ => {}
@@ -144,7 +156,15 @@ impl SystemSource<'_> {
                         if !self.is_shown(relation, Some(column.id)) {
                             continue;
                         }
-                        self.add(|row| table_column(row, (&table.schema, &table.name), column));
+                        let domain = column.domain.and_then(|id| snapshot.domain(id));
+                        self.add(|row| {
+                            table_column(row, (&table.schema, &table.name), column);
+                            if let Some(domain) = domain {
+                                let (schema, name) = (&domain.schema, &domain.name);
+                                qualified(row, "domain", schema, "domain_name", name);
+                                over_domain(row, snapshot, domain);
+                            }
+                        });
                     }
                 }
                 ("columns", Described::View(view)) => {
@@ -261,13 +281,21 @@ impl SystemSource<'_> {
     }
 }
 
+/// Names the domain that a domain is over as its type.
+pub(super) fn over_domain(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, domain: &Domain) {
+    if let Some(parent) = domain.parent.and_then(|id| snapshot.domain(id)) {
+        row.text("data_type", "USER-DEFINED");
+        qualified(row, "udt", &parent.schema, "udt_name", &parent.name);
+    }
+}
+
 /// Returns the name of a type without its length or precision.
 fn bare_name(data_type: DataType) -> String {
     let name = data_type.unconstrained().to_string();
     name.split('(').next().unwrap_or_default().to_owned()
 }
 
-fn column_row(
+pub(super) fn column_row(
     row: &mut SystemRow<'_>,
     (schema, relation): (&str, &str),
     (position, name): (usize, &str),

@@ -10,6 +10,7 @@ mod roles;
 mod routines;
 mod session;
 mod triggers;
+mod user_types;
 
 use smol_str::SmolStr;
 
@@ -94,6 +95,10 @@ impl Names for SnapshotNames<'_> {
 
     fn has_schema(&self, name: &str) -> bool {
         self.0.has_schema(name)
+    }
+
+    fn snapshot(&self) -> Option<&CatalogSnapshot> {
+        Some(self.0)
     }
 
     fn sequence_name(&self, id: ObjectId) -> Option<SmolStr> {

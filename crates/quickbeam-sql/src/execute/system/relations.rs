@@ -100,6 +100,7 @@ impl SystemSource<'_> {
                 }
             }
             "pg_proc" => self.pg_proc_rows(),
+            "pg_type" => self.pg_type(),
             _ => {}
         }
     }
@@ -357,6 +358,9 @@ fn attribute(
 fn table_column(row: &mut SystemRow<'_>, table: &Table, column: &Column) {
     attribute(row, object_oid(table.id), column.id.into(), &column.name, column.data_type);
     row.set("attnotnull", column.not_null).set("atthasdef", column.default.is_some());
+    if let Some(domain) = column.domain {
+        row.set("atttypid", object_oid(domain)).set("atttypmod", -1_i32);
+    }
     if column.generated.is_some() {
         row.text("attgenerated", "s");
     }

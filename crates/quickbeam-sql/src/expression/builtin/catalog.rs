@@ -87,7 +87,12 @@ const OID: DataType = DataType::OID;
 const REGCLASS: DataType = DataType::System(SystemType::Regclass);
 
 pub(super) static TABLE: &[Builtin] = &[
-    Builtin::new("format_type", &[OID, Integer], Text, Implementation::NullTolerant(format_type)),
+    Builtin::new(
+        "format_type",
+        &[OID, Integer],
+        Text,
+        Implementation::StableNullTolerant(format_type),
+    ),
     stable("pg_table_is_visible", &[OID], Boolean, |frame, v| {
         let oid = integer(v, 0)?;
         let snapshot = frame.host()?.snapshot();
@@ -308,12 +313,16 @@ fn arguments(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(found.map_or(Value::Null, |known| Value::text(known.argument_list())))
 }
 
-fn format_type(arguments: &[ValueRef<'_>]) -> Result<Value> {
+fn format_type(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let Some(oid) = arguments.first().and_then(|oid| oid.as_i64()) else { return Ok(Value::Null) };
     let modifier = arguments.get(1).and_then(|value| value.as_i64());
     let modifier = modifier.and_then(|modifier| i32::try_from(modifier).ok());
     let unknown = || if oid == 0 { "-".to_owned() } else { "???".to_owned() };
-    Ok(Value::text(type_named(oid, modifier).unwrap_or_else(unknown)))
+    let named = match type_named(oid, modifier) {
+        None => frame.host()?.snapshot().type_of_oid(oid, &lookup_path(frame)?),
+        named => named,
+    };
+    Ok(Value::text(named.unwrap_or_else(unknown)))
 }
 
 /// Returns the comment on a table, or on its column of that number.

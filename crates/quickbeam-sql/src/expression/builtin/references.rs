@@ -120,7 +120,10 @@ fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u
     let snapshot = frame.host()?.snapshot();
     let found = match kind {
         SystemType::Regclass => snapshot.oid_named(name, &lookup_path(frame)?),
-        SystemType::Regtype => type_number(name),
+        SystemType::Regtype => match type_number(name) {
+            None => snapshot.type_oid_named(name, &lookup_path(frame)?),
+            found => found,
+        },
         SystemType::Regnamespace => {
             let parts = name_parts(name).unwrap_or_default();
             let all = snapshot.schema_oids();
@@ -242,7 +245,10 @@ fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
             };
             found.or_else(system)
         }
-        SystemType::Regtype => type_named(number, None),
+        SystemType::Regtype => match type_named(number, None) {
+            None => snapshot.type_of_oid(number, &lookup_path(frame)?),
+            named => named,
+        },
         SystemType::Regnamespace => {
             let all = snapshot.schema_oids();
             let found = all.iter().find(|(_, known)| *known == number);

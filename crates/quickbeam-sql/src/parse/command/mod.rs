@@ -13,6 +13,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::access::{self, AccessStatement};
 use super::routine::{self, RoutineStatement};
+use super::user_types::{self, TypeStatement};
 use super::{offset_of, statement_end};
 use crate::error::{Result, SqlError, SqlState};
 pub use token_cursor::Name;
@@ -43,6 +44,8 @@ pub enum Command {
     Access(Arc<AccessStatement>),
     /// A statement about functions or procedures, which is a change of the catalog.
     Routine(Arc<RoutineStatement>),
+    /// A statement about types, which is a change of the catalog.
+    Type(Arc<TypeStatement>),
     /// CALL: the procedure, and the text of the arguments in parentheses.
     Call(Name, Range<usize>),
     /// DO: the block, and where it begins.
@@ -156,7 +159,10 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let word = match WORDS.iter().find(|known| word.eq_ignore_ascii_case(known)) {
         Some(word) => *word,
         None if word.eq_ignore_ascii_case("SET") && sets_constraints(text) => "SET",
-        None if access::may_begin(word, text) || routine::may_begin(word, text) => {
+        None if access::may_begin(word, text)
+            || routine::may_begin(word, text)
+            || user_types::may_begin(word, text) =>
+        {
             let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
             known.into_iter().find(|it| word.eq_ignore_ascii_case(it)).unwrap_or_default()
         }
@@ -177,13 +183,15 @@ pub fn command(text: &str) -> Result<Option<Command>> {
         tokens.remove(0);
     }
     let is_routine = is_definition && routine::is_routine(&tokens);
-    if is_definition && !is_routine && !access::is_access(&tokens) {
+    let is_type = is_definition && user_types::is_type(&tokens);
+    if is_definition && !is_routine && !is_type && !access::is_access(&tokens) {
         return Ok(None);
     }
     let mut cursor = TokenCursor::after_first(text, tokens);
-    let command = match is_routine {
-        true => Command::Routine(Arc::new(cursor.routine(word)?)),
-        false => cursor.command(word)?,
+    let command = match (is_routine, is_type) {
+        (true, _) => Command::Routine(Arc::new(cursor.routine(word)?)),
+        (_, true) => Command::Type(Arc::new(cursor.type_statement(word)?)),
+        _ => cursor.command(word)?,
     };
     cursor.end()?;
     Ok(Some(command))
@@ -472,7 +480,7 @@ pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool
                 let token = &parser.peek_nth_token_ref(at).token;
                 (!statement_end(token)).then(|| token.clone())
             };
-            access::begins(&token) || routine::begins(&token)
+            access::begins(&token) || routine::begins(&token) || user_types::begins(&token)
         }
     };
     // ALTER SEQUENCE reaches the parser as a call.

@@ -171,6 +171,7 @@ impl<'p> Planner<'p> {
             Expr::Parameter(number) => self.parameters.get(*number).copied(),
             Expr::Negate(inner, _) => self.type_of(inner),
             Expr::Cast(_, data_type, _) => Some(*data_type),
+            Expr::Domain(inner, _) => self.type_of(inner),
             Expr::Trimmed(_) => Some(DataType::Text),
             Expr::Call(function, ..) if function.is_of_text() => Some(DataType::Text),
             Expr::Call(function, ..) => function.number_type(),

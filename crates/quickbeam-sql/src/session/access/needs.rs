@@ -73,7 +73,7 @@ pub(crate) fn check_change(
             names.iter().try_for_each(|name| needs.own_schema(name))
         }
         // These check what they change themselves.
-        CatalogChange::Access(_) | CatalogChange::Routine(_) => Ok(()),
+        CatalogChange::Access(_) | CatalogChange::Routine(_) | CatalogChange::Type(_) => Ok(()),
     }
 }
 

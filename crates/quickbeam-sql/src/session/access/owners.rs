@@ -10,8 +10,9 @@ use super::insufficient;
 use crate::bind::{CatalogChange, ObjectKind};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
-    AclItem, AclKind, BOOTSTRAP, CatalogSnapshot, DATABASE_ID, ObjectAccess, ObjectId,
-    PUBLIC_SCHEMA_ID, Privileges, Relation, is_system_schema, shown_name, split_lookup_name,
+    AclItem, AclKind, BOOTSTRAP, CatalogSnapshot, DATABASE_ID, DropBehavior, ObjectAccess,
+    ObjectId, PUBLIC_SCHEMA_ID, Privileges, Relation, is_system_schema, shown_name,
+    split_lookup_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::CatalogEdit;
@@ -50,6 +51,12 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
         kind: AclKind::Function,
         word: routine.word(),
         name: routine.signature(),
+    }));
+    all.extend(snapshot.domains().map(|domain| Owned {
+        id: domain.id,
+        kind: AclKind::Type,
+        word: "type",
+        name: domain.name.to_string(),
     }));
     for (id, kind, word, name) in [
         (PUBLIC_SCHEMA_ID, AclKind::Schema, "schema", "public"),
@@ -332,6 +339,12 @@ impl AccessChange<'_> {
         }
         let snapshot = self.look.catalog.snapshot(self.look.transaction)?;
         let look = &CompileContext { snapshot: &snapshot, path: None, ..*self.look };
+        let domains: Vec<_> =
+            snapshot.domains().filter(|it| is_owned(&snapshot, it.id)).cloned().collect();
+        if !domains.is_empty() {
+            let behavior = DropBehavior::from(cascade);
+            look.catalog.drop_domains(look.transaction, &domains, behavior)?;
+        }
         let schemas = snapshot.schemas().filter(|it| is_owned(&snapshot, it.id));
         let names: Vec<SmolStr> = schemas.map(|it| it.name.clone()).collect();
         super::super::definition::apply(&CatalogChange::DropSchemas(names, true, cascade), look)

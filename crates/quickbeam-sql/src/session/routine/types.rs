@@ -76,7 +76,12 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
         return Ok(WrittenType::Value(table.columns[position].data_type));
     }
     let found = crate::parse::data_types(text).and_then(|types| match &types[..] {
-        [only] => crate::bind::data_type(only),
+        [only] => match Binder::new(look, "").declared_type(only)? {
+            declared if declared.domain.is_none() => Ok(declared.data_type),
+            _ => Err(SqlError::unsupported(format!(
+                "the domain {text} as the type of an argument, a result or a variable"
+            ))),
+        },
         _ => Err(invalid_type(text)),
     });
     match found {

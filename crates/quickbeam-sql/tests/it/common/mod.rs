@@ -49,6 +49,7 @@ pub fn column(name: &str, data_type: DataType) -> NewColumn {
     NewColumn {
         name: name.into(),
         data_type,
+        domain: None,
         not_null: false,
         default: None,
         identity: None,

@@ -1,0 +1,177 @@
+//! Types of users: domains in casts, columns and the texts of their own constraints.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+use sqlparser::ast;
+
+use super::ddl::{kept_condition, kept_default, new_condition, new_value};
+use super::relation_names::qualified_parts;
+use super::scope::relation_with;
+use super::{Binder, Names, Scope, Typed, types};
+use crate::catalog::{DeclaredType, Domain, NewColumn, ObjectId, Privileges, Table, lookup_name};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{DomainConstraints, Expr, Truth};
+use crate::types::DataType;
+
+/// Returns the scope in which VALUE is a value of that type.
+fn scope_of_value(data_type: DataType) -> Scope {
+    let columns = [(SmolStr::new_static("value"), data_type)];
+    Scope::of(vec![relation_with(SmolStr::default(), 0, columns.into_iter())])
+}
+
+/// Returns the constraints of a domain; `None` if it accepts every value of its base type.
+pub fn domain_constraints(
+    names: &dyn Names,
+    id: ObjectId,
+) -> Result<Option<Arc<DomainConstraints>>> {
+    let missing = || SqlError::internal(format!("there is no domain of number {}", id.0));
+    let snapshot = names.snapshot().ok_or_else(missing)?;
+    let domain = snapshot.domain(id).ok_or_else(missing)?;
+    let mut chain: Vec<&Arc<Domain>> = snapshot.domain_chain(id).collect();
+    let not_null = chain.iter().any(|it| it.not_null);
+    // The constraints of the domain that is the base are checked first.
+    chain.reverse();
+    let mut checks = Vec::new();
+    for check in chain.iter().flat_map(|it| &it.checks) {
+        let scope = scope_of_value(domain.data_type);
+        checks.push((check.name.clone(), kept_condition(names, &check.expression, &scope)?));
+    }
+    if checks.is_empty() && !not_null {
+        return Ok(None);
+    }
+    let path = names.search_path();
+    let is_in_path = match &path {
+        None => domain.schema == crate::catalog::PUBLIC,
+        Some(path) => path.contains(&domain.schema),
+    };
+    let name = match is_in_path {
+        true => crate::catalog::describe::quoted_if_needed(&domain.name),
+        false => format!("{}.{}", domain.schema, domain.name),
+    };
+    Ok(Some(Arc::new(DomainConstraints::new(name, not_null, checks))))
+}
+
+/// Returns the value of a type that may be a domain, checked.
+pub fn checked_value(names: &dyn Names, value: Expr, domain: Option<ObjectId>) -> Result<Expr> {
+    let Some(id) = domain else { return Ok(value) };
+    Ok(match domain_constraints(names, id)? {
+        Some(constraints) => Expr::Domain(Box::new(value), constraints),
+        None => value,
+    })
+}
+
+/// Returns a condition over a row in that slot that holds if the domain of a column accepts its
+/// value, and fails otherwise; `None` if the column accepts every value of its type.
+pub fn column_domain_check(
+    names: &dyn Names,
+    table: &Table,
+    position: usize,
+    slot: usize,
+) -> Result<Option<Expr>> {
+    let domain = table.columns.get(position).and_then(|column| column.domain);
+    let column = Expr::column(slot, position);
+    Ok(match checked_value(names, column, domain)? {
+        checked @ Expr::Domain(..) => {
+            let is_null = Expr::IsNull(Box::new(checked), false);
+            Some(Expr::IsTruth(Box::new(is_null), Truth::Unknown, true))
+        }
+        _ => None,
+    })
+}
+
+/// Binds the text of a constraint of a domain, as it is kept.
+pub fn kept_domain_check(names: &dyn Names, text: &str, data_type: DataType) -> Result<Expr> {
+    kept_condition(names, text, &scope_of_value(data_type))
+}
+
+impl Binder<'_> {
+    /// Resolves a type name, which may be that of a domain.
+    pub(crate) fn declared_type(&self, written: &ast::DataType) -> Result<DeclaredType> {
+        let error = match types::data_type(written) {
+            Ok(data_type) => return Ok(data_type.into()),
+            Err(error) if error.state() == SqlState::UndefinedObject => error,
+            Err(error) => return Err(error),
+        };
+        let (name, is_array) = match written {
+            ast::DataType::Custom(name, _) => (name, false),
+            ast::DataType::Array(
+                ast::ArrayElemTypeDef::SquareBracket(element, _)
+                | ast::ArrayElemTypeDef::Qualified(element, _),
+            ) => match &**element {
+                ast::DataType::Custom(name, _) => (name, true),
+                _ => return Err(error),
+            },
+            _ => return Err(error),
+        };
+        let (schema, own) = qualified_parts(name)?;
+        match self.domain_named(schema.as_deref(), &own)? {
+            Some(_) if is_array => Err(SqlError::unsupported(format!("the type {written}"))),
+            Some(domain) => {
+                Ok(DeclaredType { data_type: domain.data_type, domain: Some(domain.id) })
+            }
+            None => Err(error),
+        }
+    }
+
+    /// Returns the domain of a name along the search path, or in the schema that it has.
+    pub(crate) fn domain_named(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Arc<Domain>>> {
+        let Some(snapshot) = self.names.snapshot() else { return Ok(None) };
+        if let Some(schema) = schema {
+            self.check_schema(schema, Privileges::USAGE)?;
+            return Ok(snapshot.domain_named(&lookup_name(schema, name)).cloned());
+        }
+        let Some(path) = &self.path else { return Ok(snapshot.domain_named(name).cloned()) };
+        let usable = path.iter().filter(|it| self.role.is_none() || self.uses_schema(it));
+        let mut found =
+            usable.filter_map(|schema| snapshot.domain_named(&lookup_name(schema, name)));
+        Ok(found.next().cloned())
+    }
+
+    /// Returns the DEFAULT that a new column has from its domain.
+    pub(super) fn inherited_default(&self, column: &NewColumn) -> Result<Option<Expr>> {
+        let inherited = column.domain.and_then(|id| self.names.snapshot()?.domain_default(id));
+        let bind = |text| kept_default(self.names, text, column.data_type, &column.name);
+        inherited.filter(|_| column.identity.is_none()).map(|text| bind(text)).transpose()
+    }
+
+    /// Binds a cast to a type that may be a domain. A quoted literal is read at once.
+    pub(super) fn cast_to_declared(&mut self, value: Typed, target: DeclaredType) -> Result<Typed> {
+        let value = self.cast_or_read(value, target.data_type)?;
+        self.checked(value, target)
+    }
+
+    /// Returns a value whose domain accepts it.
+    pub(super) fn checked(&self, value: Typed, declared: DeclaredType) -> Result<Typed> {
+        let expr = checked_value(self.names, value.expr, declared.domain)?;
+        Ok(Typed { expr, ..value })
+    }
+
+    /// Binds a CHECK of a domain that a statement makes. Returns its text.
+    pub fn new_domain_check(&self, text: &str, data_type: DataType) -> Result<Arc<str>> {
+        let parsed = crate::parse::expression(text)?;
+        let scope = scope_of_value(data_type);
+        new_condition(self.names, &parsed, &scope)?;
+        let text = parsed.to_string();
+        kept_condition(self.names, &text, &scope)?;
+        Ok(text.into())
+    }
+
+    /// Binds the DEFAULT of a domain that a statement makes. Returns its text.
+    pub fn new_domain_default(
+        &self,
+        text: &str,
+        data_type: DataType,
+        name: &str,
+    ) -> Result<Arc<str>> {
+        let parsed = crate::parse::expression(text)?;
+        new_value(self.names, &parsed, data_type, name)?;
+        let text = parsed.to_string();
+        kept_default(self.names, &text, data_type, name)?;
+        Ok(text.into())
+    }
+}

@@ -1,0 +1,76 @@
+//! The constraints of domains, checked on values.
+
+use smol_str::SmolStr;
+
+use super::{Expr, Frame};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::ValueRef;
+
+/// The constraints of a domain and of those that it is over. A value that one of them refuses is an
+/// error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DomainConstraints {
+    /// The domain, as messages name it.
+    pub name: String,
+    /// Whether NULL is refused.
+    pub not_null: bool,
+    /// The names of the CHECK constraints and their conditions, in the order in which they are
+    /// checked. VALUE is parameter 0.
+    checks: Vec<(SmolStr, Expr)>,
+    /// Whether the conditions depend on VALUE alone.
+    is_immutable: bool,
+}
+
+impl DomainConstraints {
+    /// Makes the constraints of a domain of conditions over column 0 of slot 0, which stands for
+    /// VALUE.
+    pub fn new(name: String, not_null: bool, mut checks: Vec<(SmolStr, Expr)>) -> Self {
+        fn replace_value(expr: &mut Expr) {
+            if let Expr::Column(_) = expr {
+                *expr = Expr::Parameter(0);
+            }
+            expr.each_child_mut(&mut replace_value);
+        }
+        let is_immutable = checks.iter().all(|(_, condition)| condition.is_immutable());
+        checks.iter_mut().for_each(|(_, condition)| replace_value(condition));
+        DomainConstraints { name, not_null, checks, is_immutable }
+    }
+
+    /// Returns whether the conditions depend on VALUE alone.
+    pub(super) fn is_immutable(&self) -> bool {
+        self.is_immutable
+    }
+
+    /// Returns whether one of the conditions has a property.
+    pub(super) fn any(&self, has: impl Fn(&Expr) -> bool) -> bool {
+        self.checks.iter().any(|(_, condition)| has(condition))
+    }
+
+    /// Checks a value. NULL satisfies a condition.
+    pub fn check(&self, value: ValueRef<'_>, frame: &Frame<'_>) -> Result<()> {
+        if value.is_null() && self.not_null {
+            let message = format!("domain {} does not allow null values", self.name);
+            return Err(SqlError::new(SqlState::NotNullViolation, message));
+        }
+        if self.checks.is_empty() {
+            return Ok(());
+        }
+        let parameters = [value.to_value()];
+        let (clock, host) = (frame.clock, frame.host);
+        let frame = Frame { slots: &[], parameters: &parameters, clock, host };
+        for (name, condition) in &self.checks {
+            if condition.truth(&frame)? == Some(false) {
+                return Err(self.violated(name));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn violated(&self, constraint: &str) -> SqlError {
+        let domain = &self.name;
+        let message =
+            format!("value for domain {domain} violates check constraint \"{constraint}\"");
+        SqlError::new(SqlState::CheckViolation, message).of_constraint(constraint)
+    }
+}

@@ -1,0 +1,340 @@
+//! Statements about types of users.
+//!
+//! They are read here rather than by the parser crate: the texts of types, defaults and conditions
+//! are kept, and the parser crate does not know all forms.
+
+use std::ops::Range;
+
+use smol_str::SmolStr;
+use sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::command::token_cursor::{Name, TokenCursor};
+use crate::error::{Result, SqlError, SqlState};
+
+/// A statement about types.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeStatement {
+    /// CREATE DOMAIN.
+    CreateDomain(Box<CreateDomain>),
+    /// ALTER DOMAIN, or of the forms that both have ALTER TYPE.
+    Alter(&'static str, Name, TypeChange),
+    /// DROP DOMAIN or DROP TYPE.
+    Drop(DropTypes),
+}
+
+/// CREATE DOMAIN.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CreateDomain {
+    /// The name.
+    pub name: Name,
+    /// The text of the type that it is over.
+    pub data_type: String,
+    /// Where that text begins.
+    pub type_at: usize,
+    /// The text of DEFAULT.
+    pub default: Option<TextAt>,
+    /// NOT NULL or NULL.
+    pub not_null: Option<bool>,
+    /// The CHECK constraints.
+    pub checks: Vec<WrittenCheck>,
+}
+
+/// A part of a statement's text, and where it begins.
+pub type TextAt = (String, usize);
+
+/// A CHECK constraint of a domain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenCheck {
+    /// CONSTRAINT.
+    pub name: Option<SmolStr>,
+    /// The text of the condition.
+    pub condition: TextAt,
+    /// NOT VALID.
+    pub not_valid: bool,
+}
+
+/// What ALTER DOMAIN changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TypeChange {
+    /// SET DEFAULT or DROP DEFAULT.
+    Default(Option<TextAt>),
+    /// SET NOT NULL or DROP NOT NULL.
+    NotNull(bool),
+    /// ADD CONSTRAINT.
+    AddCheck(WrittenCheck),
+    /// DROP CONSTRAINT; true: IF EXISTS.
+    DropCheck(SmolStr, bool),
+    /// RENAME CONSTRAINT.
+    RenameCheck(SmolStr, SmolStr),
+    /// VALIDATE CONSTRAINT.
+    Validate(SmolStr),
+    /// RENAME TO.
+    Rename(SmolStr),
+    /// SET SCHEMA.
+    Schema(SmolStr),
+    /// OWNER TO.
+    Owner(SmolStr),
+}
+
+/// DROP DOMAIN or DROP TYPE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropTypes {
+    /// `DOMAIN` or `TYPE`.
+    pub kind: &'static str,
+    /// The names.
+    pub names: Vec<Name>,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// CASCADE.
+    pub cascade: bool,
+}
+
+/// Words that end the type or the DEFAULT of a domain.
+const CONSTRAINTS: [&str; 10] = [
+    "DEFAULT",
+    "NOT",
+    "NULL",
+    "CONSTRAINT",
+    "CHECK",
+    "COLLATE",
+    "UNIQUE",
+    "PRIMARY",
+    "REFERENCES",
+    "GENERATED",
+];
+
+fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
+    matches!(token, Some(Token::Word(next)) if next.quote_style.is_none()
+        && words.iter().any(|word| next.value.eq_ignore_ascii_case(word)))
+}
+
+/// Returns whether a statement with these tokens is one about types.
+pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
+    is_word(token(0).as_ref(), &["CREATE", "ALTER", "DROP"])
+        && is_word(token(1).as_ref(), &["DOMAIN", "TYPE"])
+}
+
+/// As [`begins`], of the tokens of a text.
+pub(super) fn is_type(tokens: &[TokenWithSpan]) -> bool {
+    begins(&|at| tokens.get(at).map(|one| one.token.clone()))
+}
+
+/// Returns whether a text may be such a statement, so that its tokens are worth a look.
+pub(super) fn may_begin(first: &str, text: &str) -> bool {
+    if !["CREATE", "ALTER", "DROP"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
+        return false;
+    }
+    let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
+    words.any(|word| word.eq_ignore_ascii_case("DOMAIN") || word.eq_ignore_ascii_case("TYPE"))
+}
+
+fn not_possible(what: &str) -> SqlError {
+    let message = format!("{what} constraints not possible for domains");
+    SqlError::new(SqlState::SyntaxError, message)
+}
+
+impl TokenCursor<'_> {
+    /// Reads a statement about types, after its first word.
+    pub(super) fn type_statement(&mut self, first: &str) -> Result<TypeStatement> {
+        let kind = if self.takes("DOMAIN") { "DOMAIN" } else { "TYPE" };
+        if kind == "TYPE" {
+            self.expect("TYPE")?;
+        }
+        match (first, kind) {
+            ("CREATE", "DOMAIN") => Ok(TypeStatement::CreateDomain(Box::new(self.domain()?))),
+            ("CREATE", _) => Err(SqlError::unsupported("CREATE TYPE").at(self.offset())),
+            ("ALTER", _) => {
+                let name = self.qualified()?;
+                Ok(TypeStatement::Alter(kind, name, self.type_change(kind)?))
+            }
+            _ => {
+                let if_exists = self.takes("IF");
+                if if_exists {
+                    self.expect("EXISTS")?;
+                }
+                let mut names = vec![self.qualified()?];
+                while self.takes_token(&Token::Comma) {
+                    names.push(self.qualified()?);
+                }
+                let cascade = self.takes("CASCADE");
+                if !cascade {
+                    self.takes("RESTRICT");
+                }
+                Ok(TypeStatement::Drop(DropTypes { kind, names, if_exists, cascade }))
+            }
+        }
+    }
+
+    fn text_in(&self, range: Range<usize>) -> TextAt {
+        let start = range.start;
+        (self.text.get(range).unwrap_or_default().trim_end().to_owned(), start)
+    }
+
+    /// Reads a type or an expression: at least one token, up to the next constraint.
+    fn text_before_constraint(&mut self) -> Result<TextAt> {
+        let start = self.offset();
+        let mut depth = 0;
+        let first = self.at;
+        while let Some(token) = self.peek() {
+            match token {
+                Token::LParen | Token::LBracket => depth += 1,
+                Token::RParen | Token::RBracket => depth -= 1,
+                Token::SemiColon if depth == 0 => break,
+                token if depth == 0 && self.at > first && is_word(Some(token), &CONSTRAINTS) => {
+                    break;
+                }
+                _ => {}
+            }
+            self.at += 1;
+        }
+        if self.at == first {
+            return Err(self.error());
+        }
+        Ok(self.text_in(start..self.offset()))
+    }
+
+    fn domain(&mut self) -> Result<CreateDomain> {
+        let name = self.qualified()?;
+        self.takes("AS");
+        let (data_type, type_at) = self.text_before_constraint()?;
+        let mut made = CreateDomain {
+            name,
+            data_type,
+            type_at,
+            default: None,
+            not_null: None,
+            checks: Vec::new(),
+        };
+        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            let at = self.offset();
+            let syntax = |message: &str| SqlError::new(SqlState::SyntaxError, message).at(at);
+            if self.takes("DEFAULT") {
+                if made.default.is_some() {
+                    return Err(syntax("multiple default expressions"));
+                }
+                made.default = Some(self.text_before_constraint()?);
+                continue;
+            }
+            if self.takes("COLLATE") {
+                self.byte_order()?;
+                continue;
+            }
+            let constraint = if self.takes("CONSTRAINT") { Some(self.name()?) } else { None };
+            let not_null = if self.takes("NULL") {
+                Some(false)
+            } else if self.takes("NOT") {
+                self.expect("NULL")?;
+                Some(true)
+            } else {
+                None
+            };
+            match not_null {
+                Some(_) if made.not_null.is_some_and(|known| Some(known) != not_null) => {
+                    return Err(syntax("conflicting NULL/NOT NULL constraints"));
+                }
+                Some(_) => made.not_null = not_null,
+                None => made.checks.push(self.domain_check(constraint)?),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Reads the collation of a domain: texts are in byte order.
+    fn byte_order(&mut self) -> Result<()> {
+        let at = self.offset();
+        let collation = self.dotted()?;
+        let own = collation.rsplit('.').next().unwrap_or_default();
+        if ["C", "POSIX", "C.UTF-8", "default", "ucs_basic"].contains(&own) {
+            return Ok(());
+        }
+        Err(SqlError::unsupported(format!("the collation {collation}")).at(at))
+    }
+
+    fn domain_check(&mut self, name: Option<SmolStr>) -> Result<WrittenCheck> {
+        for (word, what) in [
+            ("UNIQUE", "unique"),
+            ("PRIMARY", "primary key"),
+            ("REFERENCES", "foreign key"),
+            ("FOREIGN", "foreign key"),
+            ("EXCLUDE", "exclusion"),
+        ] {
+            if self.takes(word) {
+                return Err(not_possible(what));
+            }
+        }
+        self.expect("CHECK")?;
+        let range = self.parentheses()?.ok_or_else(|| self.error())?;
+        Ok(WrittenCheck { name, condition: self.text_in(range), not_valid: false })
+    }
+
+    fn type_change(&mut self, kind: &str) -> Result<TypeChange> {
+        let is_domain = kind == "DOMAIN";
+        if self.takes("RENAME") {
+            if is_domain && self.takes("CONSTRAINT") {
+                let from = self.name()?;
+                self.expect("TO")?;
+                return Ok(TypeChange::RenameCheck(from, self.name()?));
+            }
+            if self.takes("VALUE") || self.takes("ATTRIBUTE") {
+                return Err(SqlError::unsupported("this form of ALTER TYPE").at(self.offset()));
+            }
+            self.expect("TO")?;
+            return Ok(TypeChange::Rename(self.name()?));
+        }
+        if self.takes("OWNER") {
+            self.expect("TO")?;
+            return Ok(TypeChange::Owner(self.name()?));
+        }
+        if self.takes("SET") {
+            if self.takes("SCHEMA") {
+                return Ok(TypeChange::Schema(self.name()?));
+            }
+            if is_domain && self.takes("DEFAULT") {
+                return Ok(TypeChange::Default(Some(self.text_before_constraint()?)));
+            }
+            if !is_domain {
+                return Err(self.error());
+            }
+            self.not_null()?;
+            return Ok(TypeChange::NotNull(true));
+        }
+        if !is_domain {
+            return Err(SqlError::unsupported("this form of ALTER TYPE").at(self.offset()));
+        }
+        if self.takes("DROP") {
+            if self.takes("DEFAULT") {
+                return Ok(TypeChange::Default(None));
+            }
+            if self.takes("CONSTRAINT") {
+                let if_exists = self.takes("IF");
+                if if_exists {
+                    self.expect("EXISTS")?;
+                }
+                let name = self.name()?;
+                if !self.takes("CASCADE") {
+                    self.takes("RESTRICT");
+                }
+                return Ok(TypeChange::DropCheck(name, if_exists));
+            }
+            self.not_null()?;
+            return Ok(TypeChange::NotNull(false));
+        }
+        if self.takes("VALIDATE") {
+            self.expect("CONSTRAINT")?;
+            return Ok(TypeChange::Validate(self.name()?));
+        }
+        self.expect("ADD")?;
+        let name = if self.takes("CONSTRAINT") { Some(self.name()?) } else { None };
+        let mut check = self.domain_check(name)?;
+        if self.takes("NOT") {
+            self.expect("VALID")?;
+            check.not_valid = true;
+        }
+        Ok(TypeChange::AddCheck(check))
+    }
+
+    fn not_null(&mut self) -> Result<()> {
+        self.expect("NOT")?;
+        self.expect("NULL")
+    }
+}
