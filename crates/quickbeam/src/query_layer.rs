@@ -53,6 +53,32 @@ pub trait DatabaseExt: sealed::Handle {
         batch: &mut ScanBatch,
     ) -> Result<bool>;
 
+    /// Reads several records, and calls `visit` with the number of each key and its value, or
+    /// `None` if there is no record. It is faster than [`Database::get_into`] for each key, most of
+    /// all if the keys are in order. `value` is memory for a value.
+    ///
+    /// ```
+    /// use quickbeam::query_layer::DatabaseExt;
+    ///
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let mut found = Vec::new();
+    /// fruit.get_each(&transaction, &[b"apple", b"fig"], &mut Vec::new(), &mut |_, value| {
+    ///     found.push(value.map(<[u8]>::to_vec));
+    /// })?;
+    /// assert_eq!(found, [Some(b"red".to_vec()), None]);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    fn get_each(
+        &self,
+        transaction: &impl ReadTransaction,
+        keys: &[&[u8]],
+        value: &mut Vec<u8>,
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<()>;
+
     /// Estimates the number of records from a few leaves, for planning.
     /// [`Database::count`] counts them.
     ///
@@ -104,6 +130,16 @@ impl DatabaseExt for Database {
         batch: &mut ScanBatch,
     ) -> Result<bool> {
         Database::scan(self, transaction, scan, batch)
+    }
+
+    fn get_each(
+        &self,
+        transaction: &impl ReadTransaction,
+        keys: &[&[u8]],
+        value: &mut Vec<u8>,
+        visit: &mut dyn FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        Database::get_each(self, transaction, keys, value, visit)
     }
 
     fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {

@@ -10,6 +10,8 @@ use super::HEADER_BYTES;
 const LINE_WORDS: usize = 8;
 /// Cache lines of the header and the slots of a leaf with about sixty records.
 const FETCHED_LINES: usize = 9;
+/// Cache lines of a record with a row of some ten columns.
+const RECORD_LINES: usize = 3;
 
 /// A page in memory. Copying this copies the reference.
 #[derive(Clone, Copy)]
@@ -53,6 +55,14 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn fetch_slots(self) {
         let lines = self.words.iter().step_by(LINE_WORDS).take(FETCHED_LINES);
+        std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
+    }
+
+    /// Loads a record of a few cache lines, as [`fetch_slots`](Self::fetch_slots) does the slots.
+    #[inline]
+    pub fn fetch_record(self, position: usize) {
+        let words = self.words_from(self.slot(position).offset());
+        let lines = words.iter().step_by(LINE_WORDS).take(RECORD_LINES);
         std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
     }
 

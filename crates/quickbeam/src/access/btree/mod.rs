@@ -15,6 +15,7 @@
 //! optimistic lock coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
 
 mod leaf_hint;
+mod lookups;
 mod merge;
 mod pack;
 mod purge;
@@ -35,6 +36,7 @@ use crate::options::AccessMethod;
 use crate::page::{Page, PageId, PageKind, compare_keys};
 
 pub use leaf_hint::{LeafHint, LeafHints};
+pub use lookups::LOOKUP_GROUP;
 pub use merge::is_sparse;
 pub use pack::{Packed, Packing};
 pub use purge::purge_leaf;

@@ -4,6 +4,7 @@ mod clear_range;
 mod cursor;
 mod hash_prefix;
 mod leaf_filter;
+mod lookups;
 mod range;
 mod read_ahead;
 mod scan;

@@ -6,7 +6,9 @@ use std::ops::Bound;
 
 use proptest::prelude::*;
 use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch, TransactionExt};
-use quickbeam::{Database, Environment, Isolation, Options, ReadTransaction, TransactionOptions};
+use quickbeam::{
+    AccessMethod, Database, Environment, Isolation, Options, ReadTransaction, TransactionOptions,
+};
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -219,6 +221,41 @@ proptest! {
             }
         }
         transaction.abort().unwrap();
+    }
+
+    #[test]
+    fn get_each_finds_what_get_finds(
+        count in 0u32..900, gone in prop::collection::vec(0u32..900, 0..60),
+        long in prop::collection::vec(0u32..900, 0..4), asked in prop::collection::vec(0u32..1000, 0..90),
+        method in prop::sample::select(vec![AccessMethod::BTree, AccessMethod::Hash]),
+    ) {
+        let environment = environment();
+        let database = environment.create_database_as("d", method).unwrap();
+        let key = |n: u32| format!("{n:04}").into_bytes();
+        let transaction = environment.begin().unwrap();
+        for n in 0..count {
+            let length = if long.contains(&n) { 9_000 } else { n as usize % 50 };
+            database.put(&transaction, &key(n), &vec![n as u8; length]).unwrap();
+        }
+        transaction.commit().unwrap();
+        let before = environment.begin_read().unwrap();
+        let transaction = environment.begin().unwrap();
+        for n in &gone {
+            database.delete(&transaction, &key(*n)).unwrap();
+        }
+        let asked: Vec<Vec<u8>> = asked.into_iter().map(key).collect();
+        let keys: Vec<&[u8]> = asked.iter().map(|key| &key[..]).collect();
+        let mut found = Vec::new();
+        let mut visit = |nth: usize, value: Option<&[u8]>| found.push((nth, value.map(<[u8]>::to_vec)));
+        database.get_each(&transaction, &keys, &mut Vec::new(), &mut visit).unwrap();
+        let own = |key: &Vec<u8>| database.get(&transaction, key).unwrap();
+        prop_assert_eq!(&found, &asked.iter().map(own).enumerate().collect::<Vec<_>>());
+        transaction.commit().unwrap();
+        let mut found = Vec::new();
+        let mut visit = |nth: usize, value: Option<&[u8]>| found.push((nth, value.map(<[u8]>::to_vec)));
+        database.get_each(&before, &keys, &mut Vec::new(), &mut visit).unwrap();
+        let old = |key: &Vec<u8>| database.get(&before, key).unwrap();
+        prop_assert_eq!(&found, &asked.iter().map(old).enumerate().collect::<Vec<_>>());
     }
 
     #[test]
