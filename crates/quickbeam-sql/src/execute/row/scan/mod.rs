@@ -3,15 +3,18 @@
 //! Predicate pushdown: comparisons of integer columns with constants, and the key ranges of a hash
 //! join above, are tested by the engine on encoded rows (`Scan::filter_ints()`).
 
+mod rows_ahead;
+
 use std::ops::Bound;
 use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch};
 
-use super::super::vector::{Failures, LeafSelection};
+use self::rows_ahead::{RowAhead, RowsAhead};
 use super::Context;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
+use crate::execute::vector::{Failures, LeafSelection};
 use crate::expression::{ColumnRef, Comparison, Current, Expr, Frame};
 use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
 use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
@@ -55,6 +58,7 @@ pub struct TableScan {
     next: usize,
     /// Index entries.
     entries: ScanBatch,
+    ahead: RowsAhead,
     /// The key of the last lookup.
     key: Vec<u8>,
     entry: Vec<u8>,
@@ -287,6 +291,7 @@ impl TableScan {
             state: ScanState::Fresh,
             next: 0,
             entries: ScanBatch::default(),
+            ahead: RowsAhead::default(),
             key: Vec::new(),
             entry: Vec::new(),
             range: KeyRange::default(),
@@ -446,6 +451,7 @@ impl TableScan {
                     self.restart();
                 }
                 self.entries.clear();
+                self.ahead.restart();
                 self.next = 0;
                 Ok(some)
             }
@@ -599,26 +605,50 @@ impl TableScan {
     }
 
     fn next_entry(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        let ScanMethod::Entries(number, _) = self.method else { return Ok(false) };
-        let transaction = context.transaction;
         loop {
-            let index = index_of(&self.handle, number)?;
+            let Some(ahead) = self.ahead.next(&mut self.key) else {
+                if self.read_ahead(context)? {
+                    continue;
+                }
+                return Ok(false);
+            };
+            let found = match ahead {
+                RowAhead::Missing => false,
+                RowAhead::Unread => self.fetch(context)?,
+                RowAhead::Read(start, end) => {
+                    let (row, slot) = (self.ahead.row(start, end), context.slot(self.slot)?);
+                    slot.bytes.clear();
+                    slot.bytes.extend_from_slice(row);
+                    slot.current = Current::Bytes(0, row.len());
+                    context.holds(self.filter.as_ref())?
+                }
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads the next entries of the index, and rows of them. Returns false at the end.
+    fn read_ahead(&mut self, context: &Context<'_>) -> Result<bool> {
+        let ScanMethod::Entries(number, _) = self.method else { return Ok(false) };
+        let index = index_of(&self.handle, number)?;
+        let most = if self.filter.is_none() { self.left } else { usize::MAX };
+        self.ahead.begin(most);
+        while self.ahead.has_room() {
             if self.next >= self.entries.len() {
-                if !index.entries.scan(transaction, &mut self.scan, &mut self.entries)? {
-                    return Ok(false);
+                let (scan, entries) = (&mut self.scan, &mut self.entries);
+                if !index.entries.scan(context.transaction, scan, entries)? {
+                    break;
                 }
                 self.next = 0;
                 context.check_cancelled()?;
             }
             let (key, value) = (self.entries.key(self.next), self.entries.value(self.next));
             self.next += 1;
-            let row_key = index.row_key(key, value)?;
-            self.key.clear();
-            self.key.extend_from_slice(row_key);
-            if self.fetch(context)? {
-                return Ok(true);
-            }
+            self.ahead.push(index.row_key(key, value)?);
         }
+        self.ahead.read(&self.handle, context)
     }
 
     /// Returns the key of the current row.
