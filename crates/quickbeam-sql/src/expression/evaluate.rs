@@ -10,7 +10,7 @@ use super::{Clock, Expr, Frame, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::types::CastContext;
-use crate::types::{self, DataType, TextSettings, Value, ValueRef};
+use crate::types::{self, DataType, TextSettings, Value, ValueRef, without_blanks};
 
 #[cold]
 fn no_parameter(number: usize) -> SqlError {
@@ -85,10 +85,10 @@ impl Expr {
             }
             Expr::Trimmed(inner) => match inner.evaluate(frame)? {
                 Datum::Ref(ValueRef::Text(text)) => {
-                    Datum::Ref(ValueRef::Text(text.trim_end_matches(' ')))
+                    Datum::Ref(ValueRef::Text(without_blanks(text)))
                 }
                 Datum::Own(Value::Text(text)) => {
-                    Datum::Own(Value::text(text.trim_end_matches(' ')))
+                    Datum::Own(Value::text(without_blanks(text.as_str())))
                 }
                 other => other,
             },

@@ -33,7 +33,7 @@ pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, RoutineCall, RowFunction,
     SERVER_VERSION, ScalarFunction, Shape, add_interval, overloads, polymorphic, row_function,
 };
-pub use builtin::{json_of_any, write_key, write_value};
+pub use builtin::{cut_text, json_of_any, write_key, write_value};
 pub use datum::Datum;
 pub use domains::DomainConstraints;
 pub use evaluate::cast;

@@ -12,7 +12,7 @@ use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, current_moment, is
 use super::encoded::bits::BitString;
 use super::encoded::{self, ZonedTime, in_zone};
 use super::json::{Json, JsonKind};
-use super::text::{checked_text, format_value, parse_value};
+use super::text::{checked_text, format_value, parse_value, without_blanks};
 use super::{
     ArrayRef, DataType, ElementType, EncodedKind, Interval, Numeric, SystemType, TextSettings,
     Value, ValueRef,
@@ -262,8 +262,7 @@ pub fn convert(
         }
         (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, explicit),
         (Value::Text(text), to) => {
-            let text =
-                if matches!(from, DataType::Char(_)) { text.trim_end_matches(' ') } else { text };
+            let text = if matches!(from, DataType::Char(_)) { without_blanks(text) } else { text };
             return convert(parse_value(text, to, settings)?, to, to, context, settings);
         }
         (_, DataType::Precise(precise)) => {
@@ -342,7 +341,7 @@ fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> R
     // Trailing blanks of a CHAR are not significant: a cast to another type removes them.
     let trimmed = match (from, to) {
         (DataType::Char(_), DataType::Char(_)) | (DataType::Text | DataType::Varchar(_), _) => text,
-        (DataType::Char(_), _) => text.trim_end_matches(' '),
+        (DataType::Char(_), _) => without_blanks(text),
         _ => text,
     };
     if let DataType::System(known) = to {
@@ -546,7 +545,7 @@ fn other(value: ValueRef<'_>, to: DataType, settings: &TextSettings) -> Result<V
 pub fn compare_as(data_type: DataType, a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
     match (data_type, a, b) {
         (DataType::Char(_), ValueRef::Text(a), ValueRef::Text(b)) => {
-            Some(a.trim_end_matches(' ').cmp(b.trim_end_matches(' ')))
+            Some(without_blanks(a).cmp(without_blanks(b)))
         }
         _ => a.compare(b),
     }

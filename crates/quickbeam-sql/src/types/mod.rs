@@ -39,7 +39,7 @@ pub use numeric::{MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power};
 pub use output::{OffsetMinutes, write_offset, write_xsd};
 pub use precise::{IntervalFields, PreciseType, TimeKind};
 pub use system::SystemType;
-pub use text::{checked_text, format_value, format_vector, parse_value};
+pub use text::{checked_text, format_value, format_vector, parse_value, without_blanks};
 pub use text_settings::{
     ByteaOutput, DateOrder, DateStyle, IntervalStyle, SessionZone, TextSettings,
 };

@@ -32,6 +32,13 @@ fn out_of_range(data_type: DataType, text: &str) -> SqlError {
     )
 }
 
+/// Returns a text without the blanks at its end, as a CHAR is compared.
+#[inline]
+pub fn without_blanks(text: &str) -> &str {
+    let end = text.bytes().rposition(|byte| byte != b' ').map_or(0, |last| last + 1);
+    text.get(..end).unwrap_or(text)
+}
+
 /// Reads a value of that type. Length, precision and scale are applied by a later cast.
 pub fn parse_value(text: &str, data_type: DataType, settings: &TextSettings) -> Result<Value> {
     let integer = || parse_integer(text, data_type);

@@ -6,7 +6,7 @@ use super::literals::clock_word;
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
-use crate::types::{CastContext, DataType, EncodedKind as K, Value};
+use crate::types::{CastContext, DataType, EncodedKind as K, Value, without_blanks};
 
 /// Returns the comparison of an operator.
 pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
@@ -192,7 +192,7 @@ impl Binder<'_> {
                 let expr = self.coerce(side, DataType::Text)?;
                 Ok(match expr {
                     Expr::Constant(Value::Text(text)) if trimmed => {
-                        Expr::Constant(Value::text(text.trim_end_matches(' ')))
+                        Expr::Constant(Value::text(without_blanks(text.as_str())))
                     }
                     expr if trimmed => Expr::Trimmed(Box::new(expr)),
                     expr => expr,

@@ -23,7 +23,9 @@ use crate::error::{Result, SqlError};
 use crate::expression::{
     Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, TextPosition,
 };
-use crate::types::{DataType, MAX_PRECISION, Numeric, Value, ValueRef, decimal_power};
+use crate::types::{
+    DataType, MAX_PRECISION, Numeric, Value, ValueRef, decimal_power, without_blanks,
+};
 
 /// An expression on columns.
 #[derive(Debug)]
@@ -516,7 +518,7 @@ impl VectorExpr {
             Step::Trimmed(inner) => {
                 let texts = inner.texts(columns)?;
                 let trimmed: StringArray =
-                    texts.iter().map(|text| text.map(|t| t.trim_end_matches(' '))).collect();
+                    texts.iter().map(|text| text.map(without_blanks)).collect();
                 Ok(VectorValues::Column(Vector::Texts(trimmed)))
             }
             Step::Widened(inner) => inner.evaluate(columns),
@@ -539,7 +541,7 @@ impl VectorExpr {
             _ => (self.texts(columns)?, false),
         };
         let found = BooleanArray::from_unary(&texts, |text| {
-            holds(if is_trimmed { text.trim_end_matches(' ') } else { text })
+            holds(if is_trimmed { without_blanks(text) } else { text })
         });
         Ok(VectorValues::Column(Vector::Truths(found)))
     }

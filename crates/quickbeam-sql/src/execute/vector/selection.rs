@@ -8,20 +8,37 @@ use arrow_array::Array;
 use super::super::row::Context;
 use super::column::ColumnBuilder;
 use super::evaluate::VectorExpr;
+use super::operations::row_test::{RowTest, TestCost};
 use super::source::{ScannedColumn, decode};
 use super::{conjuncts_of, known_columns};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::execute::vector::column::kind_of;
 use crate::expression::{ColumnRef, Expr};
+use crate::table::StoredRow;
 use crate::types::DataType;
 use quickbeam::query_layer::ScanBatch;
 
-/// A condition, and the columns that it reads.
+/// A condition.
 #[derive(Debug)]
-struct Condition {
-    columns: Vec<ScannedColumn>,
-    formula: VectorExpr,
+enum Condition {
+    /// One that is evaluated by columns, which are those that it reads.
+    Formula(VectorExpr, Vec<ScannedColumn>),
+    /// One that is tested on the bytes of each row.
+    Test(RowTest),
+}
+
+impl Condition {
+    fn cost(&self) -> TestCost {
+        match self {
+            Condition::Formula(..) => TestCost::Columns,
+            Condition::Test(test) => test.cost(),
+        }
+    }
+
+    fn may_fail(&self) -> bool {
+        matches!(self, Condition::Formula(formula, _) if formula.may_fail())
+    }
 }
 
 /// Whether the conditions may be such that fail, as a division does.
@@ -71,15 +88,24 @@ impl LeafSelection {
                 Some(ScannedColumn::of_table(*at, kind_of(*data_type)?, table))
             };
             let columns = typed.iter().map(column).collect::<Option<Vec<ScannedColumn>>>()?;
-            Some(Condition { columns, formula })
+            let test = RowTest::new(conjunct, table, slot);
+            Some(test.map_or(Condition::Formula(formula, columns), Condition::Test))
         };
-        let conditions = conjuncts_of(Some(filter)).iter().map(condition).collect::<Option<_>>()?;
+        let conjuncts = conjuncts_of(Some(filter));
+        let conditions = conjuncts.iter().map(condition);
+        let mut conditions = conditions.collect::<Option<Vec<Condition>>>()?;
+        if !conditions.iter().any(Condition::may_fail) {
+            conditions.sort_by_key(Condition::cost);
+        }
         Some(LeafSelection { conditions, rows: Vec::new(), next: 0 })
     }
 
     /// Evaluates the parts that are the same for all rows.
     pub fn begin(&mut self, context: &Context<'_>) -> Result<()> {
-        self.conditions.iter_mut().try_for_each(|condition| condition.formula.begin(context))
+        self.conditions.iter_mut().try_for_each(|condition| match condition {
+            Condition::Formula(formula, _) => formula.begin(context),
+            Condition::Test(_) => Ok(()),
+        })
     }
 
     /// Finds the rows of a leaf that satisfy all conditions.
@@ -88,21 +114,42 @@ impl LeafSelection {
         self.rows.clear();
         self.rows.extend(0..batch.len() as u32);
         for condition in &self.conditions {
-            let mut builders: Vec<ColumnBuilder> =
-                condition.columns.iter().map(ScannedColumn::builder).collect();
-            let rows = || self.rows.iter().map(|row| *row as usize);
-            decode(table, batch, rows, &condition.columns, &mut builders)?;
-            let vectors: Vec<_> = builders.iter_mut().map(ColumnBuilder::finish).collect();
-            let truths = condition.formula.truths(&vectors, self.rows.len())?;
-            let mut nth = 0;
-            self.rows.retain(|_| {
-                nth += 1;
-                truths.is_valid(nth - 1) && truths.value(nth - 1)
-            });
+            match condition {
+                Condition::Test(test) => test_rows(&mut self.rows, test, table, batch)?,
+                Condition::Formula(formula, columns) => {
+                    let mut builders: Vec<ColumnBuilder> =
+                        columns.iter().map(ScannedColumn::builder).collect();
+                    let rows = || self.rows.iter().map(|row| *row as usize);
+                    decode(table, batch, rows, columns, &mut builders)?;
+                    let vectors: Vec<_> = builders.iter_mut().map(ColumnBuilder::finish).collect();
+                    let truths = formula.truths(&vectors, self.rows.len())?;
+                    let mut nth = 0;
+                    self.rows.retain(|_| {
+                        nth += 1;
+                        truths.is_valid(nth - 1) && truths.value(nth - 1)
+                    });
+                }
+            }
             if self.rows.is_empty() {
                 break;
             }
         }
         Ok(())
     }
+}
+
+/// Keeps the rows for which a test holds.
+fn test_rows(rows: &mut Vec<u32>, test: &RowTest, table: &Table, batch: &ScanBatch) -> Result<()> {
+    let mut failed = None;
+    rows.retain(|row| {
+        let row = StoredRow::new(table, batch.value(*row as usize));
+        match row.and_then(|row| test.holds(row)) {
+            Ok(holds) => holds == Some(true),
+            Err(error) => {
+                failed = Some(error);
+                false
+            }
+        }
+    });
+    failed.map_or(Ok(()), Err)
 }

@@ -18,6 +18,7 @@ mod strings;
 mod times;
 
 pub use self::json::json_functions::{json_of_any, write_key, write_value};
+pub use self::strings::text::cut as cut_text;
 pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};

@@ -28,7 +28,7 @@ use quickbeam::{AccessMethod, CHECKS_INVARIANTS, invariant};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::{Index, Table};
 use crate::types::encoded::{of_ordering_key, ordering_key};
-use crate::types::{DataType, Interval, Numeric, Value, ValueRef};
+use crate::types::{DataType, Interval, Numeric, Value, ValueRef, without_blanks};
 
 const NULL_FIRST: u8 = 0;
 const PRESENT: u8 = 1;
@@ -284,7 +284,7 @@ impl KeyPart {
             ValueRef::SmallInt(v) => out.extend_from_slice(&(v ^ i16::MIN).to_be_bytes()),
             ValueRef::Text(v) => {
                 let is_padded = matches!(self.data_type, DataType::Char(_));
-                let text = if is_padded { v.trim_end_matches(' ') } else { v };
+                let text = if is_padded { without_blanks(v) } else { v };
                 encode_bytes(out, text.as_bytes());
             }
             ValueRef::Boolean(v) => out.push(v.into()),
@@ -323,7 +323,7 @@ impl KeyPart {
             (ValueRef::Text(read), ValueRef::Text(value))
                 if matches!(part.data_type, DataType::Char(_)) =>
             {
-                read == value.trim_end_matches(' ')
+                read == without_blanks(value)
             }
             (read, value) => read == value,
         };

@@ -7,6 +7,7 @@ mod executions;
 mod from_queries;
 mod lookups;
 mod plan_choices;
+mod row_tests;
 mod statistics;
 
 use quickbeam::{Durability, Options};

@@ -124,9 +124,21 @@ pub(in crate::expression::builtin) fn negative_length() -> SqlError {
     SqlError::new(SqlState::SubstringError, "negative substring length not allowed")
 }
 
-fn cut(text: &str, start: i64, count: Option<i64>) -> Result<String> {
+/// Returns the part of a text that begins at character `start`, counted from 1, of at most `count`
+/// characters.
+pub fn cut(text: &str, start: i64, count: Option<i64>) -> Result<&str> {
     let (skipped, taken) = part(start, count)?;
-    Ok(text.chars().skip(skipped).take(taken).collect())
+    let rest = text.get(offset_of(text, skipped)..).unwrap_or_default();
+    Ok(rest.get(..offset_of(rest, taken)).unwrap_or_default())
+}
+
+/// Returns the byte at which the character with a number begins; the end of a shorter text.
+fn offset_of(text: &str, number: usize) -> usize {
+    // The bytes of ASCII are its characters.
+    match text.as_bytes().get(..number) {
+        Some(bytes) if bytes.is_ascii() => number,
+        _ => text.char_indices().nth(number).map_or(text.len(), |(at, _)| at),
+    }
 }
 
 fn substring(arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -236,7 +248,7 @@ fn overlay(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let before = cut(whole, 1, Some(start - 1))?;
     let after = cut(whole, start.saturating_add(count), None)?;
     check_size(before.len() + placed.len() + after.len())?;
-    Ok(Value::text([&before, placed, &after].concat()))
+    Ok(Value::text([before, placed, after].concat()))
 }
 
 fn character(arguments: &[ValueRef<'_>]) -> Result<Value> {
