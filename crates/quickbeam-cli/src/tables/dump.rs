@@ -47,7 +47,8 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     let tables = || catalog.tables().filter(|table| !is_temporary(&table.schema));
     let is_empty = catalog.relations().is_empty()
         && catalog.schemas().next().is_none()
-        && catalog.domains().next().is_none();
+        && catalog.domains().next().is_none()
+        && catalog.enums().next().is_none();
     if is_empty && !has_routines {
         return Ok(());
     }
@@ -60,6 +61,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     if has_routines {
         sink.begin_routines()?;
     }
+    catalog.create_enums().try_for_each(|text| sink.statement(&text))?;
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;
     catalog.create_domains().try_for_each(|text| sink.statement(&text))?;
     for table in tables() {

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use bytes::{BufMut, BytesMut};
 use quickbeam_sql::types::encoded::bits::BitString;
 use quickbeam_sql::types::encoded::multirange::Multirange;
-use quickbeam_sql::types::encoded::{Address, RangeBound, RangeValue, ZonedTime};
+use quickbeam_sql::types::encoded::{Address, RangeBound, RangeValue, ZonedTime, enum_label};
 use quickbeam_sql::{EncodedKind, Value};
 
 use super::failure::Failure;
@@ -37,6 +37,7 @@ pub fn put_encoded(out: &mut BytesMut, kind: EncodedKind, bytes: &[u8]) {
                 put_address(out, address, kind == EncodedKind::Cidr);
             }
         }
+        EncodedKind::Enum => out.put_slice(enum_label(bytes).unwrap_or_default().as_bytes()),
         EncodedKind::Bit | EncodedKind::Varbit => {
             let bits = BitString::read(bytes).unwrap_or_default();
             out.put_i32(bits.bits.len() as i32);
@@ -116,6 +117,8 @@ fn take_sized<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
 /// Reads a value of that kind; `None` if the bytes are not in its format.
 pub fn read_encoded(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<Value>, Failure> {
     Ok(match kind {
+        // Labels are read by their type.
+        EncodedKind::Enum => None,
         EncodedKind::TimeTz => read_time(bytes).map(ZonedTime::value),
         EncodedKind::Inet | EncodedKind::Cidr => read_address(bytes)
             .filter(|address| kind == EncodedKind::Inet || address.network() == *address)

@@ -89,7 +89,8 @@ pub fn wire_type(data_type: DataType) -> WireType {
             let modifier = if encoded.length() == 0 { -1 } else { encoded.length() as i32 };
             let is_time = kind == EncodedKind::TimeTz;
             let modifier = if is_time { encoded.length() as i32 - 1 } else { modifier };
-            (kind.oids().0, kind.wire_size(), modifier)
+            let modifier = if kind == EncodedKind::Enum { -1 } else { modifier };
+            (encoded.oids().0, kind.wire_size(), modifier)
         }
         DataType::Precise(precise) => {
             let plain = wire_type(precise.plain());
@@ -122,7 +123,11 @@ pub fn declared_type(oid: u32) -> Option<DataType> {
         2950 => DataType::Uuid,
         3802 => DataType::Jsonb,
         oid => {
-            if let Some(kind) = EncodedKind::ALL.into_iter().find(|kind| kind.oids().0 == oid) {
+            if let Some(kind) = EncodedKind::ALL
+                .into_iter()
+                .find(|kind| kind.oids().0 == oid)
+                .filter(|kind| *kind != EncodedKind::Enum)
+            {
                 return Some(kind.data_type());
             }
             let system = SystemType::ALL.into_iter().find(|known| known.oids().0 == oid);
@@ -190,7 +195,7 @@ fn array_oid(element: ElementType) -> u32 {
         DataType::Json => 199,
         DataType::Jsonb => 3807,
         DataType::System(known) => known.oids().1,
-        DataType::Encoded(encoded) => encoded.kind().oids().1,
+        DataType::Encoded(encoded) => encoded.oids().1,
         DataType::Precise(precise) => ElementType::new(precise.plain()).map_or(0, array_oid),
     }
 }
@@ -417,6 +422,9 @@ pub(super) fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Valu
             _ => return Err(invalid()),
         },
         DataType::Array(element) => binary_array(bytes, element)?,
+        DataType::Encoded(encoded) if encoded.kind() == EncodedKind::Enum => {
+            parse_value(utf8(bytes)?, data_type, &TextSettings::DEFAULT)?
+        }
         DataType::Encoded(encoded) => read_encoded(bytes, encoded.kind())?.ok_or_else(invalid)?,
         DataType::Json => parse_value(utf8(bytes)?, data_type, &TextSettings::DEFAULT)?,
         DataType::Jsonb => match bytes {

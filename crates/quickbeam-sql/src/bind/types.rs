@@ -284,7 +284,8 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
             Some(left.unconstrained())
         }
         (DataType::Encoded(left), DataType::Encoded(right))
-            if left.kind().family() == right.kind().family() =>
+            if left.kind().family() == right.kind().family()
+                && left.kind() != EncodedKind::Enum =>
         {
             let kind = left.kind();
             Some(if kind == right.kind() { kind.data_type() } else { kind.family().data_type() })

@@ -9,10 +9,12 @@ use super::ddl::{kept_condition, kept_default, new_condition, new_value};
 use super::relation_names::qualified_parts;
 use super::scope::relation_with;
 use super::{Binder, Names, Scope, Typed, types};
-use crate::catalog::{DeclaredType, Domain, NewColumn, ObjectId, Privileges, Table, lookup_name};
+use crate::catalog::{
+    CatalogSnapshot, DeclaredType, Domain, NewColumn, ObjectId, Privileges, Table, lookup_name,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{DomainConstraints, Expr, Truth};
-use crate::types::DataType;
+use crate::types::{DataType, ElementType};
 
 /// Returns the scope in which VALUE is a value of that type.
 fn scope_of_value(data_type: DataType) -> Scope {
@@ -105,7 +107,18 @@ impl Binder<'_> {
             _ => return Err(error),
         };
         let (schema, own) = qualified_parts(name)?;
-        match self.domain_named(schema.as_deref(), &own)? {
+        let Some((id, snapshot)) = self.type_named(schema.as_deref(), &own)? else {
+            return Err(error);
+        };
+        if let Some(data_type) = snapshot.enum_data_type(id) {
+            let array = || ElementType::new(data_type).map(DataType::Array);
+            return match (is_array, array()) {
+                (false, _) => Ok(data_type.into()),
+                (true, Some(array)) => Ok(array.into()),
+                (true, None) => Err(error),
+            };
+        }
+        match snapshot.domain(id) {
             Some(_) if is_array => Err(SqlError::unsupported(format!("the type {written}"))),
             Some(domain) => {
                 Ok(DeclaredType { data_type: domain.data_type, domain: Some(domain.id) })
@@ -114,22 +127,22 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns the domain of a name along the search path, or in the schema that it has.
-    pub(crate) fn domain_named(
+    /// Returns the type of a name along the search path, or in the schema that it has, and the
+    /// catalog.
+    pub(crate) fn type_named(
         &self,
         schema: Option<&str>,
         name: &str,
-    ) -> Result<Option<Arc<Domain>>> {
+    ) -> Result<Option<(ObjectId, &CatalogSnapshot)>> {
         let Some(snapshot) = self.names.snapshot() else { return Ok(None) };
+        let named = |lookup: &str| Some((*snapshot.type_names.get(lookup)?, snapshot));
         if let Some(schema) = schema {
             self.check_schema(schema, Privileges::USAGE)?;
-            return Ok(snapshot.domain_named(&lookup_name(schema, name)).cloned());
+            return Ok(named(&lookup_name(schema, name)));
         }
-        let Some(path) = &self.path else { return Ok(snapshot.domain_named(name).cloned()) };
-        let usable = path.iter().filter(|it| self.role.is_none() || self.uses_schema(it));
-        let mut found =
-            usable.filter_map(|schema| snapshot.domain_named(&lookup_name(schema, name)));
-        Ok(found.next().cloned())
+        let Some(path) = &self.path else { return Ok(named(name)) };
+        let mut usable = path.iter().filter(|it| self.role.is_none() || self.uses_schema(it));
+        Ok(usable.find_map(|schema| named(&lookup_name(schema, name))))
     }
 
     /// Returns the DEFAULT that a new column has from its domain.

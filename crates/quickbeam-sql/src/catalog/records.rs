@@ -18,9 +18,9 @@ use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Check, Column, ConstraintTiming, Domain, EXPRESSIONS, ForeignKey, ForeignKeyAction, Identity,
-    Index, IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey, Routine,
-    Schema, Sequence, Table, Trigger, View,
+    Check, Column, ConstraintTiming, Domain, EXPRESSIONS, EnumType, ForeignKey, ForeignKeyAction,
+    Identity, Index, IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey,
+    Routine, Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
 
@@ -37,6 +37,7 @@ pub enum Record {
     Routine(Routine),
     Trigger(Trigger),
     Domain(Domain),
+    Enum(EnumType),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -213,6 +214,15 @@ impl TableRecord {
             next_column: table.next_column,
             comments: table.comments.clone(),
         }
+    }
+
+    /// Calls `resolve` with each type in the record.
+    pub fn resolve_types(&mut self, resolve: &dyn Fn(&mut DataType) -> Result<()>) -> Result<()> {
+        self.columns.iter_mut().try_for_each(|column| resolve(&mut column.data_type))?;
+        let mut layouts = self.layouts.iter_mut().flat_map(|layout| &mut layout.columns);
+        layouts.try_for_each(|(_, data_type)| resolve(data_type))?;
+        let mut expressions = self.indexes.iter_mut().flat_map(|index| &mut index.expressions);
+        expressions.try_for_each(|expression| resolve(&mut expression.data_type))
     }
 
     /// The table, without the foreign keys that point to it.

@@ -14,8 +14,10 @@ use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Domain, Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table, Trigger, View,
+    Domain, EnumType, Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table,
+    Trigger, View,
 };
+use crate::types::EncodedType;
 
 /// Who may use a snapshot of the catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,7 +45,10 @@ pub struct CatalogSnapshot {
     pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
     pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
     pub(crate) domains: BTreeMap<ObjectId, Arc<Domain>>,
-    /// The domains by lookup name.
+    pub(crate) enums: BTreeMap<ObjectId, Arc<EnumType>>,
+    /// The data types of the enumerated types.
+    pub(crate) enum_types: HashMap<ObjectId, EncodedType>,
+    /// The domains and enumerated types by lookup name.
     pub(crate) type_names: HashMap<SmolStr, ObjectId>,
     /// The routines of each lookup name.
     routine_names: HashMap<SmolStr, Vec<ObjectId>>,
@@ -71,16 +76,15 @@ impl CatalogSnapshot {
         compiler: Option<&'static dyn IndexCompiler>,
     ) -> Result<CatalogSnapshot> {
         let mut tables = BTreeMap::new();
+        // Their types may be enumerated types, which need not come before them.
+        let (mut records, mut routines, mut domains) = (Vec::new(), Vec::new(), Vec::new());
         let mut snapshot =
             CatalogSnapshot { version, visibility, compiler, ..CatalogSnapshot::default() };
         let mut cursor = objects.cursor(transaction)?;
         let mut more = cursor.seek(&[OBJECT])?;
         while more && cursor.key().first() == Some(&OBJECT) {
             match Record::decode(cursor.value())? {
-                Record::Table(record) => {
-                    let table = record.into_table()?;
-                    tables.insert(table.id, table);
-                }
+                Record::Table(record) => records.push(record),
                 Record::View(view) => {
                     snapshot.add_name(view.lookup_name(), view.id);
                     snapshot.views.insert(view.id, Arc::new(view));
@@ -95,17 +99,29 @@ impl CatalogSnapshot {
                 Record::Role(role) => {
                     snapshot.roles.insert(role.id, Arc::new(role));
                 }
-                Record::Routine(routine) => snapshot.add_routine(routine),
+                Record::Routine(routine) => routines.push(routine),
                 Record::Trigger(trigger) => {
                     snapshot.triggers.insert(trigger.id, Arc::new(trigger));
                 }
-                Record::Domain(domain) => {
-                    snapshot.type_names.insert(domain.lookup_name(), domain.id);
-                    snapshot.domains.insert(domain.id, Arc::new(domain));
-                }
+                Record::Domain(domain) => domains.push(domain),
+                Record::Enum(known) => snapshot.add_enum(known)?,
                 Record::Access(_) => return Err(misplaced()),
             }
             more = cursor.next()?;
+        }
+        for mut record in records {
+            record.resolve_types(&|data_type| snapshot.resolve_type(data_type))?;
+            let table = record.into_table()?;
+            tables.insert(table.id, table);
+        }
+        for mut routine in routines {
+            routine.resolve_types(&|data_type| snapshot.resolve_type(data_type))?;
+            snapshot.add_routine(routine);
+        }
+        for mut domain in domains {
+            snapshot.resolve_type(&mut domain.data_type)?;
+            snapshot.type_names.insert(domain.lookup_name(), domain.id);
+            snapshot.domains.insert(domain.id, Arc::new(domain));
         }
         more = cursor.seek(&[ACCESS])?;
         while more && cursor.key().first() == Some(&ACCESS) {

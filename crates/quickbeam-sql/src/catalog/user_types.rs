@@ -8,10 +8,87 @@ use super::CatalogSnapshot;
 use super::describe::{name_parts, quoted_if_needed};
 use super::system::object_oid;
 use super::text::{quoted, quoted_relation};
-use crate::schema::names::lookup_name;
-use crate::schema::{Column, Domain, DomainCheck, ObjectId, Table};
+use crate::error::{Result, SqlError};
+use crate::schema::names::{PUBLIC, lookup_name};
+use crate::schema::{Column, Domain, DomainCheck, EnumLabel, EnumType, ObjectId, Table};
+use crate::types::DataType;
+use crate::types::encoded::enums::EnumDefinition;
+
+/// Returns the name of a type, with its schema unless that is `public`.
+fn shown_type(schema: &str, name: &str) -> String {
+    match schema == PUBLIC {
+        true => quoted_if_needed(name),
+        false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
+    }
+}
 
 impl CatalogSnapshot {
+    /// Adds an enumerated type, with its data type.
+    pub(super) fn add_enum(&mut self, known: EnumType) -> Result<()> {
+        let definition = EnumDefinition {
+            id: known.id.0,
+            name: known.name.clone(),
+            shown: shown_type(&known.schema, &known.name),
+            labels: known.labels.iter().map(|it| (it.order, it.label.clone())).collect(),
+        };
+        let encoded = definition.intern();
+        let encoded = encoded.ok_or_else(|| SqlError::internal("no numbers left for types"))?;
+        self.enum_types.insert(known.id, encoded);
+        self.type_names.insert(known.lookup_name(), known.id);
+        self.enums.insert(known.id, Arc::new(known));
+        Ok(())
+    }
+
+    /// Puts the enumerated type of this snapshot in the place of the number of its object.
+    pub(super) fn resolve_type(&self, data_type: &mut DataType) -> Result<()> {
+        let Some(stored) = data_type.enumerated() else { return Ok(()) };
+        let found = self.enum_types.get(&ObjectId(stored.length()));
+        let missing = || SqlError::corrupted("a record of the catalog has a type that is missing");
+        *data_type = data_type.with_enumerated(*found.ok_or_else(missing)?);
+        Ok(())
+    }
+
+    /// Returns the enumerated types in the order in which they were made.
+    pub fn enums(&self) -> impl Iterator<Item = &Arc<EnumType>> {
+        self.enums.values()
+    }
+
+    /// Returns the enumerated type of that lookup name.
+    #[must_use]
+    pub fn enum_named(&self, lookup: &str) -> Option<&Arc<EnumType>> {
+        self.enums.get(self.type_names.get(lookup)?)
+    }
+
+    /// Returns the data type of an enumerated type.
+    #[must_use]
+    pub fn enum_data_type(&self, id: ObjectId) -> Option<DataType> {
+        self.enum_types.get(&id).map(|encoded| DataType::Encoded(*encoded))
+    }
+
+    /// Returns the columns of an enumerated type, or of arrays of it, with their tables.
+    pub fn columns_of_enum(&self, id: ObjectId) -> impl Iterator<Item = (&Arc<Table>, &Column)> {
+        let is_it = move |column: &&Column| self.is_enum(column.data_type, id);
+        self.tables().flat_map(move |table| {
+            table.columns.iter().filter(is_it).map(move |column| (table, column))
+        })
+    }
+
+    /// Returns whether a type is an enumerated type, or one of arrays of it.
+    #[must_use]
+    pub fn is_enum(&self, data_type: DataType, id: ObjectId) -> bool {
+        data_type.enumerated().is_some_and(|it| Some(&it) == self.enum_types.get(&id))
+    }
+
+    /// Returns the statements that make the enumerated types.
+    pub fn create_enums(&self) -> impl Iterator<Item = String> + '_ {
+        self.enums().map(|known| {
+            let label = |it: &EnumLabel| format!("'{}'", it.label.replace('\'', "''"));
+            let labels: Vec<String> = known.labels.iter().map(label).collect();
+            let name = quoted_relation(&known.schema, &known.name);
+            format!("CREATE TYPE {name} AS ENUM ({})", labels.join(", "))
+        })
+    }
+
     /// Returns the domains in the order in which they were made.
     pub fn domains(&self) -> impl Iterator<Item = &Arc<Domain>> {
         self.domains.values()
@@ -53,26 +130,40 @@ impl CatalogSnapshot {
     /// Returns the name of the type with that OID, as a statement with that path finds it.
     #[must_use]
     pub fn type_of_oid(&self, oid: i64, path: &[SmolStr]) -> Option<String> {
-        let domain = self.domains().find(|domain| object_oid(domain.id) == oid)?;
-        let lookups = path.iter().map(|schema| lookup_name(schema, &domain.name));
+        let domains = self.domains().map(|it| (it.id, &it.schema, &it.name));
+        let enums = self.enums().map(|it| (it.id, &it.schema, &it.name));
+        let array = |id: &ObjectId| Some(i64::from(self.enum_types.get(id)?.oids().1));
+        let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
+            object_oid(*id) == oid || array(id) == Some(oid)
+        };
+        let (id, schema, name) = domains.chain(enums).find(is_it)?;
+        let lookups = path.iter().map(|schema| lookup_name(schema, name));
         let visible = lookups.into_iter().find(|name| self.type_names.contains_key(name));
-        let name = quoted_if_needed(&domain.name);
-        Some(match visible.is_some_and(|found| found == domain.lookup_name()) {
-            true => name,
-            false => format!("{}.{name}", quoted_if_needed(&domain.schema)),
-        })
+        let shown = match visible.is_some_and(|found| found == lookup_name(schema, name)) {
+            true => quoted_if_needed(name),
+            false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
+        };
+        Some(if object_oid(id) == oid { shown } else { format!("{shown}[]") })
     }
 
     /// Returns the OID of the type with a name in a text such as `app."T"`.
     #[must_use]
     pub fn type_oid_named(&self, name: &str, path: &[SmolStr]) -> Option<i64> {
+        let (name, is_array) = match name.trim().strip_suffix("[]") {
+            Some(element) => (element, true),
+            None => (name, false),
+        };
         let parts = name_parts(name)?;
         let found = match &parts[..] {
-            [own] => path.iter().find_map(|schema| self.domain_named(&lookup_name(schema, own))),
-            [schema, own] => self.domain_named(&lookup_name(schema, own)),
+            [own] => path.iter().find_map(|schema| self.type_names.get(&lookup_name(schema, own))),
+            [schema, own] => self.type_names.get(&lookup_name(schema, own)),
             _ => None,
         };
-        found.map(|domain| object_oid(domain.id))
+        let id = found?;
+        match is_array {
+            true => self.enum_types.get(id).map(|it| i64::from(it.oids().1)),
+            false => Some(object_oid(*id)),
+        }
     }
 
     /// Returns the type of a column as a statement names it.

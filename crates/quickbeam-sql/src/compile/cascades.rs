@@ -4,7 +4,7 @@
 //! Above: sessions, which execute statements. Below: the binder, tables.
 
 use super::CompileContext;
-use crate::bind::{Names, check_of, column_default, generated_columns};
+use crate::bind::{Names, check_of, column_default, column_domain_check, generated_columns};
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Frame, Slot};
@@ -23,6 +23,18 @@ impl Expressions for Cascades<'_> {
         let slots = [Slot::of_row(table, row)];
         let clock = Some(self.look.clock);
         condition.truth(&Frame { slots: &slots, clock, ..Frame::of_parameters(&[]) })
+    }
+
+    fn check_domains(&self, table: &Table, changed: &[usize], row: StoredRow<'_>) -> Result<()> {
+        let of_domain = |at: &&usize| table.columns.get(**at).is_some_and(|it| it.domain.is_some());
+        for position in changed.iter().filter(of_domain) {
+            let names = self.look as &dyn Names;
+            let Some(check) = column_domain_check(names, table, *position, 0)? else { continue };
+            let slots = [Slot::of_row(table, row)];
+            let clock = Some(self.look.clock);
+            check.truth(&Frame { slots: &slots, clock, ..Frame::of_parameters(&[]) })?;
+        }
+        Ok(())
     }
 
     fn generated(

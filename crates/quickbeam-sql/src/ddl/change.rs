@@ -18,7 +18,8 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    Domain, Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table, Trigger, View,
+    Domain, EnumType, Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table,
+    Trigger, View,
 };
 use crate::types::DataType;
 
@@ -190,6 +191,10 @@ impl<'a> CatalogChange<'a> {
 
     pub fn put_trigger(&self, trigger: Trigger) -> Result<()> {
         self.put(trigger.id, &Record::Trigger(trigger))
+    }
+
+    pub fn put_enum(&self, known: EnumType) -> Result<()> {
+        self.put(known.id, &Record::Enum(known))
     }
 
     pub fn put_domain(&self, domain: Domain) -> Result<()> {

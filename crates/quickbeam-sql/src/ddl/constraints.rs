@@ -20,6 +20,10 @@ use crate::types::Value;
 struct NoExpressions;
 
 impl Expressions for NoExpressions {
+    fn check_domains(&self, _: &Table, _: &[usize], _: StoredRow<'_>) -> Result<()> {
+        Ok(())
+    }
+
     fn check(&self, _: &Table, _: usize, _: StoredRow<'_>) -> Result<Option<bool>> {
         Err(SqlError::internal("a CHECK where no row changes"))
     }

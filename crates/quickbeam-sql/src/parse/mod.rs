@@ -44,7 +44,9 @@ pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, 
 pub use sequences::ALTER as ALTER_SEQUENCE;
 pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};
 pub use text::Text;
-pub use user_types::{CreateDomain, DropTypes, TextAt, TypeChange, TypeStatement, WrittenCheck};
+pub use user_types::{
+    CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement, WrittenCheck,
+};
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Recursion steps that the parser allows. A parenthesis with an operator takes two.

@@ -16,6 +16,8 @@ use crate::error::{Result, SqlError, SqlState};
 pub enum TypeStatement {
     /// CREATE DOMAIN.
     CreateDomain(Box<CreateDomain>),
+    /// CREATE TYPE … AS ENUM: the name and the labels.
+    CreateEnum(Name, Vec<SmolStr>),
     /// ALTER DOMAIN, or of the forms that both have ALTER TYPE.
     Alter(&'static str, Name, TypeChange),
     /// DROP DOMAIN or DROP TYPE.
@@ -68,12 +70,25 @@ pub enum TypeChange {
     RenameCheck(SmolStr, SmolStr),
     /// VALIDATE CONSTRAINT.
     Validate(SmolStr),
+    /// ADD VALUE: the label; true: IF NOT EXISTS; its neighbour.
+    AddValue(SmolStr, bool, Option<Neighbour>),
+    /// RENAME VALUE.
+    RenameValue(SmolStr, SmolStr),
     /// RENAME TO.
     Rename(SmolStr),
     /// SET SCHEMA.
     Schema(SmolStr),
     /// OWNER TO.
     Owner(SmolStr),
+}
+
+/// BEFORE or AFTER of ADD VALUE, with the label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Neighbour {
+    /// BEFORE.
+    Before(SmolStr),
+    /// AFTER.
+    After(SmolStr),
 }
 
 /// DROP DOMAIN or DROP TYPE.
@@ -142,7 +157,7 @@ impl TokenCursor<'_> {
         }
         match (first, kind) {
             ("CREATE", "DOMAIN") => Ok(TypeStatement::CreateDomain(Box::new(self.domain()?))),
-            ("CREATE", _) => Err(SqlError::unsupported("CREATE TYPE").at(self.offset())),
+            ("CREATE", _) => self.enumerated(),
             ("ALTER", _) => {
                 let name = self.qualified()?;
                 Ok(TypeStatement::Alter(kind, name, self.type_change(kind)?))
@@ -163,6 +178,61 @@ impl TokenCursor<'_> {
                 Ok(TypeStatement::Drop(DropTypes { kind, names, if_exists, cascade }))
             }
         }
+    }
+
+    /// Reads CREATE TYPE after these words.
+    fn enumerated(&mut self) -> Result<TypeStatement> {
+        let at = self.offset();
+        let name = self.qualified()?;
+        let unsupported = |what: &str| Err(SqlError::unsupported(what).at(at));
+        if !self.takes("AS") {
+            return unsupported("CREATE TYPE of a base type");
+        }
+        if self.takes("RANGE") {
+            return unsupported("CREATE TYPE … AS RANGE");
+        }
+        if !self.takes("ENUM") {
+            return unsupported("CREATE TYPE of a composite type");
+        }
+        if !self.takes_token(&Token::LParen) {
+            return Err(self.error());
+        }
+        let mut labels = Vec::new();
+        while !self.takes_token(&Token::RParen) {
+            if !labels.is_empty() && !self.takes_token(&Token::Comma) {
+                return Err(self.error());
+            }
+            labels.push(self.label()?);
+        }
+        Ok(TypeStatement::CreateEnum(name, labels))
+    }
+
+    fn label(&mut self) -> Result<SmolStr> {
+        let label = match self.peek() {
+            Some(Token::SingleQuotedString(label) | Token::EscapedStringLiteral(label)) => {
+                SmolStr::new(label)
+            }
+            _ => return Err(self.error()),
+        };
+        self.at += 1;
+        Ok(label)
+    }
+
+    fn added_value(&mut self) -> Result<TypeChange> {
+        let if_not_exists = self.takes("IF");
+        if if_not_exists {
+            self.expect("NOT")?;
+            self.expect("EXISTS")?;
+        }
+        let label = self.label()?;
+        let neighbour = if self.takes("BEFORE") {
+            Some(Neighbour::Before(self.label()?))
+        } else if self.takes("AFTER") {
+            Some(Neighbour::After(self.label()?))
+        } else {
+            None
+        };
+        Ok(TypeChange::AddValue(label, if_not_exists, neighbour))
     }
 
     fn text_in(&self, range: Range<usize>) -> TextAt {
@@ -275,7 +345,12 @@ impl TokenCursor<'_> {
                 self.expect("TO")?;
                 return Ok(TypeChange::RenameCheck(from, self.name()?));
             }
-            if self.takes("VALUE") || self.takes("ATTRIBUTE") {
+            if !is_domain && self.takes("VALUE") {
+                let from = self.label()?;
+                self.expect("TO")?;
+                return Ok(TypeChange::RenameValue(from, self.label()?));
+            }
+            if self.takes("ATTRIBUTE") {
                 return Err(SqlError::unsupported("this form of ALTER TYPE").at(self.offset()));
             }
             self.expect("TO")?;
@@ -297,6 +372,9 @@ impl TokenCursor<'_> {
             }
             self.not_null()?;
             return Ok(TypeChange::NotNull(true));
+        }
+        if !is_domain && self.takes("ADD") && self.takes("VALUE") {
+            return self.added_value();
         }
         if !is_domain {
             return Err(SqlError::unsupported("this form of ALTER TYPE").at(self.offset()));

@@ -35,4 +35,4 @@ pub use tables::{
     KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
 };
 pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming};
-pub use user_types::{DeclaredType, Domain, DomainCheck};
+pub use user_types::{DeclaredType, Domain, DomainCheck, EnumLabel, EnumType};

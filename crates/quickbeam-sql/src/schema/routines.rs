@@ -10,6 +10,7 @@ use smol_str::SmolStr;
 
 use super::ObjectId;
 use super::names::{is_public, public};
+use crate::error::Result;
 use crate::types::DataType;
 
 /// What an argument is for.
@@ -174,6 +175,25 @@ impl Routine {
     #[must_use]
     pub fn word(&self) -> &'static str {
         if self.is_procedure() { "procedure" } else { "function" }
+    }
+
+    /// Calls `resolve` with each type in the definition.
+    pub(crate) fn resolve_types(
+        &mut self,
+        resolve: &dyn Fn(&mut DataType) -> Result<()>,
+    ) -> Result<()> {
+        let mut arguments = self.arguments.iter_mut();
+        arguments.try_for_each(|argument| resolve(&mut argument.data_type))?;
+        match &mut self.result {
+            RoutineResult::Value(data_type) => resolve(data_type),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether an argument or the result has a property.
+    pub(crate) fn has_type(&self, has: &dyn Fn(DataType) -> bool) -> bool {
+        self.arguments.iter().any(|argument| has(argument.data_type))
+            || matches!(self.result, RoutineResult::Value(data_type) if has(data_type))
     }
 
     /// The arguments that callers pass.

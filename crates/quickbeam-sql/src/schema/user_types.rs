@@ -1,4 +1,4 @@
-//! Types that statements make: domains.
+//! Types that statements make: domains and enumerated types.
 //!
 //! - TYPE-1: a domain stores values of its base type. A column of a domain has the base type, and
 //!   names the domain beside it, so rows and keys do not depend on domains (by type)
@@ -50,6 +50,70 @@ pub struct DomainCheck {
     /// NOT VALID: existing rows were not checked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_valid: bool,
+}
+
+/// An enumerated type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnumType {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its schema.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    pub schema: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+    /// Its labels, in order.
+    pub labels: Vec<EnumLabel>,
+}
+
+/// A label of an enumerated type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EnumLabel {
+    /// Its text.
+    pub label: SmolStr,
+    /// The number by which values are ordered.
+    pub order: u64,
+}
+
+impl EnumLabel {
+    /// The distance between the orders of two labels, so that others fit between them.
+    pub const DISTANCE: u64 = 1 << 40;
+
+    /// Its number in `pg_enum.enumsortorder`.
+    #[must_use]
+    pub fn sort_order(&self) -> f32 {
+        (self.order as f64 / EnumLabel::DISTANCE as f64) as f32
+    }
+}
+
+impl EnumType {
+    /// The name under which the catalog finds it.
+    #[must_use]
+    pub fn lookup_name(&self) -> SmolStr {
+        lookup_name(&self.schema, &self.name)
+    }
+
+    /// The position of a label.
+    #[must_use]
+    pub fn position(&self, label: &str) -> Option<usize> {
+        self.labels.iter().position(|known| known.label == label)
+    }
+
+    /// Adds a label at a position; returns false if there is no room for its order.
+    pub fn insert(&mut self, at: usize, label: SmolStr) -> bool {
+        let before = at.checked_sub(1).and_then(|at| self.labels.get(at)).map_or(0, |it| it.order);
+        let order = match self.labels.get(at) {
+            Some(after) => before + (after.order - before) / 2,
+            None => before.saturating_add(EnumLabel::DISTANCE),
+        };
+        let has_room = order > before;
+        if has_room {
+            self.labels.insert(at, EnumLabel { label, order });
+        }
+        has_room
+    }
 }
 
 /// A type as a column or a cast names it.

@@ -171,6 +171,11 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
         let what = format!("schema {}", domain.schema);
         return Err(depended(&what, &format!("type {}", domain.name)));
     }
+    let enums: Vec<_> = snapshot.enums().filter(|it| names.contains(&it.schema)).cloned().collect();
+    if let (Some(known), false) = (enums.first(), cascade) {
+        let what = format!("schema {}", known.schema);
+        return Err(depended(&what, &format!("type {}", known.name)));
+    }
     // Each step may remove some of what the next one would.
     while let Some((name, _)) =
         contents()?.into_iter().find(|(_, it)| matches!(it, Relation::View(_)))
@@ -187,6 +192,9 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     let domains = domains(&*catalog.snapshot(transaction)?);
     if !domains.is_empty() {
         catalog.drop_domains(transaction, &domains, DropBehavior::Cascade)?;
+    }
+    if !enums.is_empty() {
+        catalog.drop_enums(transaction, &enums, DropBehavior::Cascade)?;
     }
     let sequences: Vec<SmolStr> = contents()?.into_iter().map(|(name, _)| name).collect();
     if !sequences.is_empty() {

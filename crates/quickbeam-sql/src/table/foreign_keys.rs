@@ -450,6 +450,7 @@ impl TableWriter<'_> {
                 new = with_values(table, StoredRow::new(table, &new)?, &places, &computed)?;
             }
             let changed = [set, &places].concat();
+            self.expressions.check_domains(table, &changed, StoredRow::new(table, &new)?)?;
             for check in 0..table.checks.len() {
                 self.check(table, check, StoredRow::new(table, &new)?)?;
             }

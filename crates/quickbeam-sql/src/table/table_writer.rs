@@ -32,6 +32,9 @@ pub trait Expressions {
     /// to it.
     fn check(&self, table: &Table, check: usize, row: StoredRow<'_>) -> Result<Option<bool>>;
 
+    /// Checks a row's values in these columns against the domains of the columns.
+    fn check_domains(&self, table: &Table, changed: &[usize], row: StoredRow<'_>) -> Result<()>;
+
     /// The values of the generated columns that a change of these columns changes.
     fn generated(
         &self,

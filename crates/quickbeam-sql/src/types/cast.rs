@@ -73,6 +73,10 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             return cast_context(element, b.data_type());
         }
         (a @ T::Array(_), T::System(b)) if b.vector_array() == Some(a) => Explicit,
+        // A value that was read from a row does not know its enumerated type.
+        (T::Encoded(a), T::Encoded(b)) if a.kind() == EncodedKind::Enum && a.kind() == b.kind() => {
+            return (a.length() == 0 || b.length() == 0).then_some(Implicit);
+        }
         (T::Encoded(a), T::Encoded(b)) => return encoded_cast(a.kind(), b.kind()),
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         (T::Jsonb, T::Boolean) => Explicit,

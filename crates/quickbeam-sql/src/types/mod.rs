@@ -122,7 +122,7 @@ impl DataType {
             DataType::Jsonb => "jsonb",
             DataType::Array(element) => element.data_type().catalog_name(),
             DataType::System(known) => known.name(),
-            DataType::Encoded(encoded) => encoded.kind().name(),
+            DataType::Encoded(encoded) => encoded.name(),
             DataType::Precise(precise) => precise.plain().catalog_name(),
         }
     }
@@ -186,6 +186,27 @@ impl DataType {
         }
     }
 
+    /// Returns the enumerated type of a value or of the elements of an array.
+    #[must_use]
+    pub fn enumerated(self) -> Option<EncodedType> {
+        match self {
+            DataType::Encoded(encoded) => Some(encoded).filter(|it| it.kind() == EncodedKind::Enum),
+            DataType::Array(element) => element.data_type().enumerated(),
+            _ => None,
+        }
+    }
+
+    /// Returns the type with another enumerated type in the place of the one that it has.
+    #[must_use]
+    pub(crate) fn with_enumerated(self, encoded: EncodedType) -> DataType {
+        match self {
+            DataType::Array(_) => {
+                ElementType::new(DataType::Encoded(encoded)).map_or(self, DataType::Array)
+            }
+            _ => DataType::Encoded(encoded),
+        }
+    }
+
     /// Returns the bytes of a value in a row, or `None` if the length varies.
     #[must_use]
     pub fn fixed_width(self) -> Option<usize> {
@@ -221,7 +242,7 @@ impl DataType {
             DataType::Numeric(_) => DataType::Numeric(None),
             DataType::Varchar(_) => DataType::Varchar(None),
             DataType::Array(element) => DataType::Array(element.unconstrained()),
-            DataType::Encoded(encoded) => encoded.kind().data_type(),
+            DataType::Encoded(encoded) => DataType::Encoded(encoded.unconstrained()),
             DataType::Precise(precise) => precise.plain(),
             other => other,
         }

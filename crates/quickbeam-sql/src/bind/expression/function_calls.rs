@@ -145,6 +145,9 @@ impl Binder<'_> {
                 let name = Expr::Constant(Value::text(&*name));
                 return Ok(Typed::new(name, DataType::Text, position));
             }
+            ("enum_first" | "enum_last" | "enum_range", _) => {
+                return self.enum_function(name, arguments, position);
+            }
             ("current_database" | "current_catalog", []) => {
                 let name = Expr::Constant(Value::text(DATABASE));
                 return Ok(Typed::new(name, DataType::Text, position));

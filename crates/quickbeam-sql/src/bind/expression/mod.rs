@@ -2,6 +2,7 @@
 
 pub(super) mod argument_forms;
 pub(super) mod arrays;
+pub(super) mod enums;
 pub(super) mod function_calls;
 pub(super) mod intervals;
 pub(super) mod literals;

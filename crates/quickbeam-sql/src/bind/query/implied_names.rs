@@ -1,7 +1,9 @@
 //! Implied names of outputs.
 
 use smol_str::SmolStr;
-use sqlparser::ast::{DataType as WrittenType, Expr as Ast, SelectItem, SetExpr, TrimWhereField};
+use sqlparser::ast::{
+    ArrayElemTypeDef, DataType as WrittenType, Expr as Ast, SelectItem, SetExpr, TrimWhereField,
+};
 
 use crate::bind::{fold, object_name, types};
 
@@ -15,6 +17,9 @@ fn type_name(written: &WrittenType) -> Option<SmolStr> {
     match (types::data_type(written), written) {
         (Ok(known), _) => Some(known.catalog_name().into()),
         (Err(_), WrittenType::Custom(name, _)) => object_name(name).ok(),
+        (Err(_), WrittenType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => {
+            type_name(element)
+        }
         (Err(_), _) => None,
     }
 }

@@ -5,6 +5,7 @@
 
 use super::type_row_named;
 use crate::schema::{BOOTSTRAP, ObjectId, Table};
+use crate::types::encoded::enums::FIRST_OBJECT_OID;
 use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
 
 /// The schema `pg_catalog`.
@@ -19,7 +20,7 @@ pub const OWNER: i64 = 10;
 pub const CLASS_OF_CLASS: i64 = 1259;
 
 /// The first number of objects.
-const FIRST: i64 = 16_384;
+const FIRST: i64 = FIRST_OBJECT_OID as i64;
 /// Distances between the numbers of the kinds of objects that go with one of the catalog.
 const OF_PRIMARY_KEY: i64 = 1 << 28;
 const OF_CONSTRAINT: i64 = 2 << 28;
@@ -71,6 +72,11 @@ pub fn domain_check_oid(domain: ObjectId, name: &str) -> i64 {
     named_oid(domain, b'c', name)
 }
 
+/// Returns the OID of a label of an enumerated type.
+pub fn enum_label_oid(known: ObjectId, label: &str) -> i64 {
+    named_oid(known, b'e', label)
+}
+
 /// Returns the OID of a FOREIGN KEY constraint.
 pub fn foreign_key_oid(table: &Table, name: &str) -> i64 {
     named_oid(table.id, b'f', name)
@@ -84,6 +90,10 @@ pub fn default_oid(table: &Table, column: u16) -> i64 {
 /// Returns the OID of a type.
 pub fn type_oid(data_type: DataType) -> i64 {
     let is_array = matches!(data_type, DataType::Array(_));
+    if let Some(encoded) = data_type.enumerated() {
+        let (own, array) = encoded.oids();
+        return i64::from(if is_array { array } else { own });
+    }
     let row = type_row_named(data_type.catalog_name());
     row.map_or(0, |row| if is_array { row.array } else { row.oid })
 }
@@ -101,7 +111,9 @@ pub fn type_modifier(data_type: DataType) -> i32 {
             i32::try_from(encoded.length()).map_or(-1, |length| length - 1)
         }
         DataType::Precise(precise) => precise.modifier(),
-        DataType::Encoded(encoded) if encoded.length() > 0 => {
+        DataType::Encoded(encoded)
+            if encoded.length() > 0 && encoded.kind() != EncodedKind::Enum =>
+        {
             i32::try_from(encoded.length()).unwrap_or(-1)
         }
         DataType::Array(element) => type_modifier(element.data_type()),

@@ -1,5 +1,7 @@
 //! CREATE, ALTER and DROP of domains.
 
+mod enums;
+
 use std::sync::Arc;
 
 use quickbeam::Transaction;

@@ -159,6 +159,7 @@ impl SystemSource<'_> {
                         let domain = column.domain.and_then(|id| snapshot.domain(id));
                         self.add(|row| {
                             table_column(row, (&table.schema, &table.name), column);
+                            enumerated_column(row, snapshot, column);
                             if let Some(domain) = domain {
                                 let (schema, name) = (&domain.schema, &domain.name);
                                 qualified(row, "domain", schema, "domain_name", name);
@@ -278,6 +279,18 @@ impl SystemSource<'_> {
             }
             _ => {}
         }
+    }
+}
+
+/// Names the enumerated type of a column.
+fn enumerated_column(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, column: &Column) {
+    let mut enums = snapshot.enums().filter(|it| snapshot.is_enum(column.data_type, it.id));
+    let Some(known) = enums.next() else { return };
+    let is_array = column.data_type.element().is_some();
+    let name = if is_array { format!("_{}", known.name) } else { known.name.to_string() };
+    qualified(row, "udt", &known.schema, "udt_name", &name);
+    if !is_array {
+        row.text("data_type", "USER-DEFINED");
     }
 }
 

@@ -100,7 +100,11 @@ impl SystemSource<'_> {
                 }
             }
             "pg_proc" => self.pg_proc_rows(),
-            "pg_type" => self.pg_type(),
+            "pg_type" => {
+                self.pg_type();
+                self.enum_types();
+            }
+            "pg_enum" => self.pg_enum(),
             _ => {}
         }
     }
@@ -348,6 +352,10 @@ fn attribute(
     row.set("attstattarget", -1_i32).set("attnum", small(number)).set("attcacheoff", -1_i32);
     row.set("atttypmod", type_modifier(data_type)).text("attcompression", "");
     row.text("attidentity", "").text("attgenerated", "").set("attislocal", true);
+    if data_type.enumerated().is_some() && data_type.element().is_none() {
+        row.set("attlen", small(4)).set("attbyval", true);
+        row.text("attalign", "i").text("attstorage", "p");
+    }
     if let Some(known) = type_row(oid) {
         row.set("attlen", known.length).set("attbyval", known.by_value);
         row.text("attalign", known.align).text("attstorage", known.storage);

@@ -2,7 +2,9 @@
 
 use super::SystemSource;
 use super::information_schema::{column_row, over_domain, qualified};
-use crate::catalog::system::{domain_check_oid, fixed_rows, object_oid, type_modifier, type_oid};
+use crate::catalog::system::{
+    domain_check_oid, enum_label_oid, fixed_rows, object_oid, type_modifier, type_oid,
+};
 use crate::catalog::{Domain, DomainCheck};
 use crate::types::Value;
 
@@ -37,6 +39,51 @@ impl SystemSource<'_> {
                     row.text("typdefault", default).text("typdefaultbin", default);
                 }
             });
+        }
+    }
+
+    /// Adds the rows of enumerated types, and of arrays of them, to `pg_type`.
+    pub(super) fn enum_types(&mut self) {
+        let snapshot = self.snapshot;
+        for known in snapshot.enums() {
+            let Some(encoded) = snapshot.enum_types.get(&known.id) else { continue };
+            let (own, array) = encoded.oids();
+            let (schema, owner) = (snapshot.schema_oid(&known.schema), self.owner_oid(known.id));
+            for is_array in [false, true] {
+                self.add(|row| {
+                    row.set("typnamespace", schema).set("typowner", owner);
+                    row.set("typisdefined", true).text("typdelim", ",").text("typstorage", "p");
+                    row.set("typtypmod", -1_i32).text("typalign", "i");
+                    match is_array {
+                        false => {
+                            row.set("oid", i64::from(own)).text("typname", &known.name);
+                            row.set("typlen", Value::SmallInt(4)).set("typbyval", true);
+                            row.text("typtype", "e").text("typcategory", "E");
+                            row.set("typarray", i64::from(array));
+                        }
+                        true => {
+                            row.set("oid", i64::from(array));
+                            row.text("typname", format!("_{}", known.name));
+                            row.set("typlen", Value::SmallInt(-1)).set("typelem", i64::from(own));
+                            row.text("typtype", "b").text("typcategory", "A");
+                            row.text("typstorage", "x");
+                        }
+                    }
+                });
+            }
+        }
+    }
+
+    /// Adds the rows of `pg_enum`.
+    pub(super) fn pg_enum(&mut self) {
+        for known in self.snapshot.enums() {
+            for label in &known.labels {
+                self.add(|row| {
+                    row.set("oid", enum_label_oid(known.id, &label.label));
+                    row.set("enumtypid", object_oid(known.id)).text("enumlabel", &label.label);
+                    row.set("enumsortorder", Value::Real(label.sort_order()));
+                });
+            }
         }
     }
 

@@ -52,6 +52,12 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
         word: routine.word(),
         name: routine.signature(),
     }));
+    all.extend(snapshot.enums().map(|known| Owned {
+        id: known.id,
+        kind: AclKind::Type,
+        word: "type",
+        name: known.name.to_string(),
+    }));
     all.extend(snapshot.domains().map(|domain| Owned {
         id: domain.id,
         kind: AclKind::Type,
@@ -344,6 +350,12 @@ impl AccessChange<'_> {
         if !domains.is_empty() {
             let behavior = DropBehavior::from(cascade);
             look.catalog.drop_domains(look.transaction, &domains, behavior)?;
+        }
+        let enums: Vec<_> =
+            snapshot.enums().filter(|it| is_owned(&snapshot, it.id)).cloned().collect();
+        if !enums.is_empty() {
+            let behavior = DropBehavior::from(cascade);
+            look.catalog.drop_enums(look.transaction, &enums, behavior)?;
         }
         let schemas = snapshot.schemas().filter(|it| is_owned(&snapshot, it.id));
         let names: Vec<SmolStr> = schemas.map(|it| it.name.clone()).collect();

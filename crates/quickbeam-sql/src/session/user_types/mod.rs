@@ -1,4 +1,6 @@
-//! Statements about domains.
+//! Statements about domains and enumerated types.
+
+mod enums;
 
 use std::sync::Arc;
 
@@ -13,7 +15,8 @@ use super::events::NoticeLevel;
 use crate::bind::{Binder, Names, kept_domain_check};
 use crate::catalog::rights::not_owner;
 use crate::catalog::{
-    CatalogSnapshot, Domain, DomainCheck, DropBehavior, ObjectAccess, ObjectId, Table, shown_name,
+    CatalogSnapshot, Domain, DomainCheck, DropBehavior, EnumType, ObjectAccess, ObjectId, Table,
+    lookup_name, shown_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, domain_constraint_name, no_type, type_exists};
@@ -47,10 +50,11 @@ impl Session {
     ) -> Result<()> {
         match statement {
             TypeStatement::CreateDomain(create) => create_domain(create, look),
-            TypeStatement::Alter(_, name, change) => {
-                let domain = own_domain(statement, name, look)?;
-                self.alter_domain(&domain, change, look)
-            }
+            TypeStatement::CreateEnum(name, labels) => enums::create_enum(name, labels, look),
+            TypeStatement::Alter(_, name, change) => match own_type(statement, name, look)? {
+                UserType::Domain(domain) => self.alter_domain(&domain, change, look),
+                UserType::Enum(known) => self.alter_enum(&known, change, look),
+            },
             TypeStatement::Drop(drop) => self.drop_types(statement, drop, look),
         }
     }
@@ -108,18 +112,18 @@ impl Session {
                 check.not_valid = false;
             }
             TypeChange::Rename(to) => {
-                refuse_named(look.snapshot, domain, "renaming")?;
+                refuse_named(look.snapshot, domain.id, &domain.name, "renaming")?;
                 new.name = to.clone();
             }
             TypeChange::Schema(schema) => {
-                let schema = Binder::new(look, "").routine_schema(Some(schema))?;
-                if let Some(role) = look.role {
-                    check_create_in(look.snapshot, role, &schema)?;
-                }
-                refuse_named(look.snapshot, domain, "moving")?;
-                new.schema = schema;
+                refuse_named(look.snapshot, domain.id, &domain.name, "moving")?;
+                new.schema = moved_to(schema, look)?;
             }
-            TypeChange::Owner(name) => return set_owner(domain, name, look),
+            TypeChange::Owner(name) => return set_owner(domain.id, name, look),
+            TypeChange::AddValue(..) | TypeChange::RenameValue(..) => {
+                let message = format!("\"{}\" is not an enum", domain.name);
+                return Err(SqlError::new(SqlState::WrongObjectType, message));
+            }
         }
         new.checks.sort_by(|a, b| a.name.cmp(&b.name));
         look.catalog.alter_domain(look.transaction, new)
@@ -131,9 +135,9 @@ impl Session {
         drop: &DropTypes,
         look: &CompileContext<'_>,
     ) -> Result<()> {
-        let mut domains = Vec::new();
+        let (mut domains, mut enums) = (Vec::new(), Vec::new());
         for name in &drop.names {
-            let found = own_domain(statement, name, look);
+            let found = own_type(statement, name, look);
             let missing =
                 |error: &SqlError| drop.if_exists && error.state() == SqlState::UndefinedObject;
             match found {
@@ -143,15 +147,26 @@ impl Session {
                         format!("type \"{shown}\" does not exist, skipping")
                     });
                 }
-                found => {
-                    let domain = found?;
-                    refuse_named(look.snapshot, &domain, "dropping")?;
-                    domains.push(domain);
-                }
+                found => match found? {
+                    UserType::Domain(domain) => {
+                        refuse_named(look.snapshot, domain.id, &domain.name, "dropping")?;
+                        domains.push(domain);
+                    }
+                    UserType::Enum(known) => {
+                        refuse_named(look.snapshot, known.id, &known.name, "dropping")?;
+                        enums.push(known);
+                    }
+                },
             }
         }
         let behavior = DropBehavior::from(drop.cascade);
-        look.catalog.drop_domains(look.transaction, &domains, behavior)
+        if !domains.is_empty() {
+            look.catalog.drop_domains(look.transaction, &domains, behavior)?;
+        }
+        match enums.is_empty() {
+            true => Ok(()),
+            false => look.catalog.drop_enums(look.transaction, &enums, behavior),
+        }
     }
 }
 
@@ -162,24 +177,26 @@ fn shown(name: &Name) -> String {
     }
 }
 
-/// Returns the domain that a statement changes, which its role has to own.
-fn own_domain(
-    statement: &TypeStatement,
-    name: &Name,
-    look: &CompileContext<'_>,
-) -> Result<Arc<Domain>> {
+/// A type of a user.
+enum UserType {
+    Domain(Arc<Domain>),
+    Enum(Arc<EnumType>),
+}
+
+/// Returns the type that a statement changes, which its role has to own.
+fn own_type(statement: &TypeStatement, name: &Name, look: &CompileContext<'_>) -> Result<UserType> {
     let (kind, drops) = match statement {
         TypeStatement::Alter(kind, ..) => (*kind, false),
         TypeStatement::Drop(drop) => (drop.kind, true),
-        TypeStatement::CreateDomain(_) => ("DOMAIN", false),
+        TypeStatement::CreateDomain(_) | TypeStatement::CreateEnum(..) => ("DOMAIN", false),
+    };
+    let not_a_domain = |name: &str| {
+        SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not a domain"))
     };
     let binder = Binder::new(look, "");
-    let Some(domain) = binder.domain_named(name.0.as_deref(), &name.1)? else {
+    let Some((id, snapshot)) = binder.type_named(name.0.as_deref(), &name.1)? else {
         return Err(match built_in(name).filter(|_| drops) {
-            Some(known) if kind == "DOMAIN" => {
-                let message = format!("\"pg_catalog.{known}\" is not a domain");
-                SqlError::new(SqlState::WrongObjectType, message)
-            }
+            Some(known) if kind == "DOMAIN" => not_a_domain(&format!("pg_catalog.{known}")),
             Some(known) => {
                 let message = format!(
                     "cannot drop type {known} because it is required by the database system"
@@ -189,14 +206,48 @@ fn own_domain(
             None => no_type(&shown(name)),
         });
     };
-    let owns_schema = |role| look.snapshot.owns(role, look.snapshot.schema_id(&domain.schema));
+    let (found, schema, own) = match (snapshot.domain(id), snapshot.enums.get(&id)) {
+        (Some(domain), _) => (UserType::Domain(domain.clone()), &domain.schema, &domain.name),
+        (None, Some(known)) if kind == "DOMAIN" && drops => return Err(not_a_domain(&known.name)),
+        (None, Some(known)) if kind == "DOMAIN" => {
+            let message = format!("{} is not a domain", known.name);
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        (None, Some(known)) => (UserType::Enum(known.clone()), &known.schema, &known.name),
+        (None, None) => return Err(no_type(&shown(name))),
+    };
     if let Some(role) = look.role
-        && !look.snapshot.owns(role, domain.id)
-        && !owns_schema(role)
+        && !look.snapshot.owns(role, id)
+        && !look.snapshot.owns(role, look.snapshot.schema_id(schema))
     {
-        return Err(not_owner("type", &domain.name));
+        return Err(not_owner("type", own));
     }
-    Ok(domain)
+    Ok(found)
+}
+
+/// Returns the schema of a type to be made, in which the role may make it.
+fn check_creation(
+    schema: Option<&SmolStr>,
+    name: &str,
+    look: &CompileContext<'_>,
+) -> Result<SmolStr> {
+    let schema = Binder::new(look, "").routine_schema(schema)?;
+    if let Some(role) = look.role {
+        check_create_in(look.snapshot, role, &schema)?;
+    }
+    match look.snapshot.type_names.contains_key(&lookup_name(&schema, name)) {
+        true => Err(type_exists(name)),
+        false => Ok(schema),
+    }
+}
+
+/// Returns the schema of SET SCHEMA.
+fn moved_to(schema: &SmolStr, look: &CompileContext<'_>) -> Result<SmolStr> {
+    let schema = Binder::new(look, "").routine_schema(Some(schema))?;
+    if let Some(role) = look.role {
+        check_create_in(look.snapshot, role, &schema)?;
+    }
+    Ok(schema)
 }
 
 /// Returns the name in `pg_type` of a type that is built in.
@@ -211,15 +262,7 @@ fn built_in((schema, name): &Name) -> Option<&'static str> {
 fn create_domain(create: &CreateDomain, look: &CompileContext<'_>) -> Result<()> {
     let binder = Binder::new(look, "");
     let (schema, name) = &create.name;
-    let schema = binder.routine_schema(schema.as_ref())?;
-    if let Some(role) = look.role {
-        check_create_in(look.snapshot, role, &schema)?;
-    }
-    let is_visible =
-        look.snapshot.type_names.contains_key(&crate::catalog::lookup_name(&schema, name));
-    if is_visible {
-        return Err(type_exists(name));
-    }
+    let schema = check_creation(schema.as_ref(), name, look)?;
     let types = within(crate::parse::data_types(&create.data_type), create.type_at)?;
     let [written] = &types[..] else {
         let message = format!("invalid type name \"{}\"", create.data_type);
@@ -326,7 +369,7 @@ fn replace_column(expr: &mut Expr, position: usize) {
     expr.each_child_mut(&mut |child| replace_column(child, position));
 }
 
-fn set_owner(domain: &Domain, name: &str, look: &CompileContext<'_>) -> Result<()> {
+fn set_owner(id: ObjectId, name: &str, look: &CompileContext<'_>) -> Result<()> {
     let role = match name {
         "current_user" | "current_role" => look.user,
         "session_user" => look.session_user,
@@ -337,8 +380,8 @@ fn set_owner(domain: &Domain, name: &str, look: &CompileContext<'_>) -> Result<(
         return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
     }
     let edit = CatalogEdit::begin(look.catalog, look.transaction)?;
-    let access = ObjectAccess { owner: role.0, ..edit.latest_access(domain.id)? };
-    edit.put_access(domain.id, Some(access))
+    let access = ObjectAccess { owner: role.0, ..edit.latest_access(id)? };
+    edit.put_access(id, Some(access))
 }
 
 /// Returns whether a text casts to a type of that name.
@@ -371,10 +414,15 @@ fn casts_to(text: &str, name: &SmolStr) -> bool {
 
 /// Refuses a change of the name of a type that a stored text casts to: the text is bound again by
 /// each statement.
-fn refuse_named(snapshot: &CatalogSnapshot, domain: &Domain, doing: &str) -> Result<()> {
-    let casts = |text: &Arc<str>| casts_to(text, &domain.name);
+fn refuse_named(
+    snapshot: &CatalogSnapshot,
+    id: ObjectId,
+    name: &SmolStr,
+    doing: &str,
+) -> Result<()> {
+    let casts = |text: &Arc<str>| casts_to(text, name);
     let refused = |by: String| {
-        Err(SqlError::unsupported(format!("{doing} the type {} while {by} names it", domain.name)))
+        Err(SqlError::unsupported(format!("{doing} the type {name} while {by} names it")))
     };
     if let Some(view) = snapshot.views.values().find(|it| casts(&it.query)) {
         return refused(format!("the view {}", view.name));
@@ -385,7 +433,7 @@ fn refuse_named(snapshot: &CatalogSnapshot, domain: &Domain, doing: &str) -> Res
             return refused(format!("an expression of the table {}", table.name));
         }
     }
-    for other in snapshot.domains().filter(|it| it.id != domain.id) {
+    for other in snapshot.domains().filter(|it| it.id != id) {
         if other.checks.iter().map(|it| &it.expression).chain(&other.default).any(casts) {
             return refused(format!("an expression of the type {}", shown_name(&other.name)));
         }

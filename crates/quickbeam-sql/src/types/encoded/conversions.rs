@@ -6,7 +6,7 @@ use super::bits::BitString;
 use super::multirange::Multirange;
 use super::network::{self, format_hardware};
 use super::range::{ReadValue, WriteValue};
-use super::{Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, zoned_time};
+use super::{Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, zoned_time};
 use crate::error::Result;
 use crate::types::adjust::rounded_to;
 use crate::types::{TextSettings, Value};
@@ -20,6 +20,7 @@ pub(crate) fn parse(
 ) -> Result<Value> {
     match encoded.kind {
         K::TimeTz => zoned_time::parse(text, settings).map(ZonedTime::value),
+        K::Enum => enums::parse(encoded, text).map(|bytes| Value::encoded(K::Enum, &bytes)),
         kind @ (K::Inet | K::Cidr) => Address::parse(text, kind).map(|it| it.value(kind)),
         kind @ (K::Macaddr | K::Macaddr8) => network::parse_hardware(text, kind),
         kind @ (K::Bit | K::Varbit) => BitString::parse(text).map(|it| it.value(kind)),
@@ -42,6 +43,7 @@ pub(crate) fn format(
     // Bytes of no value are shown as nothing.
     let shown = match kind {
         K::TimeTz => ZonedTime::read(bytes).map(|time| time.format(out)),
+        K::Enum => enums::label(bytes).map(|label| out.push_str(label)),
         K::Inet | K::Cidr => Address::read(bytes).map(|it| it.format(out, kind == K::Cidr)),
         K::Macaddr | K::Macaddr8 => {
             format_hardware(out, bytes);
@@ -77,6 +79,10 @@ pub(crate) fn convert(
         }
         (K::Macaddr | K::Macaddr8, K::Macaddr | K::Macaddr8) => {
             network::convert_hardware(bytes, to.kind)
+        }
+        // A value of a variable may be of another type, which PostgreSQL converts by its label.
+        (K::Enum, K::Enum) if to.definition().is_some() => {
+            enums::parse(to, enums::label(bytes)?).map(|bytes| Value::encoded(K::Enum, &bytes))
         }
         (a, b) if a == b => Ok(same()),
         (a, b) if a.is_range() && a.multirange() == b => {

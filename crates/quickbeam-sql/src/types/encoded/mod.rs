@@ -11,6 +11,7 @@
 
 pub mod bits;
 mod conversions;
+pub(crate) mod enums;
 pub mod multirange;
 mod network;
 mod ordering;
@@ -20,6 +21,7 @@ mod zoned_time;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use conversions::{convert, format, parse};
+pub use enums::label as enum_label;
 pub use network::{Address, same_family};
 pub(crate) use ordering::{compare, of_ordering_key, ordering_key};
 pub use range::{BoundPair, RangeBound, RangeValue};
@@ -69,13 +71,15 @@ pub enum EncodedKind {
     TsMultirange,
     /// `tstzmultirange`
     TsTzMultirange,
+    /// An enumerated type.
+    Enum,
 }
 
 use EncodedKind as K;
 
 impl EncodedKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [EncodedKind; 19] = [
+    pub const ALL: [EncodedKind; 20] = [
         K::TimeTz,
         K::Inet,
         K::Cidr,
@@ -95,6 +99,7 @@ impl EncodedKind {
         K::DateMultirange,
         K::TsMultirange,
         K::TsTzMultirange,
+        K::Enum,
     ];
 
     /// Returns the type without a length.
@@ -126,6 +131,7 @@ impl EncodedKind {
             K::DateMultirange => "datemultirange",
             K::TsMultirange => "tsmultirange",
             K::TsTzMultirange => "tstzmultirange",
+            K::Enum => "anyenum",
         }
     }
 
@@ -152,6 +158,7 @@ impl EncodedKind {
             K::DateMultirange => (4535, 6155),
             K::TsMultirange => (4533, 6152),
             K::TsTzMultirange => (4534, 6153),
+            K::Enum => (3500, 0),
         }
     }
 
@@ -162,6 +169,7 @@ impl EncodedKind {
             K::TimeTz => 12,
             K::Macaddr => 6,
             K::Macaddr8 => 8,
+            K::Enum => 4,
             _ => -1,
         }
     }
@@ -169,7 +177,7 @@ impl EncodedKind {
     /// Returns the kind of that name in `pg_type`.
     #[must_use]
     pub fn named(name: &str) -> Option<EncodedKind> {
-        EncodedKind::ALL.into_iter().find(|known| known.name() == name)
+        EncodedKind::ALL.into_iter().find(|known| known.name() == name && *known != K::Enum)
     }
 
     /// Returns the kind whose values compare with those of this kind.
@@ -243,9 +251,30 @@ impl EncodedKind {
 
 /// A type whose values are bytes. Four bytes, so that it does not enlarge [`DataType`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "StoredType", from = "StoredType")]
 pub struct EncodedType {
     kind: EncodedKind,
     length: [u8; 3],
+}
+
+/// A type in a record of the catalog. An enumerated type has the number of its object there.
+#[derive(Serialize, Deserialize)]
+struct StoredType {
+    kind: EncodedKind,
+    length: [u8; 3],
+}
+
+impl From<EncodedType> for StoredType {
+    fn from(encoded: EncodedType) -> StoredType {
+        let object = encoded.definition().map(|known| EncodedType::new(encoded.kind, known.id));
+        StoredType { kind: encoded.kind, length: object.unwrap_or(encoded).length }
+    }
+}
+
+impl From<StoredType> for EncodedType {
+    fn from(stored: StoredType) -> EncodedType {
+        EncodedType { kind: stored.kind, length: stored.length }
+    }
 }
 
 impl EncodedType {
@@ -291,6 +320,7 @@ impl std::fmt::Display for EncodedType {
             (K::Bit, length) => write!(f, "bit({length})"),
             (K::Varbit, 0) => f.write_str("bit varying"),
             (K::Varbit, length) => write!(f, "bit varying({length})"),
+            (K::Enum, _) => f.write_str(self.definition().map_or("anyenum", |known| &known.shown)),
             (kind, _) => f.write_str(kind.name()),
         }
     }

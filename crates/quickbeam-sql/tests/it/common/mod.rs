@@ -21,6 +21,10 @@ pub const LEVELS: [Isolation; 3] =
 pub struct Defaults(pub Value);
 
 impl Expressions for Defaults {
+    fn check_domains(&self, _: &Table, _: &[usize], _: StoredRow<'_>) -> Result<()> {
+        Ok(())
+    }
+
     fn generated(&self, _: &Table, _: &[usize], _: StoredRow<'_>) -> Result<Vec<(usize, Value)>> {
         Ok(Vec::new())
     }
