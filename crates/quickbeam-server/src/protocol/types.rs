@@ -123,11 +123,7 @@ pub fn declared_type(oid: u32) -> Option<DataType> {
         2950 => DataType::Uuid,
         3802 => DataType::Jsonb,
         oid => {
-            if let Some(kind) = EncodedKind::ALL
-                .into_iter()
-                .find(|kind| kind.oids().0 == oid)
-                .filter(|kind| *kind != EncodedKind::Enum)
-            {
+            if let Some(kind) = built_in_kinds().find(|kind| kind.oids().0 == oid) {
                 return Some(kind.data_type());
             }
             let system = SystemType::ALL.into_iter().find(|known| known.oids().0 == oid);
@@ -139,6 +135,11 @@ pub fn declared_type(oid: u32) -> Option<DataType> {
             };
         }
     })
+}
+
+/// Returns the kinds of types whose numbers do not depend on a catalog.
+fn built_in_kinds() -> impl Iterator<Item = EncodedKind> {
+    EncodedKind::ALL.into_iter().filter(|kind| *kind != EncodedKind::Enum)
 }
 
 fn declared_array(oid: u32) -> Option<DataType> {
@@ -161,7 +162,7 @@ fn declared_array(oid: u32) -> Option<DataType> {
         2951 => DataType::Uuid,
         199 => DataType::Json,
         3807 => DataType::Jsonb,
-        oid => match EncodedKind::ALL.into_iter().find(|kind| kind.oids().1 == oid) {
+        oid => match built_in_kinds().find(|kind| kind.oids().1 == oid) {
             Some(kind) => kind.data_type(),
             None => {
                 let system = SystemType::ALL.into_iter().find(|known| known.oids().1 == oid);
@@ -564,6 +565,8 @@ mod tests {
             assert_eq!(binary_parameter(&out, data_type).unwrap(), value);
         }
         assert_eq!(declared_type(1028), ElementType::new(DataType::OID).map(DataType::Array));
+        // 0 is no type, and 3500 that of all enumerated types.
+        assert_eq!((declared_type(0), declared_type(3500)), (None, None));
     }
 
     #[test]
