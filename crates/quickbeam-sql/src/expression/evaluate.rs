@@ -242,7 +242,8 @@ impl Expr {
         })
     }
 
-    /// Returns whether the condition is true, neither false nor NULL.
+    /// Returns whether the condition is true, neither false nor NULL. The first condition of an AND
+    /// that is not true ends the evaluation, as in PostgreSQL's filters: later ones raise no errors.
     #[inline]
     pub fn is_true<'a>(&'a self, frame: &Frame<'a>) -> Result<bool> {
         // A column compared with an integer is the most frequent filter: this path allocates no
@@ -253,6 +254,14 @@ impl Expr {
             && let ValueRef::Integer(left) = slot.column(at.column)?
         {
             return Ok(comparison.holds(left.cmp(right)));
+        }
+        if let Expr::And(list) = self {
+            for part in list {
+                if !part.is_true(frame)? {
+                    return Ok(false);
+                }
+            }
+            return Ok(true);
         }
         Ok(self.truth(frame)? == Some(true))
     }
