@@ -355,8 +355,10 @@ pub fn data_types(text: &str) -> Result<Vec<DataType>> {
 pub fn expression(text: &str) -> Result<Expr> {
     let mut parser = parser_for(text)?;
     let parsed = parser.parse_expr().map_err(|error| syntax_error(text, error))?;
-    if parser.peek_token_ref().token != Token::EOF {
-        return Err(SqlError::new(SqlState::SyntaxError, "syntax error: more than one expression"));
+    let behind = parser.peek_token_ref();
+    if behind.token != Token::EOF {
+        let error = parser.expected_ref("end of expression", behind);
+        return error.map_err(|error| syntax_error(text, error));
     }
     Ok(parsed)
 }
