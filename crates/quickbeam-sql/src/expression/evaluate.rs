@@ -243,7 +243,7 @@ impl Expr {
     }
 
     /// Returns whether the condition is true, neither false nor NULL. The first condition of an AND
-    /// that is not true ends the evaluation, as in PostgreSQL's filters: later ones raise no errors.
+    /// that is not true ends the evaluation, as in PostgreSQL's filters: others raise no error.
     #[inline]
     pub fn is_true<'a>(&'a self, frame: &Frame<'a>) -> Result<bool> {
         // A column compared with an integer is the most frequent filter: this path allocates no
