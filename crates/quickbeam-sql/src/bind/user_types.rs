@@ -5,12 +5,12 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast;
 
-use super::ddl::{kept_condition, kept_default, new_condition, new_value};
+use super::ddl::{kept_condition, new_condition};
 use super::relation_names::qualified_parts;
 use super::scope::relation_with;
 use super::{Binder, Names, Scope, Typed, types};
 use crate::catalog::{
-    CatalogSnapshot, DeclaredType, Domain, NewColumn, ObjectId, Privileges, Table, lookup_name,
+    CatalogSnapshot, DeclaredType, Domain, ObjectId, Privileges, Table, lookup_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{DomainConstraints, Expr, Truth};
@@ -145,13 +145,6 @@ impl Binder<'_> {
         Ok(usable.find_map(|schema| named(&lookup_name(schema, name))))
     }
 
-    /// Returns the DEFAULT that a new column has from its domain.
-    pub(super) fn inherited_default(&self, column: &NewColumn) -> Result<Option<Expr>> {
-        let inherited = column.domain.and_then(|id| self.names.snapshot()?.domain_default(id));
-        let bind = |text| kept_default(self.names, text, column.data_type, &column.name);
-        inherited.filter(|_| column.identity.is_none()).map(|text| bind(text)).transpose()
-    }
-
     /// Binds a cast to a type that may be a domain. A quoted literal is read at once.
     pub(super) fn cast_to_declared(&mut self, value: Typed, target: DeclaredType) -> Result<Typed> {
         let value = self.cast_or_read(value, target.data_type)?;
@@ -182,9 +175,6 @@ impl Binder<'_> {
         name: &str,
     ) -> Result<Arc<str>> {
         let parsed = crate::parse::expression(text)?;
-        new_value(self.names, &parsed, data_type, name)?;
-        let text = parsed.to_string();
-        kept_default(self.names, &text, data_type, name)?;
-        Ok(text.into())
+        Ok(self.new_default(&parsed, data_type, name)?.0)
     }
 }

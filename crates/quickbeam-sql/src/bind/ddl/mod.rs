@@ -36,9 +36,7 @@ pub use generated::generated_columns;
 pub(in crate::bind) use index_expressions::key_column;
 pub use index_expressions::{BoundIndex, ExpressionCompiler};
 pub use stored_expressions::{check_of, column_default, conversion_of};
-pub(in crate::bind) use stored_expressions::{
-    kept_condition, kept_default, new_condition, new_value,
-};
+pub(in crate::bind) use stored_expressions::{kept_condition, new_condition};
 pub use table::{check_create_table, on_commit_of, table_for};
 pub(in crate::bind) use table_outline::ConstraintPlace;
 pub use table_outline::{OnExisting, Persistence};

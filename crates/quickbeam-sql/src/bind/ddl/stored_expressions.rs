@@ -11,7 +11,7 @@ use sqlparser::ast;
 use super::super::{Binder, Level, Names, Scope, Typed};
 use super::table_outline::{ConstraintKind, Outline};
 use crate::bind::scope::relation_of;
-use crate::catalog::{NewCheck, Table};
+use crate::catalog::{NewCheck, ObjectId, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -26,34 +26,26 @@ pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result
         return Ok(Some(Expr::NextValue(identity.sequence.0, column.data_type)));
     }
     match &column.default {
-        None => {
-            let inherited = column.domain.and_then(|id| names.snapshot()?.domain_default(id));
-            let bind = |text: &Arc<str>| kept_default(names, text, column.data_type, &column.name);
-            inherited.map(bind).transpose()
-        }
+        None => inherited_default(names, column.domain, column.data_type, &column.name),
         Some(text) => kept_default(names, text, column.data_type, &column.name).map(Some),
     }
 }
 
-/// Binds the text of a DEFAULT as it is kept.
-pub(in crate::bind) fn kept_default(
+/// Returns the DEFAULT that a column without one has from its domain.
+pub(super) fn inherited_default(
     names: &dyn Names,
-    text: &str,
+    domain: Option<ObjectId>,
     data_type: DataType,
     column: &str,
-) -> Result<Expr> {
-    let parsed = crate::parse::expression(text)?;
-    default_in(Binder::of_stored(names), &parsed, data_type, column)
+) -> Result<Option<Expr>> {
+    let text = domain.and_then(|id| names.snapshot()?.domain_default(id));
+    text.map(|text| kept_default(names, text, data_type, column)).transpose()
 }
 
-/// Binds a DEFAULT of a statement.
-pub(in crate::bind) fn new_value(
-    names: &dyn Names,
-    parsed: &ast::Expr,
-    data_type: DataType,
-    column: &str,
-) -> Result<Expr> {
-    default_in(Binder::new(names, ""), parsed, data_type, column)
+/// Binds the text of a DEFAULT as it is kept.
+fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
+    let parsed = crate::parse::expression(text)?;
+    default_in(Binder::of_stored(names), &parsed, data_type, column)
 }
 
 fn default_in(
@@ -218,7 +210,7 @@ impl Binder<'_> {
     }
 
     /// Binds a DEFAULT of this statement. Returns its text and its expression.
-    pub(super) fn new_default(
+    pub(in crate::bind) fn new_default(
         &self,
         written: &ast::Expr,
         data_type: DataType,

@@ -12,6 +12,7 @@ use super::super::{Binder, OutputColumn, types};
 use super::CatalogChange;
 use super::constraints::Constraints;
 use super::storage_parameters::check_table_parameters;
+use super::stored_expressions::inherited_default;
 use super::table_outline::{ConstraintPlace, Outline};
 use crate::bind::ddl::table_outline::{OnExisting, Persistence};
 use crate::catalog::{NewColumn, NewIdentity, NewTable, OnCommit, SequenceOptions};
@@ -207,8 +208,10 @@ impl Binder<'_> {
                 }
             }
         }
-        if defined.default.is_none() && defined.generation.is_none() {
-            defined.default = self.inherited_default(&defined.column)?;
+        let is_plain = defined.generation.is_none() && defined.column.identity.is_none();
+        if defined.default.is_none() && is_plain {
+            let NewColumn { domain, data_type, name, .. } = &defined.column;
+            defined.default = inherited_default(self.names, *domain, *data_type, name)?;
         }
         if defined.generation.is_some() {
             outline.generated.push(defined.column.name.clone());
