@@ -117,19 +117,25 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
     Ok(())
 }
 
-/// Makes a schema; its owner is the role that AUTHORIZATION names.
-fn create_schema(name: &SmolStr, owner: Option<&SmolStr>, look: &CompileContext<'_>) -> Result<()> {
-    let (catalog, transaction) = (look.catalog, look.transaction);
-    let Some(owner) = owner else { return catalog.create_schema(transaction, name) };
-    let role = match &owner[..] {
+/// Returns the role of that name, to which the user may give an object.
+pub(super) fn new_owner(name: &str, look: &CompileContext<'_>) -> Result<ObjectId> {
+    let role = match name {
         "current_user" | "current_role" => look.user,
         "session_user" => look.session_user,
         name => look.snapshot.known_role(name)?,
     };
     if !look.snapshot.is_member(look.user, role) {
-        let message = format!("must be member of role \"{owner}\"");
+        let message = format!("must be member of role \"{name}\"");
         return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
     }
+    Ok(role)
+}
+
+/// Makes a schema; its owner is the role that AUTHORIZATION names.
+fn create_schema(name: &SmolStr, owner: Option<&SmolStr>, look: &CompileContext<'_>) -> Result<()> {
+    let (catalog, transaction) = (look.catalog, look.transaction);
+    let Some(owner) = owner else { return catalog.create_schema(transaction, name) };
+    let role = new_owner(owner, look)?;
     catalog.create_schema(transaction, name)?;
     let made = catalog.snapshot(transaction)?.schema_id(name);
     let access = ObjectAccess { owner: role.0, ..ObjectAccess::default() };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{check_creation, moved_to, refuse_named, set_owner};
+use super::{check_creation, refuse_named, set_owner, target_schema};
 use crate::catalog::{EnumType, ObjectId};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
@@ -114,7 +114,7 @@ impl Session {
             }
             TypeChange::Schema(schema) => {
                 refuse_named(look.snapshot, known.id, &known.name, "moving")?;
-                new.schema = moved_to(schema, look)?;
+                new.schema = target_schema(Some(schema), look)?;
             }
             TypeChange::Owner(name) => return set_owner(known.id, name, look),
             _ => {

@@ -10,7 +10,7 @@ use sqlparser::tokenizer::{Token, Tokenizer};
 
 use super::Session;
 use super::access::check_create_in;
-use super::definition::RowSlot;
+use super::definition::{RowSlot, new_owner};
 use super::events::NoticeLevel;
 use crate::bind::{Binder, Names, kept_domain_check};
 use crate::catalog::rights::not_owner;
@@ -26,14 +26,6 @@ use crate::parse::{
     CreateDomain, DropTypes, Name, TextAt, TypeChange, TypeStatement, WrittenCheck,
 };
 use crate::table::StoredRow;
-
-/// Moves the place of an error in a part of the statement's text to the statement.
-fn within<T>(result: Result<T>, at: usize) -> Result<T> {
-    result.map_err(|error| match error.position() {
-        Some(position) => error.without_place().at(position + at),
-        None => error,
-    })
-}
 
 #[cold]
 fn no_constraint(domain: &Domain, name: &str) -> SqlError {
@@ -117,7 +109,7 @@ impl Session {
             }
             TypeChange::Schema(schema) => {
                 refuse_named(look.snapshot, domain.id, &domain.name, "moving")?;
-                new.schema = moved_to(schema, look)?;
+                new.schema = target_schema(Some(schema), look)?;
             }
             TypeChange::Owner(name) => return set_owner(domain.id, name, look),
             TypeChange::AddValue(..) | TypeChange::RenameValue(..) => {
@@ -231,19 +223,16 @@ fn check_creation(
     name: &str,
     look: &CompileContext<'_>,
 ) -> Result<SmolStr> {
-    let schema = Binder::new(look, "").routine_schema(schema)?;
-    if let Some(role) = look.role {
-        check_create_in(look.snapshot, role, &schema)?;
-    }
+    let schema = target_schema(schema, look)?;
     match look.snapshot.type_names.contains_key(&lookup_name(&schema, name)) {
         true => Err(type_exists(name)),
         false => Ok(schema),
     }
 }
 
-/// Returns the schema of SET SCHEMA.
-fn moved_to(schema: &SmolStr, look: &CompileContext<'_>) -> Result<SmolStr> {
-    let schema = Binder::new(look, "").routine_schema(Some(schema))?;
+/// Returns the schema that is named, or the first of the path, if the role may create in it.
+fn target_schema(schema: Option<&SmolStr>, look: &CompileContext<'_>) -> Result<SmolStr> {
+    let schema = Binder::new(look, "").routine_schema(schema)?;
     if let Some(role) = look.role {
         check_create_in(look.snapshot, role, &schema)?;
     }
@@ -263,7 +252,8 @@ fn create_domain(create: &CreateDomain, look: &CompileContext<'_>) -> Result<()>
     let binder = Binder::new(look, "");
     let (schema, name) = &create.name;
     let schema = check_creation(schema.as_ref(), name, look)?;
-    let types = within(crate::parse::data_types(&create.data_type), create.type_at)?;
+    let types = crate::parse::data_types(&create.data_type);
+    let types = types.map_err(|error| error.shifted(create.type_at))?;
     let [written] = &types[..] else {
         let message = format!("invalid type name \"{}\"", create.data_type);
         return Err(SqlError::new(SqlState::SyntaxError, message).at(create.type_at));
@@ -294,7 +284,8 @@ fn create_domain(create: &CreateDomain, look: &CompileContext<'_>) -> Result<()>
 fn new_default(text: &TextAt, domain: &Domain, look: &CompileContext<'_>) -> Result<Arc<str>> {
     let (text, at) = text;
     let binder = Binder::new(look, text);
-    within(binder.new_domain_default(text, domain.data_type, &domain.name), *at)
+    let bound = binder.new_domain_default(text, domain.data_type, &domain.name);
+    bound.map_err(|error| error.shifted(*at))
 }
 
 fn new_check(
@@ -305,7 +296,8 @@ fn new_check(
     let (text, at) = &check.condition;
     let name = domain_constraint_name(domain, check.name.as_ref())?;
     let binder = Binder::new(look, text);
-    let expression = within(binder.new_domain_check(text, domain.data_type), *at)?;
+    let bound = binder.new_domain_check(text, domain.data_type);
+    let expression = bound.map_err(|error| error.shifted(*at))?;
     Ok(DomainCheck { name, expression, not_valid: check.not_valid })
 }
 
@@ -370,15 +362,7 @@ fn replace_column(expr: &mut Expr, position: usize) {
 }
 
 fn set_owner(id: ObjectId, name: &str, look: &CompileContext<'_>) -> Result<()> {
-    let role = match name {
-        "current_user" | "current_role" => look.user,
-        "session_user" => look.session_user,
-        name => look.snapshot.known_role(name)?,
-    };
-    if !look.snapshot.is_member(look.user, role) {
-        let message = format!("must be member of role \"{name}\"");
-        return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
-    }
+    let role = new_owner(name, look)?;
     let edit = CatalogEdit::begin(look.catalog, look.transaction)?;
     let access = ObjectAccess { owner: role.0, ..edit.latest_access(id)? };
     edit.put_access(id, Some(access))
