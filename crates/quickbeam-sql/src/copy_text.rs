@@ -7,7 +7,9 @@
 //! - COPYTEXT-2: what a reader delivers does not depend on how the input is cut into pieces.
 
 use std::io::Read;
+use std::ops::Range;
 
+use memchr::{memchr, memchr_iter, memchr2};
 use quickbeam::invariant;
 
 use crate::csv::{PIECE, RECORD_LIMIT, fill};
@@ -73,11 +75,13 @@ pub struct TextReader<R> {
     piece: Vec<u8>,
     at: usize,
     filled: usize,
-    /// The line as it came, and the fields without their escapes.
+    /// The line as it came, and whether it has a backslash.
     line: Vec<u8>,
+    has_escapes: bool,
+    /// The fields without their escapes.
     record: Vec<u8>,
-    /// Of each field: where it ends, and whether it is NULL.
-    fields: Vec<(usize, bool)>,
+    /// Of each field: where it is in the record, or that it is NULL.
+    fields: Vec<Option<Range<usize>>>,
     lines: u64,
     is_at_end: bool,
 }
@@ -92,6 +96,7 @@ impl<R: Read> TextReader<R> {
             at: 0,
             filled: 0,
             line: Vec::new(),
+            has_escapes: false,
             record: Vec::new(),
             fields: Vec::new(),
             lines: 0,
@@ -111,12 +116,8 @@ impl<R: Read> TextReader<R> {
 
     /// Returns a field of the record; `None` is NULL.
     pub fn field(&self, number: usize) -> Result<Option<&str>> {
-        let (end, is_null) = self.fields.get(number).copied().unwrap_or_default();
-        if is_null {
-            return Ok(None);
-        }
-        let start = number.checked_sub(1).and_then(|before| self.fields.get(before));
-        let bytes = self.record.get(start.map_or(0, |(end, _)| *end)..end).unwrap_or_default();
+        let Some(Some(place)) = self.fields.get(number) else { return Ok(None) };
+        let bytes = self.record.get(place.clone()).unwrap_or_default();
         std::str::from_utf8(bytes).map(Some).map_err(|_| {
             let message = "invalid byte sequence for encoding \"UTF8\"";
             SqlError::new(SqlState::CharacterNotInRepertoire, message)
@@ -142,6 +143,7 @@ impl<R: Read> TextReader<R> {
     /// Reads a line without its end; false if there is none.
     fn read_line(&mut self) -> Result<bool> {
         self.line.clear();
+        self.has_escapes = false;
         let mut is_escaped = false;
         loop {
             if self.at >= self.filled {
@@ -159,7 +161,7 @@ impl<R: Read> TextReader<R> {
                 self.at += 1;
                 continue;
             }
-            let steers = rest.iter().position(|byte| matches!(byte, b'\n' | b'\\'));
+            let steers = memchr2(b'\n', b'\\', rest);
             let (run, steering) = rest.split_at(steers.unwrap_or(rest.len()));
             self.line.extend_from_slice(run);
             self.at += run.len();
@@ -174,6 +176,7 @@ impl<R: Read> TextReader<R> {
                 Some(backslash) => {
                     self.line.push(*backslash);
                     self.at += 1;
+                    self.has_escapes = true;
                     is_escaped = true;
                 }
                 None => {}
@@ -189,15 +192,28 @@ impl<R: Read> TextReader<R> {
     fn split(&mut self) {
         self.record.clear();
         self.fields.clear();
+        let null = self.dialect.null.as_bytes();
+        if !self.has_escapes {
+            let mut start = 0;
+            for end in memchr_iter(self.dialect.delimiter, &self.line).chain([self.line.len()]) {
+                let field = start..end;
+                let is_null = self.line.get(field.clone()) == Some(null);
+                self.fields.push((!is_null).then_some(field));
+                start = end + 1;
+            }
+            std::mem::swap(&mut self.line, &mut self.record);
+            return;
+        }
         let mut rest = &self.line[..];
         loop {
             let length = field_length(rest, self.dialect.delimiter);
             let (field, after) = rest.split_at(length);
-            let is_null = field == self.dialect.null.as_bytes();
+            let start = self.record.len();
+            let is_null = field == null;
             if !is_null {
                 unescape(field, &mut self.record);
             }
-            self.fields.push((self.record.len(), is_null));
+            self.fields.push((!is_null).then_some(start..self.record.len()));
             match after.split_first() {
                 Some((_, after)) => rest = after,
                 None => return,
@@ -208,19 +224,20 @@ impl<R: Read> TextReader<R> {
 
 /// Returns the length of the field that a text begins with.
 fn field_length(text: &[u8], delimiter: u8) -> usize {
-    let mut is_escaped = false;
-    let ends = |byte: &u8| {
-        let was_escaped = std::mem::replace(&mut is_escaped, false);
-        is_escaped = !was_escaped && *byte == b'\\';
-        !was_escaped && *byte == delimiter
-    };
-    text.iter().position(ends).unwrap_or(text.len())
+    let mut from = 0;
+    while let Some(at) = text.get(from..).and_then(|rest| memchr2(delimiter, b'\\', rest)) {
+        if text.get(from + at) == Some(&delimiter) {
+            return from + at;
+        }
+        from += at + 2;
+    }
+    text.len()
 }
 
 /// Appends a field without its escapes.
 fn unescape(field: &[u8], out: &mut Vec<u8>) {
     let mut rest = field;
-    while let Some(at) = rest.iter().position(|byte| *byte == b'\\') {
+    while let Some(at) = memchr(b'\\', rest) {
         let (plain, escape) = rest.split_at(at);
         out.extend_from_slice(plain);
         match escape.get(1..).and_then(<[u8]>::split_first) {

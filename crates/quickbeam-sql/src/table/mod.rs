@@ -18,6 +18,7 @@ pub use crate::schema::encoding::{
     prefix_end,
 };
 pub(crate) use audit::Audit;
+pub use bulk_append::{RowBatch, RowFailure};
 pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};

@@ -565,7 +565,7 @@ pub(super) fn differ(positions: &[usize], a: StoredRow<'_>, b: StoredRow<'_>) ->
 
 /// The error of a key that is there already.
 #[cold]
-fn duplicate(handle: &TableHandle, index: Option<usize>, row: &[u8]) -> SqlError {
+pub(super) fn duplicate(handle: &TableHandle, index: Option<usize>, row: &[u8]) -> SqlError {
     let table = handle.table();
     let index = index.and_then(|number| handle.indexes().get(number));
     let (name, positions) = match index {

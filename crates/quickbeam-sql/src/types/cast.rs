@@ -11,8 +11,9 @@ use smol_str::SmolStr;
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, current_moment, is_timestamp};
 use super::encoded::bits::BitString;
 use super::encoded::{self, ZonedTime, in_zone};
+use super::fit::text_to_text;
 use super::json::{Json, JsonKind};
-use super::text::{checked_text, format_value, parse_value, without_blanks};
+use super::text::{format_value, parse_value, without_blanks};
 use super::{
     ArrayRef, DataType, ElementType, EncodedKind, Interval, Numeric, SystemType, TextSettings,
     Value, ValueRef,
@@ -264,7 +265,7 @@ pub fn convert(
             }
             return convert_array(array, from, to, context, settings);
         }
-        (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, explicit),
+        (Value::Text(_), to) if to.is_text() => return text_to_text(value, from, to, context),
         (Value::Text(text), to) => {
             let text = if matches!(from, DataType::Char(_)) { without_blanks(text) } else { text };
             return convert(parse_value(text, to, settings)?, to, to, context, settings);
@@ -282,7 +283,7 @@ pub fn convert(
                     SmolStr::from(text)
                 }
             };
-            return text_to_text(Value::Text(text), DataType::Text, to, explicit);
+            return text_to_text(Value::Text(text), DataType::Text, to, context);
         }
         (Value::Encoded(from, bytes), DataType::Integer | DataType::BigInt)
             if from.kind() == EncodedKind::Bit =>
@@ -338,49 +339,6 @@ fn convert_array(
         builder.push(element.as_ref())?;
     }
     Ok(Value::Array(builder.finish(&array.dimensions())?))
-}
-
-fn text_to_text(value: Value, from: DataType, to: DataType, explicit: bool) -> Result<Value> {
-    let Value::Text(text) = &value else { return Ok(value) };
-    // Trailing blanks of a CHAR are not significant: a cast to another type removes them.
-    let trimmed = match (from, to) {
-        (DataType::Char(_), DataType::Char(_)) | (DataType::Text | DataType::Varchar(_), _) => text,
-        (DataType::Char(_), _) => without_blanks(text),
-        _ => text,
-    };
-    if let DataType::System(known) = to {
-        return Ok(Value::text(known.cut(checked_text(trimmed)?)));
-    }
-    let limit = match to {
-        DataType::Char(length) | DataType::Varchar(Some(length)) => length as usize,
-        _ => usize::MAX,
-    };
-    // Most texts are within the limit in bytes already.
-    let end = if trimmed.len() <= limit { None } else { trimmed.char_indices().nth(limit) };
-    let fitted = match end {
-        None => trimmed,
-        Some((end, _)) => {
-            let (kept, rest) = trimmed.split_at(end);
-            if !explicit && rest.bytes().any(|byte| byte != b' ') {
-                return Err(SqlError::new(
-                    SqlState::StringDataRightTruncation,
-                    format!("value too long for type {to}"),
-                ));
-            }
-            kept
-        }
-    };
-    checked_text(fitted)?;
-    if let DataType::Char(length) = to {
-        let missing = (length as usize).saturating_sub(fitted.chars().count());
-        if missing > 0 {
-            let mut padded = String::with_capacity(fitted.len() + missing);
-            padded.push_str(fitted);
-            padded.extend(std::iter::repeat_n(' ', missing));
-            return Ok(Value::text(padded));
-        }
-    }
-    if fitted.len() == text.len() { Ok(value) } else { Ok(Value::text(fitted)) }
 }
 
 /// Converts an integer to the number of an object. Negative numbers of four bytes count from the

@@ -10,6 +10,7 @@ mod cast;
 mod datetime;
 mod datetime_words;
 pub mod encoded;
+mod fit;
 mod interval;
 pub mod json;
 mod numeric;
@@ -34,6 +35,7 @@ pub use datetime::{
     days_of, is_date, is_timestamp,
 };
 pub use encoded::{EncodedKind, EncodedType};
+pub use fit::{fit_assigned, parse_assigned};
 pub use interval::{HOUR, Interval, IntervalUnit, MINUTE, interval_out_of_range, parse_interval};
 pub use numeric::{MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power};
 pub use output::{OffsetMinutes, write_offset, write_xsd};

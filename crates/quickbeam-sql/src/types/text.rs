@@ -141,6 +141,11 @@ fn parse_boolean(text: &str) -> Option<bool> {
 }
 
 fn parse_integer(text: &str, data_type: DataType) -> Result<i128> {
+    // Most are a few digits, which fit in any case.
+    if (1..=18).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        let digits = text.bytes().map(|byte| i64::from(byte - b'0'));
+        return Ok(digits.fold(0, |number, digit| number * 10 + digit).into());
+    }
     let trimmed = text.trim();
     let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {

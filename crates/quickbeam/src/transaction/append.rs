@@ -31,20 +31,27 @@ impl Database {
     /// ```
     pub fn append(&self, transaction: &Transaction, records: &[(&[u8], &[u8])]) -> Result<usize> {
         let tree = self.tree(transaction, DatabaseUse::Write)?;
-        let mut done = 0;
+        let (mut done, mut next_attempt, mut wait) = (0, 1, 1);
         while let Some((key, value)) = records.get(done) {
             if !self.write_key(transaction, tree, key, WriteOp::PutIfAbsent(value))? {
                 break;
             }
             done += 1;
-            if tree.method == AccessMethod::BTree && done < records.len() {
+            if tree.method == AccessMethod::BTree && done >= next_attempt && done < records.len() {
                 transaction.split_for_append(tree, &records[done - 1..])?;
-                done += transaction.append_to_leaf(tree, &records[done - 1..])?;
+                let appended = transaction.append_to_leaf(tree, &records[done - 1..])?;
+                // Between other records few attempts append, so they become rare.
+                wait = if appended > 0 { 1 } else { MOST_WAIT.min(2 * wait) };
+                done += appended;
+                next_attempt = done + wait;
             }
         }
         Ok(done)
     }
 }
+
+/// Most ordinary insertions before the next attempt to append.
+const MOST_WAIT: usize = 64;
 
 /// Returns how many records after the first fit into the leaf together with a fence of key length.
 fn count_fitting(page: Page<'_>, records: &[(&[u8], &[u8])]) -> usize {

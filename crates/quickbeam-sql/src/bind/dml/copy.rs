@@ -274,8 +274,13 @@ impl Binder<'_> {
         let mut fields = Vec::with_capacity(targets.len());
         for (number, target) in targets.iter().enumerate() {
             let Some(column) = table.columns.get(*target) else { continue };
+            // COPY reads these as values of the column's type already.
             let data_type = match column.data_type {
-                DataType::Char(_) | DataType::Varchar(_) => DataType::Text,
+                DataType::Varchar(None) => DataType::Text,
+                limited @ (DataType::Char(_)
+                | DataType::Varchar(_)
+                | DataType::Numeric(_)
+                | DataType::Precise(_)) => limited,
                 other => other.unconstrained(),
             };
             self.parameters.push(Some(data_type));

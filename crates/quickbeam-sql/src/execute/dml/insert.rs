@@ -11,7 +11,9 @@ use crate::execute::row::lock::claim;
 use crate::execute::row::{Context, Operator, OperatorBuilder};
 use crate::expression::{Current, Datum, Expr};
 use crate::plan::{InsertPlan, PlanNode, QueryPlan};
-use crate::table::{self, Origin, RowDecision, Splice, StoredRow, TableHandle, TableWriter};
+use crate::table::{
+    self, Origin, RowBatch, RowDecision, RowFailure, Splice, StoredRow, TableHandle, TableWriter,
+};
 use crate::types::{Value, ValueRef};
 
 /// Rows of RETURNING.
@@ -38,16 +40,12 @@ pub struct InsertExec {
     update_triggers: Option<Arc<FiredTriggers>>,
     /// The new row in DO UPDATE.
     changed: Vec<u8>,
-    /// Encoded rows to be inserted together, concatenated.
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+    /// Rows to be inserted together.
+    batch: RowBatch,
     /// The keys of the rows that the execution inserted or changed, where DO UPDATE may meet one
     /// again.
     affected: HashSet<Vec<u8>>,
 }
-
-/// Bytes of rows that are inserted together.
-const TOGETHER: usize = 256 << 10;
 
 /// Rows of a query.
 #[derive(Debug)]
@@ -95,8 +93,7 @@ impl InsertExec {
             conflict: plan.conflict.clone(),
             returning: plan.returning.clone(),
             changed: Vec::new(),
-            bytes: Vec::new(),
-            ends: Vec::new(),
+            batch: RowBatch::default(),
             affected: HashSet::new(),
         })
     }
@@ -184,27 +181,53 @@ impl InsertExec {
         returned: &mut Returned,
     ) -> Result<u64> {
         source.root.rewind();
-        let (mut bytes, mut ends) =
-            (std::mem::take(&mut self.bytes), std::mem::take(&mut self.ends));
-        bytes.clear();
-        ends.clear();
-        let inserted = if self.takes_many() {
-            self.insert_many(source, context, statement, (&mut bytes, &mut ends))
+        let mut batch = std::mem::take(&mut self.batch);
+        batch.clear();
+        let is_plain = self.checks.is_empty() && self.generated.is_empty();
+        let inserted = if is_plain && self.takes_many() {
+            self.insert_many(source, context, statement, &mut batch)
         } else {
-            self.insert_each(source, context, statement, returned, (&mut bytes, &mut ends))
+            self.insert_each(source, context, statement, returned, &mut batch)
         };
-        (self.bytes, self.ends) = (bytes, ends);
+        self.batch = batch;
         inserted
     }
 
-    /// Whether a row has nothing to it but that it is inserted.
+    /// Whether rows are inserted as they are, so that they may wait for each other.
     fn takes_many(&self) -> bool {
         self.conflict.is_none()
             && self.returning.is_none()
-            && self.checks.is_empty()
-            && self.generated.is_empty()
             && self.triggers.is_none()
             && self.handle.takes_many()
+    }
+
+    /// Whether rows may wait in a queue: none of their expressions can see that earlier ones are
+    /// not in the table yet.
+    pub fn queues_rows(&self) -> bool {
+        let conditions =
+            self.checks.iter().chain(&self.generated).map(|(_, expression)| expression);
+        let mut expressions = conditions.chain(self.rows.iter().flatten());
+        self.source.is_none() && self.takes_many() && !expressions.any(Expr::calls_program)
+    }
+
+    /// Adds the row of VALUES to a batch, for [`insert_batch`](Self::insert_batch).
+    pub fn queue_row(&mut self, context: &mut Context<'_>, batch: &mut RowBatch) -> Result<()> {
+        self.encode_row(0, context)?;
+        generate(&self.handle, &self.generated, self.new_slot, context)?;
+        check(&self.handle, &self.checks, context)?;
+        let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+        batch.bytes.extend_from_slice(row);
+        batch.end_row();
+        Ok(())
+    }
+
+    /// Inserts the rows of a batch.
+    pub fn insert_batch(
+        &self,
+        batch: &RowBatch,
+        statement: &mut TableWriter<'_>,
+    ) -> std::result::Result<(), RowFailure> {
+        statement.insert_many(&self.handle, batch)
     }
 
     fn insert_many(
@@ -212,23 +235,21 @@ impl InsertExec {
         source: &mut InsertSource,
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
-        (bytes, ends): (&mut Vec<u8>, &mut Vec<usize>),
+        batch: &mut RowBatch,
     ) -> Result<u64> {
         let mut count = 0;
         while source.root.next(context)? {
-            let start = bytes.len();
-            source.encode(&self.handle, context, bytes)?;
-            ends.push(bytes.len());
+            source.encode(&self.handle, context, &mut batch.bytes)?;
+            let length = batch.end_row();
             count += 1;
             if source.reads_target {
-                context.keep(bytes.len() - start + 8)?;
-            } else if bytes.len() >= TOGETHER {
-                statement.insert_many(&self.handle, bytes, ends)?;
-                bytes.clear();
-                ends.clear();
+                context.keep(length + 8)?;
+            } else if batch.is_full() {
+                statement.insert_many(&self.handle, batch).map_err(|failed| failed.error)?;
+                batch.clear();
             }
         }
-        statement.insert_many(&self.handle, bytes, ends)?;
+        statement.insert_many(&self.handle, batch).map_err(|failed| failed.error)?;
         Ok(count)
     }
 
@@ -238,15 +259,13 @@ impl InsertExec {
         context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
-        (bytes, ends): (&mut Vec<u8>, &mut Vec<usize>),
+        batch: &mut RowBatch,
     ) -> Result<u64> {
         let mut count = 0;
         while source.root.next(context)? {
             if source.reads_target {
-                let start = bytes.len();
-                source.encode(&self.handle, context, bytes)?;
-                ends.push(bytes.len());
-                context.keep(bytes.len() - start + 8)?;
+                source.encode(&self.handle, context, &mut batch.bytes)?;
+                context.keep(batch.end_row() + 8)?;
                 continue;
             }
             let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
@@ -255,13 +274,11 @@ impl InsertExec {
             set_current_row(context, self.new_slot, row)?;
             count += u64::from(self.insert(context, statement, returned)?);
         }
-        let mut start = 0;
-        for &end in &*ends {
+        for bytes in batch.rows() {
             let mut row = std::mem::take(&mut context.slot(self.new_slot)?.bytes);
             row.clear();
-            row.extend_from_slice(bytes.get(start..end).unwrap_or_default());
+            row.extend_from_slice(bytes);
             set_current_row(context, self.new_slot, row)?;
-            start = end;
             count += u64::from(self.insert(context, statement, returned)?);
         }
         Ok(count)

@@ -10,7 +10,7 @@ use std::ops::Range;
 use crate::bind::OutputColumn;
 use crate::csv::RECORD_LIMIT;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Value, ValueRef};
+use crate::types::{DataType, TextSettings, Value, ValueRef, fit_assigned};
 
 /// The first bytes of a file.
 const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0";
@@ -189,7 +189,12 @@ impl<R: Read> BinaryReader<R> {
     }
 
     /// Reads the values of the current record.
-    pub fn values(&self, columns: &[OutputColumn], values: &mut Vec<Value>) -> Result<()> {
+    pub fn values(
+        &self,
+        columns: &[OutputColumn],
+        values: &mut Vec<Value>,
+        settings: &TextSettings,
+    ) -> Result<()> {
         if self.fields.len() != columns.len() {
             let (found, expected) = (self.fields.len(), columns.len());
             return Err(bad(format!("row field count is {found}, expected {expected}")));
@@ -199,7 +204,8 @@ impl<R: Read> BinaryReader<R> {
                 None => Value::Null,
                 Some(field) => {
                     let bytes = self.record.get(field.clone()).unwrap_or_default();
-                    (self.codec.read)(bytes, column.data_type)?
+                    let value = (self.codec.read)(bytes, column.data_type)?;
+                    fit_assigned(value, column.data_type, settings)?
                 }
             });
         }

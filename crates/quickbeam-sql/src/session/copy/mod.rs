@@ -23,8 +23,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::Slot;
 use crate::session::Session;
-use crate::table;
-use crate::types::{TextSettings, Value, ValueRef, format_value, parse_value};
+use crate::table::{self, RowBatch};
+use crate::types::{TextSettings, Value, ValueRef, format_value, parse_assigned};
 
 /// What COPY may read and write on a connection. A connection without it refuses COPY.
 ///
@@ -158,21 +158,29 @@ impl Session {
         let (mut count, mut skips) = (0, copy.form.header);
         let mut values = Vec::with_capacity(copy.columns.len());
         let mut returned = Returned::new();
+        let (settings, queues_rows) = (self.clock.settings(), copy.insert.queues_rows());
+        // Rows that wait to be inserted together, and their lines.
+        let (mut batch, mut lines) = (RowBatch::default(), Vec::new());
         loop {
             let relation = &copy.relation;
             let at = |line: u64| format!("COPY {relation}, line {line}");
-            match reader.read() {
-                Ok(true) => {}
-                Ok(false) => {
-                    copy.insert.end_triggers(statement);
-                    return Ok(count);
-                }
-                Err(error) => return Err(error.in_context(at(reader.line()))),
+            let is_row = reader.read().map_err(|error| error.in_context(at(reader.line())))?;
+            if !is_row || batch.is_full() {
+                copy.insert.insert_batch(&batch, statement).map_err(|failed| {
+                    let line = lines.get(failed.row).copied().unwrap_or_default();
+                    failed.error.in_context(at(line))
+                })?;
+                batch.clear();
+                lines.clear();
+            }
+            if !is_row {
+                copy.insert.end_triggers(statement);
+                return Ok(count);
             }
             if std::mem::take(&mut skips) {
                 continue;
             }
-            copy.fields(reader, &self.clock.settings(), &mut values)?;
+            copy.fields(reader, &settings, &mut values)?;
             let mut context = Context {
                 transaction: look.transaction,
                 catalog: &self.database.catalog,
@@ -185,9 +193,13 @@ impl Session {
                 limits: &self.limits,
                 budget: &MemoryBudget::new(0),
             };
-            let inserted = context
-                .check_cancelled()
-                .and_then(|()| copy.insert.insert_rows(&mut context, statement, &mut returned));
+            let inserted = context.check_cancelled().and_then(|()| {
+                if !queues_rows {
+                    return copy.insert.insert_rows(&mut context, statement, &mut returned);
+                }
+                lines.push(reader.line());
+                copy.insert.queue_row(&mut context, &mut batch).map(|()| 1)
+            });
             count += inserted.map_err(|error| error.in_context(at(reader.line())))?;
         }
     }
@@ -359,7 +371,9 @@ impl CopyFrom {
         values.clear();
         let line = || format!("COPY {}, line {}", self.relation, reader.line());
         if let RecordReader::Binary(reader) = reader {
-            return reader.values(&self.columns, values).map_err(|error| error.in_context(line()));
+            return reader
+                .values(&self.columns, values, settings)
+                .map_err(|error| error.in_context(line()));
         }
         if reader.field_count() > self.columns.len() {
             let message = "extra data after last expected column";
@@ -376,7 +390,7 @@ impl CopyFrom {
             };
             values.push(match reader.field(number).map_err(|error| error.in_context(line()))? {
                 None => Value::Null,
-                Some(text) => parse_value(text, column.data_type, settings)
+                Some(text) => parse_assigned(text, column.data_type, settings)
                     .map_err(|error| error.in_context(at(text)))?,
             });
         }

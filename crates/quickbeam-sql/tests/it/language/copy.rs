@@ -162,7 +162,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
         (b"3,1,c\n", "22P04", "COPY t, line 3"),
         (b"3,1,c,1,9\n", "22P04", "COPY t, line 3"),
         (b"3,1,\"a\nb\",1\n1,1,x,1\n", "23505", "COPY t, line 5"),
-        (b"3,1,long,1\n", "22001", "COPY t, line 3"),
+        (b"3,1,long,1\n", "22001", "COPY t, line 3, column v: \"long\""),
         (b"3,1,,1\n", "23502", "COPY t, line 3"),
         (b"3,-1,c,1\n", "23514", "COPY t, line 3"),
         (b"3,1,c,2\n", "23503", "COPY t, line 3"),
@@ -290,4 +290,56 @@ fn generated_columns_are_neither_read_nor_written() {
     for text in ["COPY g (a, twice) FROM 'in' WITH (FORMAT csv)", "COPY g (twice) TO 'out'"] {
         assert_eq!(connection.execute(text, &[]).unwrap_err().code(), "42P10", "{text}");
     }
+}
+
+/// Rows that are inserted together: the rows by their key, and what became of a bad one.
+#[test]
+fn rows_inserted_together_are_those_inserted_singly() {
+    let (connection, files) = connect();
+    let columns = "(id INTEGER PRIMARY KEY, n INTEGER CHECK (n >= 0), \
+         twice INTEGER GENERATED ALWAYS AS (2 * n) STORED, t CHAR(3), v VARCHAR(2))";
+    connection.execute(&format!("CREATE TABLE together {columns}"), &[]).unwrap();
+    connection.execute(&format!("CREATE TABLE singly {columns}"), &[]).unwrap();
+    connection.execute("CREATE INDEX by_n ON singly (n)", &[]).unwrap();
+    // Keys that ascend, jump back, fall, and fill gaps between others.
+    let ascending = 0..8_000_i32;
+    let keys = ascending.map(|number| match number {
+        0..2_000 => 10 * number,
+        2_000..4_000 => 200_000 - number,
+        4_000..6_000 => 10 * (number - 4_000) + 1 + number % 9,
+        _ => -1 - number * 7_919 % 99_991,
+    });
+    let mut lines: Vec<String> =
+        keys.map(|key| format!("{key}\t{}\té\tb\n", key.unsigned_abs() % 7)).collect();
+    files.put("", lines.concat());
+    for table in ["together", "singly"] {
+        let copied = connection.execute(&format!("COPY {table} (id, n, t, v) FROM STDIN"), &[]);
+        assert_eq!(copied.unwrap(), 8_000, "{table}");
+    }
+    let differing = "SELECT count(*) FROM (TABLE together EXCEPT TABLE singly) d";
+    assert_eq!(rows(&connection, differing), ["0"]);
+    assert_eq!(rows(&connection, "SELECT DISTINCT t, twice - 2 * n, v FROM together"), ["é  |0|b"]);
+
+    let bad = [
+        ("10\t1\ta\tb\n", "23505", "line 7501"),
+        ("-1\t-1\ta\tb\n", "23514", "line 7501"),
+        ("-1\t1\ta\tlong\n", "22001", "line 7501, column v: \"long\""),
+        ("-1\t1\tlong\tb\n", "22001", "line 7501, column t: \"long\""),
+        ("\\N\t1\ta\tb\n", "23502", "line 7501"),
+    ];
+    for (line, state, place) in bad {
+        lines.insert(7_500, line.to_owned());
+        files.put("", lines.concat());
+        lines.remove(7_500);
+        for table in ["together", "singly"] {
+            connection.execute(&format!("TRUNCATE {table}"), &[]).unwrap();
+            let copy = format!("COPY {table} (id, n, t, v) FROM STDIN");
+            let error = connection.execute(&copy, &[]).unwrap_err();
+            let place = format!("COPY {table}, {place}");
+            assert_eq!((error.code(), error.context()), (state, Some(&*place)));
+            assert_eq!(rows(&connection, &format!("SELECT count(*) FROM {table}")), ["0"]);
+        }
+    }
+    files.put("", "1\t1\ta\tb\n");
+    assert_eq!(connection.execute("COPY together (id, n, t, v) FROM STDIN", &[]).unwrap(), 1);
 }
