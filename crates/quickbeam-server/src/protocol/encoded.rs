@@ -1,5 +1,5 @@
 //! Binary formats of types whose values are bytes: times with zones, network addresses, bit
-//! strings, ranges and multiranges.
+//! strings, ranges, multiranges and rows.
 
 use std::net::IpAddr;
 
@@ -7,10 +7,11 @@ use bytes::{BufMut, BytesMut};
 use quickbeam_sql::types::encoded::bits::BitString;
 use quickbeam_sql::types::encoded::multirange::Multirange;
 use quickbeam_sql::types::encoded::{Address, RangeBound, RangeValue, ZonedTime, enum_label};
+use quickbeam_sql::types::{RowRef, TextSettings};
 use quickbeam_sql::{EncodedKind, Value};
 
 use super::failure::Failure;
-use super::types::{binary_parameter, put_binary};
+use super::types::{WireFormat, binary_parameter, put_binary, put_value, wire_type};
 
 /// The families of addresses in the binary format.
 const V4: u8 = 2;
@@ -38,6 +39,11 @@ pub fn put_encoded(out: &mut BytesMut, kind: EncodedKind, bytes: &[u8]) {
             }
         }
         EncodedKind::Enum => out.put_slice(enum_label(bytes).unwrap_or_default().as_bytes()),
+        EncodedKind::Record => {
+            if let Some(row) = RowRef::read(bytes) {
+                put_row(out, row);
+            }
+        }
         EncodedKind::Bit | EncodedKind::Varbit => {
             let bits = BitString::read(bytes).unwrap_or_default();
             out.put_i32(bits.bits.len() as i32);
@@ -54,6 +60,15 @@ pub fn put_encoded(out: &mut BytesMut, kind: EncodedKind, bytes: &[u8]) {
             put_range(out, &RangeValue::read(bytes, kind).unwrap_or(RangeValue::Empty));
         }
         _ => out.put_slice(bytes),
+    }
+}
+
+/// Appends a row: the type and the value of each field.
+fn put_row(out: &mut BytesMut, row: RowRef<'_>) {
+    out.put_i32(row.len() as i32);
+    for field in row.fields() {
+        out.put_u32(wire_type(field.data_type()).oid);
+        put_value(out, field.value, WireFormat::Binary, &TextSettings::DEFAULT);
     }
 }
 
@@ -117,8 +132,8 @@ fn take_sized<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
 /// Reads a value of that kind; `None` if the bytes are not in its format.
 pub fn read_encoded(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<Value>, Failure> {
     Ok(match kind {
-        // Labels are read by their type.
-        EncodedKind::Enum => None,
+        // Labels are read by their type, and there are no parameters of a row type.
+        EncodedKind::Enum | EncodedKind::Record => None,
         EncodedKind::TimeTz => read_time(bytes).map(ZonedTime::value),
         EncodedKind::Inet | EncodedKind::Cidr => read_address(bytes)
             .filter(|address| kind == EncodedKind::Inet || address.network() == *address)
@@ -189,7 +204,7 @@ fn read_range(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<RangeValue>,
 #[cfg(test)]
 mod tests {
     use super::*;
-    use quickbeam_sql::types::{TextSettings, parse_value};
+    use quickbeam_sql::types::parse_value;
 
     #[test]
     fn values_are_read_back_from_their_binary_form() {

@@ -89,7 +89,7 @@ pub fn wire_type(data_type: DataType) -> WireType {
             let modifier = if encoded.length() == 0 { -1 } else { encoded.length() as i32 };
             let is_time = kind == EncodedKind::TimeTz;
             let modifier = if is_time { encoded.length() as i32 - 1 } else { modifier };
-            let modifier = if kind == EncodedKind::Enum { -1 } else { modifier };
+            let modifier = if kind.has_definition() { -1 } else { modifier };
             (encoded.oids().0, kind.wire_size(), modifier)
         }
         DataType::Precise(precise) => {
@@ -139,7 +139,7 @@ pub fn declared_type(oid: u32) -> Option<DataType> {
 
 /// Returns the kinds of types whose numbers do not depend on a catalog.
 fn built_in_kinds() -> impl Iterator<Item = EncodedKind> {
-    EncodedKind::ALL.into_iter().filter(|kind| *kind != EncodedKind::Enum)
+    EncodedKind::ALL.into_iter().filter(|kind| !kind.has_definition())
 }
 
 fn declared_array(oid: u32) -> Option<DataType> {

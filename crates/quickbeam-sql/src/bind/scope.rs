@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use crate::catalog::Table;
+use crate::catalog::{Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::ColumnRef;
 use crate::types::DataType;
@@ -20,13 +20,29 @@ pub struct ScopeColumn {
     pub at: ColumnRef,
 }
 
+/// What the name of an item of FROM means as a value.
+#[derive(Clone, Debug, Default)]
+pub enum RowOf {
+    /// A row of a table, or one of a type without a name.
+    #[default]
+    Item,
+    /// A row of a view.
+    View(Arc<View>),
+    /// The value of the only column, as of a function that returns values.
+    Value,
+}
+
 /// An item of FROM with its name.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ScopeRelation {
     /// The alias, or the table's name.
     pub name: SmolStr,
     /// Its columns.
     pub columns: Vec<ScopeColumn>,
+    /// What its name means as a value.
+    pub row: RowOf,
+    /// Whether an outer join may return NULLs instead of its rows.
+    pub is_nullable: bool,
 }
 
 /// All that can be named at a place.
@@ -150,5 +166,5 @@ pub(in crate::bind) fn relation_with(
         data_type,
         at: ColumnRef { slot, column },
     });
-    ScopeRelation { name, columns: columns.collect() }
+    ScopeRelation { name, columns: columns.collect(), ..ScopeRelation::default() }
 }

@@ -271,6 +271,10 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
         let is_castable = |side| cast_context(side, DataType::OID) == Some(CastContext::Implicit);
         return (is_castable(left) && is_castable(right)).then_some(DataType::OID);
     }
+    if let (Some(a), Some(b)) = (left.record(), right.record()) {
+        let is_anonymous = a.row_type_name().is_none() && b.row_type_name().is_none();
+        return is_anonymous.then_some(DataType::RECORD);
+    }
     match (left, right) {
         (DataType::System(vector), array @ DataType::Array(_))
         | (array @ DataType::Array(_), DataType::System(vector))

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::CatalogSnapshot;
 use super::describe::{name_parts, quoted_if_needed};
-use super::system::object_oid;
+use super::system::{object_oid, row_array_oid, row_type_oid};
 use super::text::{quoted, quoted_relation};
 use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
@@ -136,7 +136,9 @@ impl CatalogSnapshot {
         let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
             object_oid(*id) == oid || array(id) == Some(oid)
         };
-        let (id, schema, name) = domains.chain(enums).find(is_it)?;
+        let Some((id, schema, name)) = domains.chain(enums).find(is_it) else {
+            return self.row_type_of_oid(oid, path);
+        };
         let lookups = path.iter().map(|schema| lookup_name(schema, name));
         let visible = lookups.into_iter().find(|name| self.type_names.contains_key(name));
         let shown = match visible.is_some_and(|found| found == lookup_name(schema, name)) {
@@ -144,6 +146,21 @@ impl CatalogSnapshot {
             false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
         };
         Some(if object_oid(id) == oid { shown } else { format!("{shown}[]") })
+    }
+
+    /// Returns the name of the type of a relation's rows, or of arrays of them.
+    fn row_type_of_oid(&self, oid: i64, path: &[SmolStr]) -> Option<String> {
+        let tables = self.tables().map(|it| (it.id, &it.schema, &it.name));
+        let views = self.views().into_iter().map(|it| (it.id, &it.schema, &it.name));
+        let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
+            row_type_oid(*id) == oid || row_array_oid(*id) == oid
+        };
+        let (id, schema, name) = tables.chain(views).find(is_it)?;
+        let shown = match path.contains(schema) {
+            true => quoted_if_needed(name),
+            false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
+        };
+        Some(if row_type_oid(id) == oid { shown } else { format!("{shown}[]") })
     }
 
     /// Returns the OID of the type with a name in a text such as `app."T"`.

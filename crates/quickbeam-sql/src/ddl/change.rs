@@ -455,6 +455,9 @@ pub(crate) fn check_key_type(name: &str, data_type: DataType) -> Result<()> {
                 "data type json has no default operator class for access method \"btree\"";
             Err(SqlError::new(SqlState::UndefinedObject, message))
         }
+        _ if data_type.record().is_some() => Err(SqlError::unsupported(format!(
+            "column \"{name}\" of the row type {data_type} in a key or index"
+        ))),
         DataType::Array(_) | DataType::Jsonb => Err(SqlError::unsupported(format!(
             "column \"{name}\" of type {data_type} in a key or index"
         ))),

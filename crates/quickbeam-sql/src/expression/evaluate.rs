@@ -133,6 +133,13 @@ impl Expr {
                 domain.check(value.as_ref(), frame)?;
                 value
             }
+            Expr::Row(shape, fields) => {
+                let mut row = shape.begin();
+                for field in fields {
+                    row.push(field.evaluate(frame)?.as_ref())?;
+                }
+                Datum::Own(row.finish()?)
+            }
             Expr::Array(element, list, position) => {
                 let array = super::array_ops::construct(*element, list, frame);
                 Datum::Own(array.map_err(|error| error.at(position.0 as usize))?)

@@ -31,7 +31,8 @@ pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::stack_arrays;
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, RoutineCall, RowFunction,
-    SERVER_VERSION, ScalarFunction, Shape, add_interval, overloads, polymorphic, row_function,
+    SERVER_VERSION, ScalarFunction, Shape, add_interval, overloads, polymorphic, record_function,
+    row_function,
 };
 pub use builtin::{cut_text, json_of_any, write_key, write_value};
 pub use datum::Datum;
@@ -46,6 +47,7 @@ pub use implication::implies;
 pub use pattern::{LetterCase, Pattern};
 pub use slots::Slots;
 
+use crate::types::encoded::RowShape;
 use crate::types::{DataType, ElementType, Value, cast_reads_settings};
 
 /// Maximum nesting depth, which the binder enforces.
@@ -204,6 +206,8 @@ pub enum Expr {
     CompareElements(Comparison, Box<[Expr; 2]>, bool),
     /// `ARRAY[…]` of elements of that type, or of arrays of them.
     Array(ElementType, Vec<Expr>, TextPosition),
+    /// A row of that shape.
+    Row(Arc<RowShape>, Vec<Expr>),
     /// The branches of a CASE, and its ELSE.
     Case(Vec<(Expr, Expr)>, Box<Expr>),
     /// `nextval` of a sequence, by its number.
@@ -244,9 +248,11 @@ macro_rules! visit_children {
             | Expr::SetValue(_, pair)
             | Expr::CompareElements(_, pair, _)
             | Expr::LikeAny(pair, ..) => pair.$iter().for_each($visit),
-            Expr::And(list) | Expr::Or(list) | Expr::Call(_, list, _) | Expr::Array(_, list, _) => {
-                list.$iter().for_each($visit)
-            }
+            Expr::And(list)
+            | Expr::Or(list)
+            | Expr::Call(_, list, _)
+            | Expr::Row(_, list)
+            | Expr::Array(_, list, _) => list.$iter().for_each($visit),
             Expr::InList(a, list, _) => {
                 $visit(a);
                 list.$iter().for_each($visit);

@@ -4,7 +4,8 @@
 //! FOR UPDATE and FOR SHARE: a row has one lock, whatever of it is to change. `ONLY table` becomes
 //! the table, as no table has children. `ROWS FROM (…)` and the first bound of BETWEEN SYMMETRIC
 //! become calls of functions with the names of markers. `VARIADIC array` becomes the named argument
-//! `VARIADIC => array`, and `TRIM(FROM text)` names the blanks that it removes.
+//! `VARIADIC => array`, and `TRIM(FROM text)` names the blanks that it removes. The `*` of
+//! `(row).*` becomes a field's name.
 
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 use sqlparser::keywords::Keyword;
@@ -23,7 +24,7 @@ const BEFORE: [Keyword; 7] = [
 
 /// Returns the tokens of a text, with `TABLE name` as a SELECT where a query may stand.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_markers(with_plain_locks(tokens));
+    let tokens = with_markers(with_plain_locks(with_row_stars(tokens)));
     let is_table = |token: &TokenWithSpan| {
         matches!(&token.token, Token::Word(word)
             if word.quote_style.is_none() && word.keyword == Keyword::TABLE)
@@ -98,6 +99,49 @@ fn with_plain_locks(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         !gone.contains(&(at - 1))
     });
     tokens
+}
+
+/// The field that `*` becomes in `(row).*`, and in `item.*` that is not an item of a select list.
+pub const ALL_FIELDS: &str = "\0*";
+
+/// Returns the tokens of a text with each `*` that means all fields of a row as a field's name.
+fn with_row_stars(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_star =
+        |pair: &[TokenWithSpan]| pair[0].token == Token::Period && pair[1].token == Token::Mul;
+    if !tokens.windows(2).any(is_star) {
+        return tokens;
+    }
+    for star in 1..tokens.len() {
+        if !is_star(&tokens[star - 1..=star]) {
+            continue;
+        }
+        let is_shown = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+        let is_of_value = tokens[..star - 1]
+            .iter()
+            .rfind(is_shown)
+            .is_some_and(|before| matches!(before.token, Token::RParen | Token::RBracket));
+        let next = tokens[star + 1..].iter().find(is_shown).map(|next| &next.token);
+        let is_value = match next {
+            Some(Token::DoubleColon | Token::Eq | Token::Neq) => true,
+            Some(Token::Lt | Token::Gt | Token::LtEq | Token::GtEq) => true,
+            Some(Token::Word(word)) => word.keyword == Keyword::IS,
+            _ => false,
+        };
+        if is_of_value || is_value {
+            let value = ALL_FIELDS.to_owned();
+            let keyword = Keyword::NoKeyword;
+            tokens[star].token = Token::Word(Word { value, quote_style: Some('"'), keyword });
+        }
+    }
+    tokens
+}
+
+/// Writes each `*` in a text as it was before [`adapted`].
+pub fn restore_row_stars(text: &mut String) {
+    let written = format!("\"{ALL_FIELDS}\"");
+    if text.contains(&written) {
+        *text = text.replace(&written, "*");
+    }
 }
 
 /// The function that ROWS FROM becomes.

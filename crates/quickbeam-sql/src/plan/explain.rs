@@ -411,6 +411,7 @@ impl Writer<'_> {
                 let (value, array) = (self.text(value), self.text(array));
                 format!("({value} {} {quantifier} ({array}))", comparison.symbol())
             }
+            Expr::Row(_, list) => format!("ROW({})", self.list(list, ", ")),
             Expr::Array(_, list, _) => format!("ARRAY[{}]", self.list(list, ", ")),
             Expr::Case(..) => "CASE … END".to_owned(),
             Expr::CurrentValue(None) => "lastval()".to_owned(),

@@ -78,6 +78,13 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         (T::Encoded(a), T::Encoded(b)) if a.kind() == EncodedKind::Enum && a.kind() == b.kind() => {
             return (a.length() == 0 || b.length() == 0).then_some(Implicit);
         }
+        // Rows of a type with a name are made of rows of any fields, by the places of the fields.
+        (T::Encoded(a), T::Encoded(b))
+            if a.kind() == EncodedKind::Record && a.kind() == b.kind() =>
+        {
+            return (a.row_type_name().is_none() || b.row_type_name().is_none())
+                .then_some(Implicit);
+        }
         (T::Encoded(a), T::Encoded(b)) => return encoded_cast(a.kind(), b.kind()),
         (T::Json, T::Jsonb) | (T::Jsonb, T::Json) => Assignment,
         (T::Jsonb, T::Boolean) => Explicit,
@@ -243,6 +250,12 @@ pub fn convert(
         | (Value::Interval(_), DataType::Interval)
         | (Value::Json(_), DataType::Json)
         | (Value::Jsonb(_), DataType::Jsonb) => value,
+        (Value::Encoded(_, bytes), DataType::Encoded(row)) if to.record().is_some() => {
+            return encoded::record::convert(bytes, row, |value, to| {
+                let from = value.data_type().unwrap_or(to);
+                convert(value.to_value(), from, to, context, settings)
+            });
+        }
         (Value::Encoded(from, bytes), DataType::Encoded(to)) => {
             let converted = encoded::convert(*from, bytes, to, explicit);
             return converted

@@ -27,8 +27,9 @@ use serde::{Deserialize, Serialize};
 
 pub use self::array::array_text::{format_array, too_many as too_many_dimensions};
 pub use self::array::array_value::{
-    Array, ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS,
+    Array, ArrayBuilder, ArrayRef, Dimension, FieldRef, MAX_DIMENSIONS, RowRef,
 };
+pub use self::array::element_type::ElementType;
 pub use cast::{CastContext, assign, cast, cast_context, cast_reads_settings, compare_as, convert};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, current_moment, date_of, days_in_month,

@@ -15,7 +15,9 @@ use quickbeam::invariant;
 use smol_str::SmolStr;
 
 use super::json::{compare_jsonb, jsonb_key};
-use super::{Array, ArrayRef, DataType, EncodedKind, EncodedType, Interval, Numeric, encoded};
+use super::{
+    Array, ArrayRef, DataType, EncodedKind, EncodedType, Interval, Numeric, RowRef, encoded,
+};
 
 /// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
 /// a long text.
@@ -376,6 +378,9 @@ impl<'a> ValueRef<'a> {
             (V::Jsonb(a), V::Jsonb(b)) => compare_jsonb(a, b),
             (V::Json(a), V::Json(b)) => a.cmp(b),
             (V::Encoded(a, left), V::Encoded(b, right)) => {
+                if a.kind() == EncodedKind::Record && b.kind() == EncodedKind::Record {
+                    return Some(compare_rows(left, right));
+                }
                 return encoded::compare((a, left), (b, right));
             }
             (a, b) => return compare_numbers(a, b),
@@ -429,6 +434,14 @@ impl<'a> ValueRef<'a> {
             ValueRef::Jsonb(_) => 13,
             ValueRef::Encoded(encoded, _) => 14 + encoded.kind().family() as u8,
         }
+    }
+}
+
+/// Compares rows by their fields; bytes that are none by themselves.
+fn compare_rows(a: &[u8], b: &[u8]) -> Ordering {
+    match (RowRef::read(a), RowRef::read(b)) {
+        (Some(a), Some(b)) => a.compare(b),
+        _ => a.cmp(b),
     }
 }
 
@@ -495,7 +508,10 @@ impl Hash for ValueRef<'_> {
             ValueRef::Array(v) => v.hash(state),
             ValueRef::Json(v) => v.hash(state),
             ValueRef::Jsonb(v) => jsonb_key(v).hash(state),
-            ValueRef::Encoded(encoded, v) => encoded::ordering_key(encoded.kind(), v).hash(state),
+            ValueRef::Encoded(encoded, v) => match RowRef::read(v) {
+                Some(row) if encoded.kind() == EncodedKind::Record => row.hash(state),
+                _ => encoded::ordering_key(encoded.kind(), v).hash(state),
+            },
         }
     }
 }

@@ -23,6 +23,7 @@ use sqlparser::tokenizer::Token;
 
 use super::{Binder, Source, fold};
 use crate::bind::ddl::table_outline::OnMissing;
+use crate::bind::records::whole_rows::refuse_records;
 use crate::bind::rights::Right;
 use crate::catalog::{
     DeclaredType, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable,
@@ -191,6 +192,7 @@ impl Binder<'_> {
     pub fn create_view(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
         let name = self.view_name(create)?;
         let query = self.query(&create.query, None)?;
+        refuse_records(&query.columns)?;
         self.check_literals()?;
         if !self.parameters.is_empty() {
             let message = "a view may not have parameters";

@@ -5,7 +5,7 @@ use sqlparser::ast::{
 };
 
 use super::insert::is_default;
-use crate::bind::expression::row_values::row_of;
+use crate::bind::records::row_values::row_of;
 use crate::bind::rights::Right;
 use crate::bind::{
     Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, object_name,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Subscript};
 
 use crate::bind::query::row_functions_in_list::composite_field;
-use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
+use crate::bind::{Binder, Scope, SubqueryKind, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
     Comparison, Expr, Function, Polymorphic, Shape, TextPosition, polymorphic,
@@ -214,12 +214,18 @@ impl Binder<'_> {
                 self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
             }
             root if !qualified.is_empty()
-                && let Some(names) = composite_field(root, &fields[0]) =>
+                && let Some(names) = composite_field(root, &fields[0])
+                && names.last().is_some_and(|name| scope.resolve(None, &name.value).is_ok()) =>
             {
                 self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
             }
-            root if qualified.is_empty() => self.expression(root, scope)?.without_vector(),
-            _ => return Err(SqlError::unsupported("a field of a composite value")),
+            root => {
+                let mut value = self.expression(root, scope)?;
+                for field in &fields {
+                    value = self.field(value, &fold(field))?;
+                }
+                value.without_vector()
+            }
         };
         if chain.is_empty() {
             return Ok(root);

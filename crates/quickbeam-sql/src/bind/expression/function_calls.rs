@@ -2,8 +2,8 @@
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, TrimWhereField,
+    self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArgumentClause,
+    FunctionArguments, TrimWhereField,
 };
 
 use super::argument_forms::positional;
@@ -15,7 +15,7 @@ use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::system::type_oid;
 use crate::catalog::{ObjectId, Privileges, Relation, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any};
+use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any, record_function};
 use crate::schema::errors::{is_not, no_relation};
 use crate::types::{DataType, EncodedKind, EncodedType, SystemType, Value};
 
@@ -79,6 +79,9 @@ impl Binder<'_> {
         if let Some(error) = self.missing_over(&name, position) {
             return Err(error);
         }
+        if name == "row" && call.name.0.len() == 1 {
+            return self.row_call_constructor(list, position, scope);
+        }
         if name == "grouping" {
             return self.grouping(list, position, scope);
         }
@@ -107,15 +110,10 @@ impl Binder<'_> {
         let arguments = |binder: &mut Self| {
             let mut arguments = Vec::with_capacity(list.len());
             for argument in list {
-                match argument {
-                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-                        arguments.push(binder.expression(expr, scope)?);
-                    }
-                    _ => {
-                        let refused = SqlError::unsupported("this form of an argument");
-                        return Err(refused.at(position as usize));
-                    }
-                }
+                let bound = binder.argument(argument, scope)?;
+                arguments.push(bound.ok_or_else(|| {
+                    SqlError::unsupported("this form of an argument").at(position as usize)
+                })?);
             }
             Ok(arguments)
         };
@@ -162,6 +160,13 @@ impl Binder<'_> {
                 let number = Expr::Constant(Value::Oid(number as u32));
                 let data_type = DataType::System(SystemType::Regtype);
                 return Ok(Typed::new(number, data_type, position));
+            }
+            ("row_to_json", [row, ..])
+                if arguments.len() <= 2
+                    && row.data_type.is_some_and(|known| known.record().is_some())
+                    && let Some(builtin) = record_function(name) =>
+            {
+                return self.json_of_row(builtin, arguments, position);
             }
             ("lastval", []) => {
                 return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
@@ -230,6 +235,24 @@ impl Binder<'_> {
             return Err(error.at(position as usize));
         }
         let list = arguments.into_iter().map(|argument| argument.expr).collect();
+        let call = Expr::Call(Function(builtin), list, TextPosition(position));
+        Ok(self.folded(Typed::new(call, builtin.result, position)))
+    }
+
+    /// Binds `row_to_json`.
+    fn json_of_row(
+        &mut self,
+        builtin: &'static Builtin,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let mut list = Vec::with_capacity(2);
+        for argument in arguments {
+            list.push(match list.is_empty() {
+                true => argument.expr,
+                false => self.coerce(argument, DataType::Boolean)?,
+            });
+        }
         let call = Expr::Call(Function(builtin), list, TextPosition(position));
         Ok(self.folded(Typed::new(call, builtin.result, position)))
     }

@@ -9,7 +9,6 @@ pub(super) mod literals;
 pub(super) mod operators;
 pub(super) mod overloads;
 pub(super) mod pattern_quantifiers;
-pub(super) mod row_values;
 pub(super) mod system_types;
 
 use std::sync::Arc;
@@ -30,8 +29,8 @@ use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::query::subqueries::Quantifier;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
-use crate::expression::{Comparison, Expr, MAX_DEPTH, Pattern, TextPosition, Truth};
-use crate::parse::symmetric_bound;
+use crate::expression::{ColumnRef, Comparison, Expr, MAX_DEPTH, Pattern, TextPosition, Truth};
+use crate::parse::{ALL_FIELDS, symmetric_bound};
 use crate::types::{DataType, Value};
 
 /// Whether a test is written with NOT.
@@ -193,6 +192,8 @@ impl Binder<'_> {
                     binder.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
                 }),
             Ast::Function(call) => self.call(call, scope),
+            Ast::Tuple(list) => self.tuple(list, self.position(ast), scope),
+            Ast::QualifiedWildcard(name, _) => self.whole_row_named(name, scope),
             Ast::Exists { subquery, negated } => self.exists(subquery, *negated, scope),
             Ast::Subquery(query) => self.scalar_subquery(query, scope),
             Ast::InSubquery { expr, subquery, negated } => {
@@ -237,8 +238,25 @@ impl Binder<'_> {
             }
             _ => Err(SqlError::unsupported(format!("the name {ast}"))),
         };
-        if let Some(variable) = self.variable(&names, found.is_ok(), position)? {
+        let is_missing = |error: &SqlError| {
+            matches!(error.state(), SqlState::UndefinedColumn | SqlState::UndefinedTable)
+        };
+        let relation = match &found {
+            Err(error) if is_missing(error) => match &names[..] {
+                [before @ .., last] if last == ALL_FIELDS => Self::relation_named(
+                    before.get(before.len().saturating_sub(1)..).unwrap_or_default(),
+                    scope,
+                ),
+                names => Self::relation_named(names, scope),
+            },
+            _ => None,
+        };
+        let is_known = found.is_ok() || relation.is_some();
+        if let Some(variable) = self.variable(&names, is_known, position)? {
             return Ok(variable);
+        }
+        if let Some(relation) = relation {
+            return self.whole_row(relation, position);
         }
         if let (Err(_), Some((last, before))) = (&found, names.split_last())
             && last == "tableoid"
@@ -258,14 +276,19 @@ impl Binder<'_> {
         if let Ast::Identifier(name) = ast {
             self.note_column(name, column, scope);
         }
-        let level = self.level_of(column.at.slot);
+        self.note_named(column.at, position);
+        Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
+    }
+
+    /// Notes a column that is named where aggregates are allowed.
+    pub(super) fn note_named(&mut self, at: ColumnRef, position: u32) {
+        let level = self.level_of(at.slot);
         if let Some(level) = self.levels.get_mut(level)
             && level.allows_aggregates
             && !level.in_aggregate
         {
-            level.named.push((column.at, position));
+            level.named.push((at, position));
         }
-        Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
     }
 
     /// Binds AND and OR: a chain of one operator is one node, bound in a loop.
@@ -372,6 +395,9 @@ impl Binder<'_> {
         let bound = self.expression(inner, scope)?;
         let position = bound.position;
         let inner = self.settle(bound)?;
+        if inner.data_type.is_some_and(|known| known.record().is_some()) {
+            return Ok(Self::is_null_record(inner, negated));
+        }
         Ok(Typed::condition(Expr::IsNull(Box::new(inner.expr), negated), position))
     }
 

@@ -182,6 +182,12 @@ impl Binder<'_> {
         if a == DataType::Json || b == DataType::Json {
             return Err(unlike());
         }
+        if let (Some(of_left), Some(of_right)) = (a.record(), b.record()) {
+            self.check_comparable_rows(of_left, of_right, operator, position)?;
+            if a != b {
+                return Ok([left.expr, right.expr]);
+            }
+        }
         if blanks(a) || blanks(b) {
             if !(a.is_text() && b.is_text()) {
                 return Err(unlike());
@@ -325,6 +331,9 @@ impl Binder<'_> {
             (None, Expr::Constant(value)) => {
                 let read = self.read_literal(value, data_type, CastContext::Explicit);
                 read.map(Expr::Constant).map_err(|error| error.at(position.0 as usize))
+            }
+            (Some(from), expr) if data_type == DataType::RECORD && from.record().is_some() => {
+                Ok(expr)
             }
             (Some(from), expr)
                 if from.is_same_kind(data_type)

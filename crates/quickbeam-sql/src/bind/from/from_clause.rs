@@ -12,8 +12,8 @@ use super::catalogs::named_catalog;
 use super::full_join_using::Pair;
 use crate::bind::rights::Right;
 use crate::bind::{
-    Binder, From, JoinKind, Query, QueryPart, Scope, ScopeColumn, ScopeRelation, Source, Typed,
-    VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
+    Binder, From, JoinKind, Query, QueryPart, RowOf, Scope, ScopeColumn, ScopeRelation, Source,
+    Typed, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::system::system_table;
 use crate::catalog::{Privileges, Relation, Table, View};
@@ -117,6 +117,14 @@ impl Binder<'_> {
             }
             let (a, b) = if flipped { (right, left) } else { (left, right) };
             left = From::Join { kind, left: Box::new(a), right: Box::new(b), on };
+            for (number, relation) in inside.relations.iter_mut().enumerate() {
+                let is_right = number >= first_right;
+                relation.is_nullable |= match kind {
+                    JoinKind::Inner => false,
+                    JoinKind::Left => is_right != flipped,
+                    JoinKind::Full => true,
+                };
+            }
             if !pairs.is_empty() {
                 left = self.full_using(left, pairs, &mut inside)?;
             }
@@ -318,6 +326,9 @@ impl Binder<'_> {
                 if let From::Query(derived) = &from {
                     self.restrict_view(&view, derived.slot);
                 }
+                if let Some(relation) = scope.relations.last_mut() {
+                    relation.row = RowOf::View(view);
+                }
                 Ok(from)
             }
             Some(_) => {
@@ -339,7 +350,7 @@ impl Binder<'_> {
         let slot = self.add_slot(name.clone(), Source::Table(table.clone()));
         let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
         let columns = named_columns(slot, columns, alias)?;
-        scope.add(ScopeRelation { name, columns })?;
+        scope.add(ScopeRelation { name, columns, ..ScopeRelation::default() })?;
         Ok(slot)
     }
 
@@ -355,7 +366,7 @@ impl Binder<'_> {
         let slot = self.add_slot(name.clone(), source);
         let columns = query.columns.iter().map(|column| (column.name.clone(), column.data_type));
         let columns = named_columns(slot, columns, alias)?;
-        scope.add(ScopeRelation { name, columns })?;
+        scope.add(ScopeRelation { name, columns, ..ScopeRelation::default() })?;
         Ok(From::query(slot, query))
     }
 

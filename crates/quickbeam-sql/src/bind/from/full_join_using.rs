@@ -61,7 +61,7 @@ impl Binder<'_> {
             named.push(ScopeColumn { name, data_type, at });
         }
         let rest = std::mem::take(&mut scope.star);
-        scope.add(ScopeRelation { name: SmolStr::default(), columns: named })?;
+        scope.add(ScopeRelation { columns: named, ..ScopeRelation::default() })?;
         scope.star.extend(rest);
         Ok(From::query(slot, query))
     }

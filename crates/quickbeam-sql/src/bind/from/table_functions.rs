@@ -7,8 +7,8 @@ use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Tabl
 
 use super::from_clause::lateral_scope;
 use crate::bind::{
-    Binder, Body, From, OutputColumn, Query, Scope, Source, TableFunction, TableFunctionKind,
-    Typed, fold, function_name, types,
+    Binder, Body, From, OutputColumn, Query, RowOf, Scope, Source, TableFunction,
+    TableFunctionKind, Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{EXPANSION, Expr, RowFunction};
@@ -122,7 +122,12 @@ impl Binder<'_> {
             offset: None,
             with_ties: false,
         };
-        self.derived(Arc::new(query), alias, Some(folded), scope)
+        let is_value = !ordinality && calls.len() == 1 && query.columns.len() == 1;
+        let from = self.derived(Arc::new(query), alias, Some(folded), scope)?;
+        if let Some(relation) = scope.relations.last_mut().filter(|_| is_value) {
+            relation.row = RowOf::Value;
+        }
+        Ok(from)
     }
 
     /// Binds the arguments of a function that returns all its rows at once.

@@ -240,12 +240,8 @@ impl Binder<'_> {
     ) -> Result<[Typed; COUNT]> {
         let mut values = Vec::with_capacity(COUNT);
         for argument in call.arguments {
-            match argument {
-                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => {
-                    values.push(self.expression(expr, scope)?);
-                }
-                _ => return Err(no_aggregate(call, &[])),
-            }
+            let bound = self.argument(argument, scope)?;
+            values.push(bound.ok_or_else(|| no_aggregate(call, &[]))?);
         }
         let types: Vec<Option<DataType>> = values.iter().map(|value| value.data_type).collect();
         <[Typed; COUNT]>::try_from(values).map_err(|_| no_aggregate(call, &types))
@@ -280,7 +276,7 @@ impl Binder<'_> {
     }
 
     /// Returns a NOT NULL column of the table: it is NULL exactly where a join found no row.
-    fn whole_row(&self, name: &ObjectName, scope: &Scope) -> Result<Expr> {
+    fn never_null_of(&self, name: &ObjectName, scope: &Scope) -> Result<Option<Expr>> {
         let position = self.position(name) as usize;
         let folded = object_name(name).map_err(|error| error.at(position))?;
         let relation = scope.relation(&folded).ok_or_else(|| {
@@ -295,11 +291,7 @@ impl Binder<'_> {
             }
             _ => false,
         };
-        let column = relation.columns.iter().find(never_null).ok_or_else(|| {
-            let what = "count of the rows of what has no column that is NOT NULL";
-            SqlError::unsupported(what).at(position)
-        })?;
-        Ok(Expr::Column(column.at))
+        Ok(relation.columns.iter().find(never_null).map(|column| Expr::Column(column.at)))
     }
 
     pub(in crate::bind) fn aggregate_argument(
@@ -319,7 +311,9 @@ impl Binder<'_> {
             [FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name))]
                 if kind == AggregateKind::Count && !call.distinct =>
             {
-                return Ok((Some(self.whole_row(name, scope)?), DataType::BigInt));
+                if let Some(column) = self.never_null_of(name, scope)? {
+                    return Ok((Some(column), DataType::BigInt));
+                }
             }
             _ => {}
         }
@@ -396,6 +390,9 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
             AggregateKind::Minimum | AggregateKind::Maximum,
             DataType::Boolean | DataType::Json | DataType::Jsonb,
         ) => return None,
+        (AggregateKind::Minimum | AggregateKind::Maximum, given) if given.record().is_some() => {
+            return None;
+        }
         (AggregateKind::Minimum | AggregateKind::Maximum, given) => given,
         (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
         (AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor, given)

@@ -2,8 +2,8 @@
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    self, Expr as Ast, FunctionArg, FunctionArgExpr, Ident, NamedWindowDefinition, NamedWindowExpr,
-    WindowSpec, WindowType,
+    self, Expr as Ast, FunctionArg, Ident, NamedWindowDefinition, NamedWindowExpr, WindowSpec,
+    WindowType,
 };
 
 use super::aggregates::AggregateCall;
@@ -214,10 +214,10 @@ impl Binder<'_> {
     ) -> Result<(WindowCall, DataType)> {
         let mut arguments = Vec::with_capacity(list.len());
         for argument in list {
-            let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
-                return Err(SqlError::unsupported("this form of an argument").at(position as usize));
-            };
-            arguments.push(self.expression(expr, scope)?);
+            let bound = self.argument(argument, scope)?;
+            arguments.push(bound.ok_or_else(|| {
+                SqlError::unsupported("this form of an argument").at(position as usize)
+            })?);
         }
         let counts = match kind {
             WindowKind::Ntile | WindowKind::FirstValue | WindowKind::LastValue => 1..=1,

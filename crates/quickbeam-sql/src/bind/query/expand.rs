@@ -9,7 +9,7 @@ use sqlparser::ast::{self, Ident, Spanned};
 use crate::bind::{Binder, Scope, ScopeColumn};
 use crate::catalog::split_lookup_name;
 use crate::error::Result;
-use crate::parse::restore_exclusions;
+use crate::parse::{restore_exclusions, restore_row_stars};
 
 /// A `*` or an unqualified column in a text, and its replacement.
 pub(in crate::bind) struct Expansion {
@@ -33,6 +33,7 @@ impl Binder<'_> {
             text.replace_range(expansion.place.clone(), &expansion.text);
         }
         restore_exclusions(&mut text);
+        restore_row_stars(&mut text);
         Ok(text)
     }
 

@@ -5,7 +5,9 @@ use sqlparser::ast::{
     ArrayElemTypeDef, DataType as WrittenType, Expr as Ast, SelectItem, SetExpr, TrimWhereField,
 };
 
+use crate::bind::records::whole_rows::field_name;
 use crate::bind::{fold, object_name, types};
+use crate::parse::ALL_FIELDS;
 
 /// The name of an output, as PostgreSQL finds one.
 pub fn implied_name(expr: &Ast) -> SmolStr {
@@ -30,7 +32,11 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
     let good = |name: &str| Some((SmolStr::new(name), true));
     match expr {
         Ast::Identifier(ident) => Some((fold(ident), true)),
-        Ast::CompoundIdentifier(idents) => idents.last().map(|ident| (fold(ident), true)),
+        Ast::CompoundIdentifier(idents) => {
+            let mut names = idents.iter().rev().map(fold);
+            names.find(|name| name != ALL_FIELDS).map(|name| (name, true))
+        }
+        Ast::QualifiedWildcard(name, _) => object_name(name).ok().map(|name| (name, true)),
         Ast::Function(call) => object_name(&call.name).ok().map(|name| (name, true)),
         Ast::Nested(inner) => name_in(inner),
         Ast::Cast { expr, data_type, .. } => {
@@ -64,7 +70,11 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
         }),
         Ast::Ceil { .. } => good("ceil"),
         Ast::Array(_) => good("array"),
-        Ast::CompoundFieldAccess { root, .. } => name_in(root),
+        Ast::CompoundFieldAccess { root, access_chain } => {
+            let mut fields = access_chain.iter().rev().filter_map(field_name);
+            fields.next().map(|name| (name, true)).or_else(|| name_in(root))
+        }
+        Ast::Tuple(_) => good("row"),
         Ast::Floor { .. } => good("floor"),
         _ => None,
     }

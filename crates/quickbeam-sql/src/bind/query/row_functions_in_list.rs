@@ -12,6 +12,7 @@ use sqlparser::ast::{
 };
 
 use super::implied_names::implied_name;
+use crate::bind::records::whole_rows::row_of_star;
 use crate::bind::{Binder, From, OutputColumn, Scope, function_name};
 use crate::error::{Result, SqlError};
 use crate::expression::{RowFunction, row_function};
@@ -41,6 +42,17 @@ fn composite(call: &ast::Function) -> Option<&'static RowFunction> {
     let name = function_name(&call.name).ok()?;
     let FunctionArguments::List(list) = &call.args else { return None };
     row_function(&name, list.args.len()).filter(|function| function.columns.len() > 1)
+}
+
+/// Returns the call in parentheses.
+fn call_in(mut expr: &Ast) -> Option<&ast::Function> {
+    while let Ast::Nested(within) = expr {
+        expr = within;
+    }
+    match expr {
+        Ast::Function(call) => Some(call),
+        _ => None,
+    }
 }
 
 /// Returns the expression that reads a field of the function's rows.
@@ -105,6 +117,17 @@ impl Flattened {
             self.add(call);
             for (field, _) in function.columns {
                 let alias = field_column(&name, &Ident::new(*field));
+                self.items.push(SelectItem::ExprWithAlias { expr: read(field), alias });
+            }
+            return;
+        }
+        if let Some(row) = row_of_star(expr)
+            && let Some(call) = call_in(&row)
+            && let Some(function) = composite(call)
+        {
+            self.add(call);
+            for (field, _) in function.columns {
+                let alias = Ident::with_quote('"', *field);
                 self.items.push(SelectItem::ExprWithAlias { expr: read(field), alias });
             }
             return;

@@ -9,6 +9,7 @@ use super::implied_names::implied_name;
 use super::row_calls::RowFunctions;
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
+use crate::bind::records::whole_rows::row_of_star;
 use crate::bind::{
     Binder, Body, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope,
     ScopeColumn, Select, Typed, Window, fold, object_name,
@@ -197,6 +198,9 @@ impl Binder<'_> {
         let mut selected = Vec::new();
         for item in items {
             match item {
+                SelectItem::UnnamedExpr(expr) if let Some(row) = row_of_star(expr) => {
+                    selected.extend(self.selected_fields(&row, scope)?);
+                }
                 SelectItem::UnnamedExpr(expr) => {
                     let value = self.output_expression(expr, scope)?;
                     selected.push(self.selected(implied_name(expr), value, untyped)?);
@@ -253,6 +257,26 @@ impl Binder<'_> {
             }
         }
         Ok(selected)
+    }
+
+    /// Binds the fields of `(row).*`.
+    fn selected_fields(&mut self, row: &ast::Expr, scope: &Scope) -> Result<Vec<Selected>> {
+        let row = self.output_expression(row, scope)?;
+        let fields = self.fields_of(&row).ok_or_else(|| {
+            let message = match row.data_type {
+                Some(known) if known.record().is_some() => {
+                    "record type has not been registered".to_owned()
+                }
+                known => {
+                    let known = known.map_or("unknown".to_owned(), |known| known.to_string());
+                    format!("type {known} is not composite")
+                }
+            };
+            let error = SqlError::new(SqlState::WrongObjectType, message);
+            error.at(row.position as usize)
+        })?;
+        let one = |(name, value)| Selected { name, value, is_unknown: false };
+        Ok(fields.into_iter().map(one).collect())
     }
 
     fn selected(&mut self, name: SmolStr, value: Typed, untyped: Untyped) -> Result<Selected> {

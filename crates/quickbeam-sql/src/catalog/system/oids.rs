@@ -25,6 +25,7 @@ const FIRST: i64 = FIRST_OBJECT_OID as i64;
 const OF_PRIMARY_KEY: i64 = 1 << 28;
 const OF_CONSTRAINT: i64 = 2 << 28;
 const OF_ROW_TYPE: i64 = 3 << 28;
+const OF_ROW_ARRAY: i64 = 5 << 28;
 
 /// Returns the OID of a table, view, sequence or index.
 pub fn object_oid(id: ObjectId) -> i64 {
@@ -50,6 +51,11 @@ pub fn constraint_oid(id: ObjectId) -> i64 {
 /// Returns the OID of the type of a relation's rows.
 pub fn row_type_oid(id: ObjectId) -> i64 {
     OF_ROW_TYPE + object_oid(id)
+}
+
+/// Returns the OID of the type of arrays of a relation's rows.
+pub fn row_array_oid(id: ObjectId) -> i64 {
+    OF_ROW_ARRAY + object_oid(id)
 }
 
 /// Returns an OID made of the number of a table or domain and a name (FNV-1a).
@@ -90,7 +96,7 @@ pub fn default_oid(table: &Table, column: u16) -> i64 {
 /// Returns the OID of a type.
 pub fn type_oid(data_type: DataType) -> i64 {
     let is_array = matches!(data_type, DataType::Array(_));
-    if let Some(encoded) = data_type.enumerated() {
+    if let Some(encoded) = data_type.enumerated().or(data_type.element_or_self().record()) {
         let (own, array) = encoded.oids();
         return i64::from(if is_array { array } else { own });
     }
@@ -111,9 +117,7 @@ pub fn type_modifier(data_type: DataType) -> i32 {
             i32::try_from(encoded.length()).map_or(-1, |length| length - 1)
         }
         DataType::Precise(precise) => precise.modifier(),
-        DataType::Encoded(encoded)
-            if encoded.length() > 0 && encoded.kind() != EncodedKind::Enum =>
-        {
+        DataType::Encoded(encoded) if encoded.length() > 0 && !encoded.kind().has_definition() => {
             i32::try_from(encoded.length()).unwrap_or(-1)
         }
         DataType::Array(element) => type_modifier(element.data_type()),

@@ -3,9 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
 
-use crate::types::ValueRef;
 use crate::types::encoded::ordering_key;
 use crate::types::json::jsonb_key;
+use crate::types::{EncodedKind, RowRef, ValueRef};
 
 /// Appends the key bytes of a value. Equal integers of all widths, and equal decimals of all
 /// scales, have the same bytes.
@@ -84,6 +84,13 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
                 out.extend_from_slice(&one.lower.to_le_bytes());
             }
             v.iter().for_each(|element| append(element, out));
+        }
+        ValueRef::Encoded(encoded, v) if encoded.kind() == EncodedKind::Record => {
+            let row = RowRef::read(v);
+            out.push(14 + EncodedKind::Record as u8);
+            out.extend_from_slice(&row.map_or(0, RowRef::len).to_le_bytes());
+            let fields = row.iter().flat_map(|row| row.fields());
+            fields.for_each(|field| append(field.value, out));
         }
         ValueRef::Encoded(encoded, v) => {
             let key = ordering_key(encoded.kind(), v);

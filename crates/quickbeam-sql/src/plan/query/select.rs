@@ -167,6 +167,7 @@ impl<'p> Planner<'p> {
                 Source::Query(columns) => columns.get(column.column).map(|known| known.data_type),
                 Source::Computed => None,
             },
+            Expr::Row(shape, _) => Some(DataType::Encoded(shape.data_type)),
             Expr::Constant(value) => value.data_type(),
             Expr::Parameter(number) => self.parameters.get(*number).copied(),
             Expr::Negate(inner, _) => self.type_of(inner),

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::array_value::{ArrayBuilder, Dimension, ElementType, MAX_DIMENSIONS};
+use super::array_value::{ArrayBuilder, Dimension, MAX_DIMENSIONS};
+use super::element_type::ElementType;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::text::{format_value, parse_value};
 use crate::types::{Array, ArrayRef, DataType, TextSettings, Value, ValueRef};

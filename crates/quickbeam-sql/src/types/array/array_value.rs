@@ -1,4 +1,5 @@
-//! Arrays: an owned [`Array`] and a borrowed [`ArrayRef`] over the same bytes.
+//! Arrays and rows as bytes: an owned [`Array`], a borrowed [`ArrayRef`] over the same bytes, and a
+//! borrowed row, [`RowRef`].
 //!
 //! ```text
 //! ┌─────────┬────────────┬───────────────────────────────┬──────────────────┬─────────┐
@@ -17,13 +18,10 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use quickbeam::invariant;
-use serde::{Deserialize, Serialize};
 
+use super::element_type::ElementType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{
-    DataType, EncodedKind, EncodedType, Interval, Numeric, PreciseType, SystemType, TimeKind,
-    Value, ValueRef,
-};
+use crate::types::{DataType, EncodedType, Interval, Numeric, Value, ValueRef};
 
 /// Maximum number of dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -31,175 +29,8 @@ pub const MAX_DIMENSIONS: usize = 6;
 /// Maximum bytes of an array.
 const SIZE_LIMIT: usize = 256 << 20;
 
-/// Marks a NULL element.
-const NULL: u32 = 1 << 31;
-
-/// The type of the elements of an array: any type but an array. Four bytes, so that it does not
-/// enlarge [`DataType`].
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(into = "DataType", try_from = "DataType")]
-pub struct ElementType(u32);
-
-const CODE_SHIFT: u32 = 24;
-
-/// The code of the first type of the system catalogs; the others follow in their order.
-const FIRST_SYSTEM_CODE: u32 = 20;
-
-/// The code of the first type whose values are bytes; the others follow in their order.
-const FIRST_ENCODED_CODE: u32 = FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32;
-
-impl ElementType {
-    /// TEXT
-    pub const TEXT: ElementType = ElementType(8 << CODE_SHIFT);
-    /// INTEGER
-    pub const INTEGER: ElementType = ElementType(3 << CODE_SHIFT);
-    /// `name`
-    pub const NAME: ElementType =
-        ElementType((FIRST_SYSTEM_CODE + SystemType::Name as u32) << CODE_SHIFT);
-    /// `oid`
-    pub const OID: ElementType = ElementType(FIRST_SYSTEM_CODE << CODE_SHIFT);
-
-    /// Returns the element type, or `None` for an array.
-    #[must_use]
-    pub const fn new(data_type: DataType) -> Option<ElementType> {
-        let (code, modifier): (u32, u32) = match data_type {
-            DataType::Boolean => (1, 0),
-            DataType::SmallInt => (2, 0),
-            DataType::Integer => (3, 0),
-            DataType::BigInt => (4, 0),
-            DataType::Real => (5, 0),
-            DataType::Double => (6, 0),
-            DataType::Numeric(None) => (7, 0),
-            DataType::Numeric(Some((precision, scale))) => {
-                (7, (precision as u32) << 8 | scale as u32)
-            }
-            DataType::Text => (8, 0),
-            DataType::Varchar(None) => (9, 0),
-            DataType::Varchar(Some(length)) => (9, length),
-            DataType::Char(length) => (10, length),
-            DataType::Bytea => (11, 0),
-            DataType::Date => (12, 0),
-            DataType::Time => (13, 0),
-            DataType::Timestamp => (14, 0),
-            DataType::TimestampTz => (15, 0),
-            DataType::Uuid => (16, 0),
-            DataType::Interval => (17, 0),
-            DataType::Json => (18, 0),
-            DataType::Jsonb => (19, 0),
-            DataType::System(SystemType::Int2Vector | SystemType::OidVector)
-            | DataType::Array(_) => return None,
-            DataType::System(known) => (FIRST_SYSTEM_CODE + known as u32, 0),
-            DataType::Precise(precise) => match ElementType::new(precise.plain()) {
-                Some(plain) => (plain.0 >> CODE_SHIFT, precise.number()),
-                None => return None,
-            },
-            DataType::Encoded(encoded) => {
-                (FIRST_ENCODED_CODE + encoded.kind() as u32, encoded.length())
-            }
-        };
-        Some(ElementType(code << CODE_SHIFT | modifier & ((1 << CODE_SHIFT) - 1)))
-    }
-
-    /// Returns the type of an element.
-    #[must_use]
-    pub const fn data_type(self) -> DataType {
-        let modifier = self.0 & ((1 << CODE_SHIFT) - 1);
-        match self.0 >> CODE_SHIFT {
-            1 => DataType::Boolean,
-            2 => DataType::SmallInt,
-            3 => DataType::Integer,
-            4 => DataType::BigInt,
-            5 => DataType::Real,
-            6 => DataType::Double,
-            7 if modifier == 0 => DataType::Numeric(None),
-            7 => DataType::Numeric(Some(((modifier >> 8) as u8, modifier as u8))),
-            9 if modifier == 0 => DataType::Varchar(None),
-            9 => DataType::Varchar(Some(modifier)),
-            10 => DataType::Char(modifier),
-            11 => DataType::Bytea,
-            12 => DataType::Date,
-            13 if modifier == 0 => DataType::Time,
-            14 if modifier == 0 => DataType::Timestamp,
-            15 if modifier == 0 => DataType::TimestampTz,
-            16 => DataType::Uuid,
-            17 if modifier == 0 => DataType::Interval,
-            code @ (13 | 14 | 15 | 17) => {
-                let kind = match code {
-                    13 => TimeKind::Time,
-                    14 => TimeKind::Timestamp,
-                    15 => TimeKind::TimestampTz,
-                    _ => TimeKind::Interval,
-                };
-                DataType::Precise(PreciseType::of_number(kind, modifier))
-            }
-            18 => DataType::Json,
-            19 => DataType::Jsonb,
-            code if code >= FIRST_ENCODED_CODE
-                && code < FIRST_ENCODED_CODE + EncodedKind::ALL.len() as u32 =>
-            {
-                let kind = EncodedKind::ALL[(code - FIRST_ENCODED_CODE) as usize];
-                DataType::Encoded(EncodedType::new(kind, modifier))
-            }
-            code if code >= FIRST_SYSTEM_CODE && code < FIRST_ENCODED_CODE => {
-                DataType::System(SystemType::ALL[(code - FIRST_SYSTEM_CODE) as usize])
-            }
-            _ => DataType::Text,
-        }
-    }
-
-    /// Returns the element type of values: without length, precision and scale; texts are TEXT.
-    #[must_use]
-    pub(crate) fn stored(self) -> ElementType {
-        match self.data_type() {
-            known if known.is_text() => ElementType::TEXT,
-            known if known.is_object_number() => ElementType::OID,
-            _ => ElementType(self.0 >> CODE_SHIFT << CODE_SHIFT),
-        }
-    }
-
-    /// Returns the type without length, precision and scale.
-    #[must_use]
-    pub fn unconstrained(self) -> ElementType {
-        ElementType::new(self.data_type().unconstrained()).unwrap_or(self)
-    }
-
-    fn of_code(code: u8) -> Option<ElementType> {
-        let last = FIRST_ENCODED_CODE + EncodedKind::ALL.len() as u32 - 1;
-        (1..=last).contains(&u32::from(code)).then_some(ElementType(u32::from(code) << CODE_SHIFT))
-    }
-
-    fn code(self) -> u8 {
-        (self.0 >> CODE_SHIFT) as u8
-    }
-}
-
-impl SystemType {
-    /// Returns the type of the arrays that a vector's values are.
-    #[must_use]
-    pub fn vector_array(self) -> Option<DataType> {
-        Some(DataType::Array(ElementType::new(self.vector_element()?)?))
-    }
-}
-
-impl From<ElementType> for DataType {
-    fn from(element: ElementType) -> DataType {
-        element.data_type()
-    }
-}
-
-impl TryFrom<DataType> for ElementType {
-    type Error = &'static str;
-
-    fn try_from(data_type: DataType) -> std::result::Result<ElementType, &'static str> {
-        ElementType::new(data_type).ok_or("an array of arrays has no element type")
-    }
-}
-
-impl std::fmt::Debug for ElementType {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.data_type().fmt(f)
-    }
-}
+/// Marks a NULL element or field.
+pub(in crate::types) const NULL: u32 = 1 << 31;
 
 /// One dimension of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -301,33 +132,7 @@ impl ArrayBuilder {
         if !is_of_type {
             return Err(SqlError::internal("an array element of another type"));
         }
-        match value {
-            ValueRef::Null | ValueRef::Array(_) => {}
-            ValueRef::Boolean(v) => out.push(v.into()),
-            ValueRef::SmallInt(v) => out.extend_from_slice(&v.to_le_bytes()),
-            ValueRef::Integer(v) | ValueRef::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
-            ValueRef::BigInt(v)
-            | ValueRef::Time(v)
-            | ValueRef::Timestamp(v)
-            | ValueRef::TimestampTz(v) => out.extend_from_slice(&v.to_le_bytes()),
-            ValueRef::Real(v) => out.extend_from_slice(&v.to_le_bytes()),
-            ValueRef::Double(v) => out.extend_from_slice(&v.to_le_bytes()),
-            ValueRef::Numeric(v) => {
-                out.extend_from_slice(&v.mantissa().to_le_bytes());
-                out.push(v.scale());
-            }
-            ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => {
-                out.extend_from_slice(v.as_bytes());
-            }
-            ValueRef::Bytea(v) | ValueRef::Encoded(_, v) => out.extend_from_slice(v),
-            ValueRef::Uuid(v) => out.extend_from_slice(&v),
-            ValueRef::Oid(v) => out.extend_from_slice(&v.to_le_bytes()),
-            ValueRef::Interval(v) => {
-                out.extend_from_slice(&v.months.to_le_bytes());
-                out.extend_from_slice(&v.days.to_le_bytes());
-                out.extend_from_slice(&v.micros.to_le_bytes());
-            }
-        }
+        append_content(out, value);
         if self.content.len() + self.ends.len() * 4 > SIZE_LIMIT {
             return Err(too_large());
         }
@@ -359,10 +164,6 @@ impl ArrayBuilder {
         bytes.extend_from_slice(&self.content);
         Ok(Array(bytes.into()))
     }
-}
-
-fn load<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
-    bytes.get(at..)?.first_chunk().copied()
 }
 
 impl<'a> ArrayRef<'a> {
@@ -492,47 +293,7 @@ impl<'a> ArrayRef<'a> {
     }
 
     fn element(self, bytes: &'a [u8]) -> Option<ValueRef<'a>> {
-        let four = || bytes.try_into().ok().map(i32::from_le_bytes);
-        let eight = || bytes.try_into().ok().map(i64::from_le_bytes);
-        Some(match self.element_type().data_type() {
-            DataType::Boolean => ValueRef::Boolean(load::<1>(bytes, 0)? != [0]),
-            DataType::SmallInt => ValueRef::SmallInt(i16::from_le_bytes(bytes.try_into().ok()?)),
-            DataType::Integer => ValueRef::Integer(four()?),
-            DataType::Date => ValueRef::Date(four()?),
-            DataType::BigInt => ValueRef::BigInt(eight()?),
-            DataType::Time => ValueRef::Time(eight()?),
-            DataType::Timestamp => ValueRef::Timestamp(eight()?),
-            DataType::TimestampTz => ValueRef::TimestampTz(eight()?),
-            DataType::Real => ValueRef::Real(f32::from_le_bytes(bytes.try_into().ok()?)),
-            DataType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
-            DataType::Numeric(_) => {
-                let mantissa = i128::from_le_bytes(load(bytes, 0)?);
-                let [scale] = load(bytes, 16)?;
-                ValueRef::Numeric(Numeric::restore(mantissa, scale).ok()?)
-            }
-            DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-                ValueRef::Text(std::str::from_utf8(bytes).ok()?)
-            }
-            DataType::Json => ValueRef::Json(std::str::from_utf8(bytes).ok()?),
-            DataType::Jsonb => ValueRef::Jsonb(std::str::from_utf8(bytes).ok()?),
-            DataType::Bytea => ValueRef::Bytea(bytes),
-            DataType::Uuid => ValueRef::Uuid(bytes.try_into().ok()?),
-            DataType::Interval => ValueRef::Interval(Interval {
-                months: i32::from_le_bytes(load(bytes, 0)?),
-                days: i32::from_le_bytes(load(bytes, 4)?),
-                micros: i64::from_le_bytes(load(bytes, 8)?),
-            }),
-            DataType::System(known) if known.is_number() => {
-                ValueRef::Oid(u32::from_le_bytes(bytes.try_into().ok()?))
-            }
-            DataType::System(known) if known.is_text() => {
-                ValueRef::Text(std::str::from_utf8(bytes).ok()?)
-            }
-            DataType::Encoded(encoded) => {
-                ValueRef::Encoded(EncodedType::new(encoded.kind(), 0), bytes)
-            }
-            DataType::System(_) | DataType::Array(_) | DataType::Precise(_) => return None,
-        })
+        read_content(self.element_type(), bytes)
     }
 
     /// Compares element by element, then by length, dimensions and bounds. NULLs are equal, and
@@ -601,4 +362,207 @@ mod tests {
         }
         assert_eq!(size_of::<DataType>(), 8);
     }
+}
+
+/// The code of a field of a row that is an array.
+pub(in crate::types) const ARRAY: u8 = 0;
+/// The code of a field that is an `int2vector` or `oidvector`.
+pub(in crate::types) const VECTOR: u8 = u8::MAX;
+/// Bytes of a row before the types of its fields.
+pub(in crate::types) const HEAD: usize = 6;
+
+/// A borrowed row.
+#[derive(Clone, Copy, Debug)]
+pub struct RowRef<'a> {
+    codes: &'a [u8],
+    names: &'a [u8],
+    ends: &'a [u8],
+    content: &'a [u8],
+}
+
+/// A field of a row.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldRef<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// Its value.
+    pub value: ValueRef<'a>,
+    code: u8,
+}
+
+impl FieldRef<'_> {
+    /// Returns whether the field is an `int2vector` or `oidvector`.
+    pub(in crate::types) fn is_vector(&self) -> bool {
+        self.code == VECTOR
+    }
+
+    /// Returns the type of the field, without length, precision and scale.
+    #[must_use]
+    pub fn data_type(&self) -> DataType {
+        let of_code = ElementType::of_code(self.code).unwrap_or(ElementType::TEXT);
+        match (self.value, self.code) {
+            (ValueRef::Array(array), _) => DataType::Array(array.element_type()),
+            (_, ARRAY | VECTOR) => DataType::Array(ElementType::TEXT),
+            _ => of_code.data_type(),
+        }
+    }
+}
+
+impl<'a> RowRef<'a> {
+    /// Returns the row with these bytes; `None` if they are no row.
+    #[must_use]
+    pub fn read(bytes: &'a [u8]) -> Option<RowRef<'a>> {
+        let count = usize::from(u16::from_le_bytes(load(bytes, 0)?));
+        let names = u32::from_le_bytes(load(bytes, 2)?) as usize;
+        let (codes, rest) = bytes.get(HEAD..)?.split_at_checked(count)?;
+        let (names, rest) = rest.split_at_checked(names)?;
+        let (ends, content) = rest.split_at_checked(count * 4)?;
+        Some(RowRef { codes, names, ends, content })
+    }
+
+    /// Returns the number of fields.
+    #[must_use]
+    pub fn len(self) -> usize {
+        self.codes.len()
+    }
+
+    /// Returns whether the row has no fields.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.codes.is_empty()
+    }
+
+    fn end(self, number: usize) -> Option<u32> {
+        load(self.ends, number * 4).map(u32::from_le_bytes)
+    }
+
+    /// Returns the value of the field of that number, counted from 0; NULL if there is none.
+    #[must_use]
+    pub fn get(self, number: usize) -> ValueRef<'a> {
+        self.value(number).unwrap_or_default()
+    }
+
+    fn value(self, number: usize) -> Option<ValueRef<'a>> {
+        let end = self.end(number)?;
+        if end & NULL != 0 {
+            return None;
+        }
+        let start = match number.checked_sub(1) {
+            Some(before) => self.end(before)? & !NULL,
+            None => 0,
+        };
+        let bytes = self.content.get(start as usize..end as usize)?;
+        match *self.codes.get(number)? {
+            ARRAY | VECTOR => ArrayRef::read(bytes).map(ValueRef::Array),
+            code => read_content(ElementType::of_code(code)?, bytes),
+        }
+    }
+
+    /// Returns the fields in order.
+    pub fn fields(self) -> impl Iterator<Item = FieldRef<'a>> {
+        let mut names = self.names;
+        self.codes.iter().enumerate().map(move |(number, code)| {
+            let length = usize::from(load(names, 0).map_or(0, u16::from_le_bytes));
+            let name = names.get(2..2 + length).unwrap_or_default();
+            names = names.get(2 + length..).unwrap_or_default();
+            let name = std::str::from_utf8(name).unwrap_or_default();
+            FieldRef { name, value: self.get(number), code: *code }
+        })
+    }
+
+    /// Compares field by field, then by the number of fields. NULLs are equal, and greater than
+    /// other values.
+    #[must_use]
+    pub fn compare(self, other: RowRef<'_>) -> Ordering {
+        let most = self.len().min(other.len());
+        let fields = (0..most).map(|number| self.get(number).order(other.get(number)));
+        let unequal = fields.into_iter().find(|order| order.is_ne());
+        unequal.unwrap_or_else(|| self.len().cmp(&other.len()))
+    }
+}
+
+impl Hash for RowRef<'_> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.len().hash(state);
+        (0..self.len()).for_each(|number| self.get(number).hash(state));
+    }
+}
+
+/// Returns bytes at a place.
+fn load<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+/// Appends the content of a value: nothing for NULL and for arrays, which have a form of their own.
+pub(in crate::types) fn append_content(out: &mut Vec<u8>, value: ValueRef<'_>) {
+    match value {
+        ValueRef::Null | ValueRef::Array(_) => {}
+        ValueRef::Boolean(v) => out.push(v.into()),
+        ValueRef::SmallInt(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::Integer(v) | ValueRef::Date(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::BigInt(v)
+        | ValueRef::Time(v)
+        | ValueRef::Timestamp(v)
+        | ValueRef::TimestampTz(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::Real(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::Double(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::Numeric(v) => {
+            out.extend_from_slice(&v.mantissa().to_le_bytes());
+            out.push(v.scale());
+        }
+        ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => {
+            out.extend_from_slice(v.as_bytes());
+        }
+        ValueRef::Bytea(v) | ValueRef::Encoded(_, v) => out.extend_from_slice(v),
+        ValueRef::Uuid(v) => out.extend_from_slice(&v),
+        ValueRef::Oid(v) => out.extend_from_slice(&v.to_le_bytes()),
+        ValueRef::Interval(v) => {
+            out.extend_from_slice(&v.months.to_le_bytes());
+            out.extend_from_slice(&v.days.to_le_bytes());
+            out.extend_from_slice(&v.micros.to_le_bytes());
+        }
+    }
+}
+
+/// Returns the value of that type with these bytes, or `None` if they are none.
+fn read_content(element: ElementType, bytes: &[u8]) -> Option<ValueRef<'_>> {
+    let four = || bytes.try_into().ok().map(i32::from_le_bytes);
+    let eight = || bytes.try_into().ok().map(i64::from_le_bytes);
+    Some(match element.data_type() {
+        DataType::Boolean => ValueRef::Boolean(load::<1>(bytes, 0)? != [0]),
+        DataType::SmallInt => ValueRef::SmallInt(i16::from_le_bytes(bytes.try_into().ok()?)),
+        DataType::Integer => ValueRef::Integer(four()?),
+        DataType::Date => ValueRef::Date(four()?),
+        DataType::BigInt => ValueRef::BigInt(eight()?),
+        DataType::Time => ValueRef::Time(eight()?),
+        DataType::Timestamp => ValueRef::Timestamp(eight()?),
+        DataType::TimestampTz => ValueRef::TimestampTz(eight()?),
+        DataType::Real => ValueRef::Real(f32::from_le_bytes(bytes.try_into().ok()?)),
+        DataType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
+        DataType::Numeric(_) => {
+            let mantissa = i128::from_le_bytes(load(bytes, 0)?);
+            let [scale] = load(bytes, 16)?;
+            ValueRef::Numeric(Numeric::restore(mantissa, scale).ok()?)
+        }
+        DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
+            ValueRef::Text(std::str::from_utf8(bytes).ok()?)
+        }
+        DataType::Json => ValueRef::Json(std::str::from_utf8(bytes).ok()?),
+        DataType::Jsonb => ValueRef::Jsonb(std::str::from_utf8(bytes).ok()?),
+        DataType::Bytea => ValueRef::Bytea(bytes),
+        DataType::Uuid => ValueRef::Uuid(bytes.try_into().ok()?),
+        DataType::Interval => ValueRef::Interval(Interval {
+            months: i32::from_le_bytes(load(bytes, 0)?),
+            days: i32::from_le_bytes(load(bytes, 4)?),
+            micros: i64::from_le_bytes(load(bytes, 8)?),
+        }),
+        DataType::System(known) if known.is_number() => {
+            ValueRef::Oid(u32::from_le_bytes(bytes.try_into().ok()?))
+        }
+        DataType::System(known) if known.is_text() => {
+            ValueRef::Text(std::str::from_utf8(bytes).ok()?)
+        }
+        DataType::Encoded(encoded) => ValueRef::Encoded(EncodedType::new(encoded.kind(), 0), bytes),
+        DataType::System(_) | DataType::Array(_) | DataType::Precise(_) => return None,
+    })
 }

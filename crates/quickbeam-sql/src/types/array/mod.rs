@@ -2,3 +2,4 @@
 
 pub(super) mod array_text;
 pub(super) mod array_value;
+pub(super) mod element_type;

@@ -6,10 +6,12 @@ use super::bits::BitString;
 use super::multirange::Multirange;
 use super::network::{self, format_hardware};
 use super::range::{ReadValue, WriteValue};
-use super::{Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, zoned_time};
+use super::{
+    Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, record, zoned_time,
+};
 use crate::error::Result;
 use crate::types::adjust::rounded_to;
-use crate::types::{TextSettings, Value};
+use crate::types::{RowRef, TextSettings, Value};
 
 /// Reads a value of that type.
 pub(crate) fn parse(
@@ -21,6 +23,7 @@ pub(crate) fn parse(
     match encoded.kind {
         K::TimeTz => zoned_time::parse(text, settings).map(ZonedTime::value),
         K::Enum => enums::parse(encoded, text).map(|bytes| Value::encoded(K::Enum, &bytes)),
+        K::Record => record::parse(encoded, text, settings, read),
         kind @ (K::Inet | K::Cidr) => Address::parse(text, kind).map(|it| it.value(kind)),
         kind @ (K::Macaddr | K::Macaddr8) => network::parse_hardware(text, kind),
         kind @ (K::Bit | K::Varbit) => BitString::parse(text).map(|it| it.value(kind)),
@@ -44,6 +47,7 @@ pub(crate) fn format(
     let shown = match kind {
         K::TimeTz => ZonedTime::read(bytes).map(|time| time.format(out)),
         K::Enum => enums::label(bytes).map(|label| out.push_str(label)),
+        K::Record => RowRef::read(bytes).map(|row| record::format(row, out, settings, write)),
         K::Inet | K::Cidr => Address::read(bytes).map(|it| it.format(out, kind == K::Cidr)),
         K::Macaddr | K::Macaddr8 => {
             format_hardware(out, bytes);

@@ -75,7 +75,7 @@ impl EncodedType {
     #[must_use]
     pub const fn unconstrained(self) -> EncodedType {
         match self.kind {
-            EncodedKind::Enum => self,
+            EncodedKind::Enum | EncodedKind::Record => self,
             kind => EncodedType::new(kind, 0),
         }
     }
@@ -83,12 +83,18 @@ impl EncodedType {
     /// Returns the name in `pg_type`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        self.definition().map_or(self.kind.name(), |known| &known.name)
+        match self.row_type_name() {
+            Some(known) => &known.name,
+            None => self.definition().map_or(self.kind.name(), |known| &known.name),
+        }
     }
 
     /// Returns the number in `pg_type`, and that of the arrays of the type.
     #[must_use]
     pub fn oids(self) -> (u32, u32) {
+        if let Some(known) = self.row_type_name() {
+            return known.oids;
+        }
         self.definition().map_or(self.kind.oids(), |known| {
             let oid = FIRST_OBJECT_OID + known.id;
             (oid, OF_ARRAYS + oid)

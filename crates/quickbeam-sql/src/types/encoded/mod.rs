@@ -1,5 +1,5 @@
 //! Types whose values are bytes in the order of the values: TIMETZ, network addresses, bit strings,
-//! ranges and multiranges.
+//! ranges, multiranges, labels and rows.
 //!
 //! A value is `Value::Encoded`: its type and its bytes. Rows, temporary files and arrays keep the
 //! bytes, so a type of this kind needs only its text form, its order and its casts. Each file here
@@ -16,6 +16,8 @@ pub mod multirange;
 mod network;
 mod ordering;
 mod range;
+pub(crate) mod record;
+pub(crate) mod row_types;
 mod zoned_time;
 
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,7 @@ pub use enums::label as enum_label;
 pub use network::{Address, same_family};
 pub(crate) use ordering::{compare, of_ordering_key, ordering_key};
 pub use range::{BoundPair, RangeBound, RangeValue};
+pub use record::{MAX_FIELDS, RowBuilder, RowShape};
 pub use zoned_time::{ZonedTime, in_zone};
 
 use super::DataType;
@@ -73,13 +76,15 @@ pub enum EncodedKind {
     TsTzMultirange,
     /// An enumerated type.
     Enum,
+    /// A row.
+    Record,
 }
 
 use EncodedKind as K;
 
 impl EncodedKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [EncodedKind; 20] = [
+    pub const ALL: [EncodedKind; 21] = [
         K::TimeTz,
         K::Inet,
         K::Cidr,
@@ -100,6 +105,7 @@ impl EncodedKind {
         K::TsMultirange,
         K::TsTzMultirange,
         K::Enum,
+        K::Record,
     ];
 
     /// Returns the type without a length.
@@ -132,6 +138,7 @@ impl EncodedKind {
             K::TsMultirange => "tsmultirange",
             K::TsTzMultirange => "tstzmultirange",
             K::Enum => "anyenum",
+            K::Record => "record",
         }
     }
 
@@ -159,6 +166,7 @@ impl EncodedKind {
             K::TsMultirange => (4533, 6152),
             K::TsTzMultirange => (4534, 6153),
             K::Enum => (3500, 0),
+            K::Record => (2249, 2287),
         }
     }
 
@@ -177,7 +185,8 @@ impl EncodedKind {
     /// Returns the kind of that name in `pg_type`.
     #[must_use]
     pub fn named(name: &str) -> Option<EncodedKind> {
-        EncodedKind::ALL.into_iter().find(|known| known.name() == name && *known != K::Enum)
+        let mut all = EncodedKind::ALL.into_iter();
+        all.find(|known| known.name() == name && !known.has_definition())
     }
 
     /// Returns the kind whose values compare with those of this kind.
@@ -242,6 +251,12 @@ impl EncodedKind {
             K::TsTzRange => K::TsTzMultirange,
             other => other,
         }
+    }
+
+    /// Returns whether its types have definitions, with numbers in the place of lengths.
+    #[must_use]
+    pub const fn has_definition(self) -> bool {
+        matches!(self, K::Enum | K::Record)
     }
 
     const fn has_decimals(self) -> bool {
@@ -321,6 +336,9 @@ impl std::fmt::Display for EncodedType {
             (K::Varbit, 0) => f.write_str("bit varying"),
             (K::Varbit, length) => write!(f, "bit varying({length})"),
             (K::Enum, _) => f.write_str(self.definition().map_or("anyenum", |known| &known.shown)),
+            (K::Record, _) => {
+                f.write_str(self.row_type_name().map_or("record", |known| &known.shown))
+            }
             (kind, _) => f.write_str(kind.name()),
         }
     }

@@ -1,6 +1,7 @@
 //! The order of the types whose values are bytes.
 //!
-//! Only decimals in ranges need more than the bytes: their scales do not count.
+//! Only decimals in ranges need more than the bytes: their scales do not count. Rows compare by
+//! their fields, so they are not compared here.
 
 use quickbeam::invariant;
 use std::borrow::Cow;

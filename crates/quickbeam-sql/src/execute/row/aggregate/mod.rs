@@ -166,7 +166,13 @@ impl AggregateState {
             AggregateState::Moments(moments) => return moments.add(value),
             AggregateState::Elements(values) => values.push(value.to_value()),
             AggregateState::Json(out, settings) => {
-                out.push_str(if out.is_empty() { "[" } else { ", " });
+                let is_structured = matches!(value, ValueRef::Array(_))
+                    || value.data_type().is_some_and(|known| known.record().is_some());
+                out.push_str(match (out.is_empty(), is_structured) {
+                    (true, _) => "[",
+                    (false, true) => ", \n ",
+                    (false, false) => ", ",
+                });
                 write_value(out, value, settings)?;
             }
             AggregateState::Joined(_)

@@ -8,7 +8,8 @@ use crate::expression::builtin::{
 };
 use crate::types::json::{Json, JsonKind, write_string};
 use crate::types::{
-    ArrayRef, DataType, ElementType, TextSettings, Value, ValueRef, parse_value, write_xsd,
+    ArrayRef, DataType, ElementType, EncodedKind, EncodedType, RowRef, TextSettings, Value,
+    ValueRef, parse_value, write_xsd,
 };
 use DataType::{Boolean, Integer, Json as J, Jsonb as B, Text};
 
@@ -49,6 +50,7 @@ pub(in crate::expression::builtin) enum JsonPart {
 }
 
 const TEXTS: DataType = DataType::Array(ElementType::TEXT);
+const RECORD: EncodedType = EncodedType::new(EncodedKind::Record, 0);
 
 /// Declares a function of values of any type.
 const fn build(name: &'static str, result: DataType, run: OfSession) -> Builtin {
@@ -364,6 +366,38 @@ fn write_array(out: &mut String, array: ArrayRef<'_>, settings: &TextSettings) -
     Ok(())
 }
 
+/// Appends a row as an object.
+fn write_row(
+    out: &mut String,
+    bytes: &[u8],
+    separator: &str,
+    settings: &TextSettings,
+) -> Result<()> {
+    let row = RowRef::read(bytes).ok_or_else(mismatch)?;
+    out.push('{');
+    for (number, field) in row.fields().enumerate() {
+        out.push_str(if number > 0 { separator } else { "" });
+        write_string(out, field.name);
+        out.push(':');
+        write_value(out, field.value, settings)?;
+    }
+    out.push('}');
+    Ok(())
+}
+
+/// `row_to_json`, with line feeds between the members if the second argument asks for them.
+pub(in crate::expression::builtin) fn row_to_json(
+    frame: &Frame<'_>,
+    arguments: &[ValueRef<'_>],
+) -> Result<Value> {
+    let Some(ValueRef::Encoded(_, bytes)) = arguments.first() else { return Err(mismatch()) };
+    let is_pretty = matches!(arguments.get(1), Some(ValueRef::Boolean(true)));
+    let mut out = String::new();
+    write_row(&mut out, bytes, if is_pretty { ",\n " } else { "," }, &frame.settings())?;
+    check_size(out.len())?;
+    Ok(Value::json(out))
+}
+
 /// Appends a SQL value as JSON, with the settings of the session.
 pub fn write_value(out: &mut String, value: ValueRef<'_>, settings: &TextSettings) -> Result<()> {
     match value {
@@ -371,6 +405,9 @@ pub fn write_value(out: &mut String, value: ValueRef<'_>, settings: &TextSetting
         ValueRef::Boolean(value) => out.push_str(if value { "true" } else { "false" }),
         ValueRef::Json(text) | ValueRef::Jsonb(text) => out.push_str(text),
         ValueRef::Array(array) => write_array(out, array, settings)?,
+        ValueRef::Encoded(encoded, bytes) if encoded.kind() == EncodedKind::Record => {
+            write_row(out, bytes, ",", settings)?;
+        }
         ValueRef::SmallInt(_) | ValueRef::Integer(_) | ValueRef::BigInt(_) => {
             append(out, value, settings)?
         }
@@ -419,7 +456,10 @@ fn build_array(frame: &Frame<'_>, arguments: &[ValueRef<'_>], json: JsonType) ->
 /// Appends a value as the key of a member.
 pub fn write_key(out: &mut String, key: ValueRef<'_>, settings: &TextSettings) -> Result<()> {
     match key {
-        ValueRef::Array(_) | ValueRef::Json(_) | ValueRef::Jsonb(_) => {
+        ValueRef::Array(_)
+        | ValueRef::Json(_)
+        | ValueRef::Jsonb(_)
+        | ValueRef::Encoded(RECORD, _) => {
             Err(invalid("key value must be scalar, not array, composite, or json"))
         }
         key => {

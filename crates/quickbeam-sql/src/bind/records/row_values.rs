@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
 
-use super::operators::comparison;
 use crate::bind::expression::Negation;
+use crate::bind::expression::operators::comparison;
 use crate::bind::{
     Binder, Body, From, OutputColumn, Query, Scope, Select, Source, Subquery, SubqueryKind, Typed,
 };

@@ -1,0 +1,115 @@
+//! Fields of rows as values: `(row).field` and `(row).*`, and comparisons of such rows.
+
+use smol_str::SmolStr;
+
+use super::whole_rows::number;
+use crate::bind::{Binder, Typed};
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr, Function, TextPosition, record_function};
+use crate::parse::ALL_FIELDS;
+use crate::types::DataType;
+use crate::types::encoded::EncodedType;
+use crate::types::encoded::row_types::RowType;
+
+#[cold]
+fn no_field(name: &str, data_type: DataType, position: u32) -> SqlError {
+    let row_type = data_type.record().and_then(EncodedType::row_type);
+    let (state, message) = match (data_type.record(), row_type) {
+        (None, _) => (
+            SqlState::WrongObjectType,
+            format!(
+                "column notation .{name} applied to type {data_type}, which is not a composite type"
+            ),
+        ),
+        (Some(_), Some(RowType { name: Some(known), .. })) => (
+            SqlState::UndefinedColumn,
+            format!("column \"{name}\" not found in data type {}", known.shown),
+        ),
+        (Some(_), _) => (
+            SqlState::UndefinedColumn,
+            format!("could not identify column \"{name}\" in record data type"),
+        ),
+    };
+    SqlError::new(state, message).at(position as usize)
+}
+
+impl Binder<'_> {
+    /// Returns the fields of a row with their names; `None` if they are not known.
+    pub(in crate::bind) fn fields_of(&self, row: &Typed) -> Option<Vec<(SmolStr, Typed)>> {
+        let known = row.data_type?.record()?.row_type()?;
+        let position = row.position;
+        let test = record_function("field of")?;
+        let value = |at: usize| match &row.expr {
+            Expr::Row(_, values) => values.get(at).cloned().unwrap_or(number(0)),
+            other => {
+                let list = vec![other.clone(), number(at)];
+                Expr::Call(Function(test), list, TextPosition(position))
+            }
+        };
+        let fields = known.fields.iter().enumerate();
+        let fields = fields.map(|(at, (name, data_type))| {
+            (name.clone(), Typed::new(value(at), *data_type, position))
+        });
+        Some(fields.collect())
+    }
+
+    /// Binds a field of a row.
+    pub(in crate::bind) fn field(&mut self, row: Typed, name: &str) -> Result<Typed> {
+        if name == ALL_FIELDS {
+            let message = "row expansion via \"*\" is not supported here";
+            let error = SqlError::new(SqlState::FeatureNotSupported, message);
+            return Err(error.at(row.position as usize));
+        }
+        let Some(data_type) = row.data_type else {
+            let message = format!(
+                "column notation .{name} applied to type unknown, which is not a composite type"
+            );
+            let error = SqlError::new(SqlState::WrongObjectType, message);
+            return Err(error.at(row.position as usize));
+        };
+        let fields = self.fields_of(&row).unwrap_or_default();
+        let found = fields.into_iter().find(|(field, _)| field == name);
+        let (_, value) = found.ok_or_else(|| no_field(name, data_type, row.position))?;
+        Ok(value)
+    }
+
+    /// Checks that rows of both types compare.
+    pub(in crate::bind) fn check_comparable_rows(
+        &self,
+        left: EncodedType,
+        right: EncodedType,
+        operator: &str,
+        position: u32,
+    ) -> Result<()> {
+        let (Some(left), Some(right)) = (left.row_type(), right.row_type()) else {
+            return Ok(());
+        };
+        let refuse = |state: SqlState, message: String| {
+            Err(SqlError::new(state, message).at(position as usize))
+        };
+        for (number, (a, b)) in left.fields.iter().zip(&right.fields).enumerate() {
+            let (a, b) = (a.1.unconstrained(), b.1.unconstrained());
+            if a != b && !(a.record().is_some() && b.record().is_some()) {
+                let message = format!(
+                    "cannot compare dissimilar column types {a} and {b} at record column {}",
+                    number + 1
+                );
+                return refuse(SqlState::DatatypeMismatch, message);
+            }
+            if !a.has_order() {
+                let is_equality = [Comparison::Equal, Comparison::NotEqual]
+                    .into_iter()
+                    .any(|it| it.symbol() == operator);
+                let what =
+                    if is_equality { "an equality operator" } else { "a comparison function" };
+                let message = format!("could not identify {what} for type {a}");
+                return refuse(SqlState::UndefinedFunction, message);
+            }
+        }
+        if left.fields.len() != right.fields.len() {
+            let message = "cannot compare record types with different numbers of columns";
+            return refuse(SqlState::DatatypeMismatch, message.into());
+        }
+        Ok(())
+    }
+}

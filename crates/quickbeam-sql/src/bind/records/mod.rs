@@ -1,0 +1,5 @@
+//! Rows as values and in comparisons.
+
+pub(super) mod fields;
+pub(super) mod row_values;
+pub(super) mod whole_rows;
