@@ -175,6 +175,8 @@ struct ReadSlot {
     slot: MetaSlot,
     /// The slot holds no root, and a torn write does not explain that.
     is_damaged: bool,
+    /// Nothing was ever written to it.
+    is_blank: bool,
 }
 
 /// Reads slot `place`. Bytes after the end of the file count as zeros.
@@ -201,7 +203,8 @@ fn read_slot(file: &dyn File, place: usize) -> std::io::Result<ReadSlot> {
     let is_blank = |bytes: &[u8]| bytes.iter().all(|&byte| byte == 0);
     // Earlier releases wrote the first copy only: there, a torn write leaves no whole copy.
     let may_be_torn = !is_blank(&bytes[..LENGTH]) && is_blank(&bytes[SECOND_COPY..]);
-    Ok(ReadSlot { is_damaged: matches!(slot, MetaSlot::Nothing) && !may_be_torn, slot })
+    let is_damaged = matches!(slot, MetaSlot::Nothing) && !may_be_torn;
+    Ok(ReadSlot { slot, is_damaged, is_blank: is_blank(&bytes) })
 }
 
 /// The root that counts.
@@ -269,6 +272,7 @@ impl MetaPages {
         };
         let [even, odd] = [read(0)?, read(1)?];
         let other_damaged = even.is_damaged || odd.is_damaged;
+        let other_blank = even.is_blank || odd.is_blank;
         let (identity, mut root, is_alone, is_other_damaged) = match (even.slot, odd.slot) {
             (MetaSlot::Valid(identity, root), MetaSlot::Valid(other_identity, other)) => {
                 if identity != other_identity {
@@ -284,8 +288,8 @@ impl MetaPages {
             }
             (MetaSlot::Valid(identity, root), _) | (_, MetaSlot::Valid(identity, root)) => {
                 // The first root of a new file has no root next to it.
-                let is_first = root.sequence == 1;
-                (identity, root, true, other_damaged && !is_first)
+                let is_new = root.sequence == 1 && other_blank;
+                (identity, root, true, other_damaged && !is_new)
             }
             (MetaSlot::Nothing, MetaSlot::Nothing) => {
                 return Err(damage("neither of them is valid"));

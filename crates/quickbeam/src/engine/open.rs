@@ -19,7 +19,7 @@ use crate::options::{AccessMethod, Durability, Options};
 use crate::recovery;
 use crate::vfs::overlay::OverlayFile;
 use crate::vfs::{File, OpenMode, Vfs};
-use crate::wal::{Log, LogSettings};
+use crate::wal::{Log, LogSettings, path_of};
 
 /// An open data file: its pool and its last checkpoint.
 pub struct Opened {
@@ -41,6 +41,16 @@ pub enum Access {
     Write,
     /// For reading only: writes, creates and removes no files. Recovery changes pages in memory.
     Read,
+}
+
+/// Returns whether the log shows what a newer root had that was lost. A log is read from the root's
+/// log start if that segment was there before the root. The first root precedes every segment, so
+/// its segment has to be there now: then the log is there from its beginning.
+fn shows_newer_root(vfs: &dyn Vfs, directory: &Path, found: &FoundMetaPage) -> bool {
+    let FoundMetaPage { identity, root, .. } = found;
+    let first =
+        || path_of(&directory.join(LOG_DIRECTORY), root.log_start / identity.log_segment_size);
+    root.segment_exists || root.sequence == 1 && vfs.exists(&first())
 }
 
 /// Opens the data file in `path`, or creates it. Checks options and directory first.
@@ -80,8 +90,8 @@ pub fn open_data_file(
     };
     let found = MetaPages.read(&*file, &data_path)?;
     let is_doubtful = found.is_doubtful;
-    if found.is_other_damaged && !found.root.segment_exists {
-        // A log would show what the newer root had; without one the loss is undetectable.
+    if found.is_other_damaged && !shows_newer_root(&**vfs, directory, &found) {
+        // Without a log that shows what the newer root had, the loss is undetectable.
         let detail = format!(
             "one is damaged, and there is no log that would show what was newer than root {}",
             found.root.sequence

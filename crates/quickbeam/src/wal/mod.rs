@@ -52,7 +52,7 @@ pub use record::seal_record;
 pub use record::{HEADER, RecordKind, decode, places};
 pub use redo::Redo;
 use segment::SegmentWriter;
-pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of};
+pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
 
 /// What a wait for the log begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -384,6 +384,54 @@ fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
     }
 }
 
+/// The root beside root 1 is lost twice. The log from its beginning makes up for the first loss.
+/// Recovery releases the log's first segment then, so the second loss is refused: what is left
+/// looks like a new file.
+#[test]
+fn second_loss_of_the_root_beside_root_1_is_refused() {
+    let spoiled = |files: &Files| {
+        let newest = newest_slot(&files[Path::new(DATA_FILE)]);
+        assert_eq!(newest, 0, "root 2 is the newest");
+        damage(files, |data| spoil(data, SLOTS[newest]))
+    };
+    for durability in [Durability::Sync, Durability::WriteNoSync, Durability::NoSync] {
+        let options = small_options().cache_size(4 << 20).durability(durability);
+        let vfs = FaultyVfs::in_memory();
+        let open = |vfs: &Arc<FaultyVfs>| {
+            Environment::open_in(vfs.clone(), Some(place()), options.clone()).unwrap()
+        };
+        let environment = open(&vfs);
+        let database = environment.create_database("data").unwrap();
+        for round in 0..60u8 {
+            environment.transact(|t| database.put(t, &[round], &[round; 9000])).unwrap();
+        }
+        let last = environment.begin().unwrap();
+        last.set_durability(Durability::Sync).unwrap();
+        database.put(&last, b"last", b"flushes the log").unwrap();
+        last.commit().unwrap();
+        let all = contents(&environment).unwrap();
+        let files = spoiled(&vfs.files(place()));
+        assert_eq!(
+            outcome(&files, &all, &options, "first loss"),
+            Outcome::Unharmed,
+            "{durability}"
+        );
+
+        let vfs = world_with(&files, place());
+        let environment = open(&vfs);
+        let database = environment.open_database("data").unwrap();
+        environment.transact(|t| database.put(t, b"after", b"the first loss")).unwrap();
+        let files = vfs.files(place());
+        let has_first = files.contains_key(&Path::new(LOG_DIRECTORY).join("000000000001.log"));
+        assert!(!has_first, "{durability}: the first segment is there");
+        match open_files(&spoiled(&files), &options) {
+            Err(Error::Corruption { place, .. }) => assert_eq!(place, DamagedPlace::MetaPages),
+            Err(error) => panic!("{durability}: {error}"),
+            Ok(_) => panic!("{durability}: opened as a new file"),
+        }
+    }
+}
+
 /// A root of a clean close in both slots: that the other one was lost shows, and the log is read.
 #[test]
 fn misplaced_meta_page_does_not_hide_the_log() {
