@@ -38,6 +38,7 @@ pub use self::ddl::{
 };
 pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
+pub use self::dml::target::updatability;
 pub(crate) use self::expression::system_types::named_outputs;
 pub use self::routines::VariableLookup;
 pub use records::whole_rows::refuse_rows;
@@ -358,13 +359,24 @@ impl<'a> Binder<'a> {
     ) -> Result<Arc<crate::catalog::Table>> {
         let position = self.position(name) as usize;
         let folded = self.relation_name(name).map_err(|error| error.at(position))?;
-        match self.names.relation(&folded)? {
+        let found = self.names.relation(&folded)?;
+        self.checked_table(found, &folded, right).map_err(|error| error.at(position))
+    }
+
+    /// Returns the table that was found under a name.
+    fn checked_table(
+        &self,
+        found: Option<Relation>,
+        name: &str,
+        right: rights::Right,
+    ) -> Result<Arc<crate::catalog::Table>> {
+        match found {
             Some(Relation::Table(table)) => {
-                self.check_table(&table, right).map_err(|error| error.at(position))?;
+                self.check_table(&table, right)?;
                 Ok(table)
             }
-            Some(_) => Err(is_not(&folded, "a table").at(position)),
-            None => Err(no_relation(&folded).at(position)),
+            Some(_) => Err(is_not(name, "a table")),
+            None => Err(no_relation(name)),
         }
     }
 

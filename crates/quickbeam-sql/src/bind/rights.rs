@@ -110,11 +110,34 @@ impl<'a> Binder<'a> {
 
     /// Checks that a view may be read.
     pub(in crate::bind) fn check_view(&self, view: &View) -> Result<()> {
+        self.check_view_right(view, Right::Has(Privileges::SELECT))
+    }
+
+    /// Checks the right of a statement on a view.
+    pub(in crate::bind) fn check_view_right(&self, view: &View, right: Right) -> Result<()> {
         let Some((role, snapshot)) = self.acting() else { return Ok(()) };
-        match snapshot.has_any(role, view.id, AclKind::Table, Privileges::SELECT) {
-            true => Ok(()),
-            false => Err(denied("view", &view.name)),
+        let is_allowed = match right {
+            Right::Has(wanted) => snapshot.has_any(role, view.id, AclKind::Table, wanted),
+            Right::Whole(wanted) => snapshot.rights(role, view.id, AclKind::Table).has(wanted),
+            Right::Owns => snapshot.owns(role, view.id),
+        };
+        if is_allowed { Ok(()) } else { Err(denied("view", &view.name)) }
+    }
+
+    /// Checks that a privilege holds for columns of a view, by their positions.
+    pub(in crate::bind) fn check_view_columns(
+        &self,
+        view: &View,
+        mut positions: impl Iterator<Item = usize>,
+        wanted: Privileges,
+    ) -> Result<()> {
+        let Some((role, snapshot)) = self.acting() else { return Ok(()) };
+        if snapshot.rights(role, view.id, AclKind::Table).has(wanted) {
+            return Ok(());
         }
+        let number = |position: usize| u16::try_from(position + 1).unwrap_or(u16::MAX);
+        let may = |position| snapshot.column_rights(role, view.id, number(position)).has(wanted);
+        if positions.all(may) { Ok(()) } else { Err(denied("view", &view.name)) }
     }
 
     /// As [`restrict_table`](Self::restrict_table), of a view.

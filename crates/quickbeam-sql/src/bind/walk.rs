@@ -35,6 +35,28 @@ pub enum PartMut<'q> {
     Side(&'q mut Query),
 }
 
+impl PartMut<'_> {
+    /// Replaces the columns of a slot by expressions, in the part and in its nested queries.
+    pub fn replace_columns(self, slot: usize, outputs: &[Expr]) {
+        match self {
+            PartMut::Expr(expr) => expr.replace_columns(slot, outputs),
+            PartMut::Side(side) => side.replace_columns(slot, outputs),
+            PartMut::Subquery(subquery) => {
+                if subquery.reads.contains(slot) {
+                    Arc::make_mut(&mut subquery.query).replace_columns(slot, outputs);
+                    subquery.find_reads();
+                }
+            }
+            PartMut::Derived(derived) => {
+                if derived.reads.contains(slot) {
+                    Arc::make_mut(&mut derived.query).replace_columns(slot, outputs);
+                    derived.reads = derived.query.reads();
+                }
+            }
+        }
+    }
+}
+
 impl QueryPart<'_> {
     /// Adds the slots outside the part that it reads.
     pub fn note_slots(self, read: &mut Slots) {
@@ -145,6 +167,11 @@ impl Query {
         bounds.for_each(|expr| visit(PartMut::Expr(expr)));
     }
 
+    /// Replaces the columns of a slot by expressions, in the query and in its nested queries.
+    pub fn replace_columns(&mut self, slot: usize, outputs: &[Expr]) {
+        self.each_part_mut(&mut |part| part.replace_columns(slot, outputs));
+    }
+
     /// Calls `visit` with every expression of the query and of the queries in it.
     pub fn each_expression(&self, visit: &mut dyn FnMut(&Expr)) {
         self.each_part(&mut |part| match part {
@@ -229,7 +256,29 @@ impl From {
     }
 }
 
+impl Expr {
+    /// Replaces the columns of a slot by the expressions with their numbers.
+    pub fn replace_columns(&mut self, slot: usize, outputs: &[Expr]) {
+        match self {
+            Expr::Column(column) if column.slot == slot => {
+                if let Some(output) = outputs.get(column.column) {
+                    self.clone_from(output);
+                }
+            }
+            other => other.each_child_mut(&mut |child| child.replace_columns(slot, outputs)),
+        }
+    }
+}
+
 impl Subquery {
+    /// Replaces the columns of a slot around it by expressions.
+    pub fn replace_outer_columns(&mut self, slot: usize, outputs: &[Expr]) {
+        if let Some(value) = self.kind.value_mut() {
+            value.replace_columns(slot, outputs);
+        }
+        PartMut::Subquery(self).replace_columns(slot, outputs);
+    }
+
     /// A subquery, and the rows that it reads.
     pub fn new(slot: usize, query: Arc<Query>, kind: SubqueryKind) -> Subquery {
         let mut subquery = Subquery { slot, query, kind, reads: Slots::default() };

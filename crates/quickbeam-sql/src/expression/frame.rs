@@ -9,7 +9,7 @@ use quickbeam::query_layer::ScanBatch;
 use smol_str::SmolStr;
 
 use crate::catalog::describe::Described;
-use crate::catalog::{CatalogSnapshot, ObjectId, Table};
+use crate::catalog::{CatalogSnapshot, ObjectId, Table, View};
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
 use crate::types::{TextSettings, Value, ValueRef, current_moment};
@@ -311,6 +311,10 @@ pub trait Host {
 
     /// Returns about how many bytes the rows of a table or the entries of an index have.
     fn estimated_size(&self, relation: Described<'_>) -> Result<i64>;
+
+    /// Returns the changes that a view allows, as bits by PostgreSQL's numbers of commands, and for
+    /// each of its columns whether it can be changed.
+    fn updatability(&self, view: &View) -> (i32, Vec<bool>);
 
     /// Takes the next value of the sequence with that number.
     fn next_value(&self, sequence: u32) -> Result<i64>;

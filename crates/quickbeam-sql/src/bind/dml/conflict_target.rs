@@ -5,6 +5,7 @@
 
 use sqlparser::ast;
 
+use super::target::{ChangeTarget, ViewColumns, expand};
 use crate::bind::ddl::key_column;
 use crate::bind::{Binder, BoundIndex, Scope, ScopeRelation, fold};
 use crate::catalog::{EXPRESSIONS, Index, Table};
@@ -27,10 +28,11 @@ fn sorted(mut columns: Vec<usize>) -> Vec<usize> {
 }
 
 impl Target {
-    fn add_column(&mut self, table: &Table, name: &ast::Ident) -> Result<()> {
+    fn add_column(&mut self, changed: &ChangeTarget, name: &ast::Ident) -> Result<()> {
         let folded = fold(name);
-        let column = table.column(&folded).ok_or_else(|| no_column(&table.name, &folded))?;
-        self.columns.push(column);
+        let own = changed.own_position(&folded);
+        let own = own.ok_or_else(|| no_column(changed.name(), &folded))?;
+        self.columns.push(changed.place(own)?);
         Ok(())
     }
 
@@ -71,16 +73,17 @@ impl Binder<'_> {
     /// Returns the unique keys that a conflict target means: `None` is the primary key.
     pub(super) fn inferred_keys(
         &mut self,
-        table: &Table,
+        changed: &ChangeTarget,
         names: &[ast::Ident],
-        row: ScopeRelation,
+        (row, slot): (ScopeRelation, usize),
+        views: &[ViewColumns],
     ) -> Result<Vec<Option<usize>>> {
-        let slot = row.columns.first().map_or(0, |column| column.at.slot);
+        let table = &*changed.table;
         let target = match crate::parse::conflict_target(names)? {
-            Some(written) => self.computed_target(table, &written, row)?,
+            Some(written) => self.computed_target(changed, &written, row, views)?,
             None => {
                 let mut target = Target::default();
-                names.iter().try_for_each(|name| target.add_column(table, name))?;
+                names.iter().try_for_each(|name| target.add_column(changed, name))?;
                 target.columns = sorted(target.columns);
                 target
             }
@@ -107,19 +110,21 @@ impl Binder<'_> {
 
     fn computed_target(
         &mut self,
-        table: &Table,
+        changed: &ChangeTarget,
         written: &ast::CreateIndex,
         row: ScopeRelation,
+        views: &[ViewColumns],
     ) -> Result<Target> {
         let mut target = Target::default();
         let scope = Scope::of(vec![row]);
         for column in &written.columns {
             match key_column(&column.column.expr) {
-                Some(name) => target.add_column(table, name)?,
+                Some(name) => target.add_column(changed, name)?,
                 None => {
                     let (bound, _) =
                         self.level(|binder| binder.expression(&column.column.expr, &scope))?;
                     let mut expr = bound.expr;
+                    expand(&mut expr, views);
                     expr.simplify();
                     target.expressions.push(expr);
                 }
@@ -127,6 +132,7 @@ impl Binder<'_> {
         }
         if let Some(predicate) = &written.predicate {
             let (mut condition, _) = self.level(|binder| binder.condition(predicate, &scope))?;
+            expand(&mut condition, views);
             condition.simplify_condition();
             condition.into_conjuncts(&mut target.condition);
         }

@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, CopyTarget};
 
+use super::target::ChangeTarget;
 use crate::bind::rights::Right;
 use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold};
 use crate::catalog::{Privileges, Table};
@@ -262,14 +263,14 @@ impl Binder<'_> {
         let table = self.table(name, Right::Has(Privileges::INSERT))?;
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| vec![column.clone()].into()).collect();
-        let mut targets = self.targets(&table, &names)?;
+        let target = ChangeTarget::of_table(table.clone());
+        let mut targets = self.targets(&target, &names)?;
         self.without_generated(&table, columns, &mut targets)?;
-        self.check_columns(&table, targets.iter().copied(), Privileges::INSERT)?;
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(table.name.clone(), Source::Table(table.clone()));
         let mut values = Vec::with_capacity(table.columns.len());
         for column in 0..table.columns.len() {
-            values.push(self.default_of(&table, column)?);
+            values.push(self.default_of(&target, column)?);
         }
         let mut fields = Vec::with_capacity(targets.len());
         for (number, target) in targets.iter().enumerate() {

@@ -6,14 +6,13 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
 use super::conflict_target::key_of_constraint;
+use super::target::{ChangeKind, ChangeTarget, ViewColumns};
 use crate::bind::query::{check_values, rows_with_subqueries};
-use crate::bind::rights::Right;
-use crate::bind::scope::relation_of;
 use crate::bind::{
     Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeRelation,
     Source, Subquery, Typed, column_default, fold, object_name,
 };
-use crate::catalog::{Column, Privileges, Table};
+use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::parse::{Overriding, overriding_of};
@@ -44,67 +43,88 @@ impl Binder<'_> {
         let TableObject::TableName(name) = &insert.table else {
             return Err(SqlError::unsupported("INSERT into what is no table"));
         };
-        let table = self.table(name, Right::Has(Privileges::INSERT))?;
+        let target = self.change_target(name, ChangeKind::Insert)?;
+        let table = target.table.clone();
         let (columns, overriding) = overriding_of(&insert.columns);
-        let targets = self.targets(&table, columns)?;
-        self.check_columns(&table, targets.iter().copied(), Privileges::INSERT)?;
+        let targets = self.targets(&target, columns)?;
         let alias = insert
             .table_alias
             .as_ref()
-            .map_or_else(|| table.name.clone(), |alias| fold(&alias.alias));
+            .map_or_else(|| target.name().clone(), |alias| fold(&alias.alias));
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(alias.clone(), Source::Table(table.clone()));
         let source =
-            self.insert_source(&table, (&targets, overriding), columns, insert.source.as_deref())?;
-        let old = relation_of(&table, old_slot, alias.clone());
-        self.restrict_table(&table, old_slot);
+            self.insert_source(&target, (&targets, overriding), columns, insert.source.as_deref())?;
+        let (old, old_view) = self.target_row(&target, old_slot, alias.clone());
+        let (new, new_view) = self.target_row(&target, new_slot, "excluded".into());
+        let views: Vec<ViewColumns> = old_view.into_iter().chain(new_view).collect();
+        self.restrict_target(&target, &old);
         let conflict = match &insert.on {
             None => None,
-            Some(OnInsert::OnConflict(conflict)) => Some(self.conflict(
-                &table,
-                conflict,
-                old,
-                relation_of(&table, new_slot, "excluded".into()),
-            )?),
+            Some(OnInsert::OnConflict(conflict)) => {
+                let rows = (old, new.clone());
+                Some(self.conflict(&target, conflict, old_slot, rows, &views)?)
+            }
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
-        self.restrict_table(&table, new_slot);
+        self.restrict_target(&target, &new);
         let returning = match &insert.returning {
             None => None,
             Some(items) => {
-                let relations = vec![relation_of(&table, new_slot, alias)];
-                Some(self.returning(items, &Scope::of(relations))?)
+                let new = ScopeRelation { name: alias, ..new };
+                Some(self.returning(items, &Scope::of(vec![new]))?)
             }
         };
-        Ok(Insert { table, new_slot, old_slot, source, conflict, returning })
+        let mut insert = Insert { table, new_slot, old_slot, source, conflict, returning };
+        target.expand_insert(&mut insert, &views)?;
+        Ok(insert)
     }
 
-    /// Returns the positions of the target columns.
+    /// Returns the positions of the target columns in the table. Without a list, the columns of a
+    /// view are meant up to the first that cannot be changed.
     pub(in crate::bind) fn targets(
-        &self,
-        table: &Table,
+        &mut self,
+        target: &ChangeTarget,
         columns: &[ast::ObjectName],
     ) -> Result<Vec<usize>> {
+        let kind = ChangeKind::Insert;
         if columns.is_empty() {
-            return Ok((0..table.columns.len()).collect());
+            let places = (0..target.width()).map_while(|own| target.place(own).ok());
+            let places: Vec<usize> = places.collect();
+            let own: Vec<usize> = (0..places.len()).collect();
+            self.check_target_columns(target, &own, kind)?;
+            return Ok(places);
         }
         let mut targets = Vec::with_capacity(columns.len());
+        let mut all = Vec::with_capacity(columns.len());
         for name in columns {
             let position = self.position(name) as usize;
             let folded = object_name(name)?;
-            let target = table
-                .column(&folded)
-                .ok_or_else(|| no_column(&table.name, &folded).at(position))?;
-            if targets.contains(&target) {
+            let own = target.own_position(&folded);
+            let own = own.ok_or_else(|| no_column(target.name(), &folded).at(position))?;
+            if all.contains(&own) {
                 return Err(named_twice(&folded).at(position));
             }
-            targets.push(target);
+            let place = target.place(own)?;
+            if targets.contains(&place) {
+                let column = &target.table.columns[place].name;
+                let message = format!("multiple assignments to same column \"{column}\"");
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+            all.push(own);
+            targets.push(place);
         }
+        self.check_target_columns(target, &all, kind)?;
         Ok(targets)
     }
 
     /// Returns the value of a column without a given value.
-    pub(in crate::bind) fn default_of(&mut self, table: &Table, column: usize) -> Result<Expr> {
+    pub(in crate::bind) fn default_of(
+        &mut self,
+        target: &ChangeTarget,
+        column: usize,
+    ) -> Result<Expr> {
+        let table = &*target.table;
         let text = std::mem::take(&mut self.text);
         let bound = column_default(self.names, table, column);
         self.text = text;
@@ -113,14 +133,15 @@ impl Binder<'_> {
 
     fn insert_source(
         &mut self,
-        table: &Arc<Table>,
+        target: &ChangeTarget,
         (targets, overriding): (&[usize], Option<Overriding>),
         names: &[ast::ObjectName],
         source: Option<&ast::Query>,
     ) -> Result<InsertSource> {
+        let table = &*target.table;
         let mut defaults = Vec::with_capacity(table.columns.len());
         for column in 0..table.columns.len() {
-            defaults.push(self.default_of(table, column)?);
+            defaults.push(self.default_of(target, column)?);
         }
         let Some(query) = source else {
             return Ok(InsertSource::Rows(vec![defaults]));
@@ -144,7 +165,7 @@ impl Binder<'_> {
                     let message = "VALUES lists must all be the same length";
                     return Err(SqlError::new(SqlState::SyntaxError, message).at(place(0)));
                 }
-                self.check_count(width, targets, names, place)?;
+                self.check_count(target, width, targets, names, place)?;
                 let (row, level) = self.level(|binder| {
                     let scope = Scope::default();
                     let targets = (targets, overriding);
@@ -164,7 +185,7 @@ impl Binder<'_> {
         let mut query = self.query(query, None)?;
         let unknown = std::mem::take(&mut self.unknown);
         let place = |number| self.place_of_output(body, number);
-        self.check_count(query.columns.len(), targets, names, place)?;
+        self.check_count(target, query.columns.len(), targets, names, place)?;
         let slot = self.add_slot("source".into(), Source::Computed);
         let mut values = defaults;
         for (number, (target, column)) in targets.iter().zip(&mut query.columns).enumerate() {
@@ -219,12 +240,18 @@ impl Binder<'_> {
     /// named.
     pub(in crate::bind) fn check_count(
         &self,
+        target: &ChangeTarget,
         given: usize,
         targets: &[usize],
         names: &[ast::ObjectName],
         place: impl Fn(usize) -> usize,
     ) -> Result<()> {
         let (message, place) = if given > targets.len() {
+            if names.is_empty() {
+                // It is an error if that column of a view cannot be changed.
+                let next = Some(targets.len()).filter(|next| *next < target.width());
+                next.map(|next| target.place(next)).transpose()?;
+            }
             ("INSERT has more expressions than target columns", place(targets.len()))
         } else if let Some(excess) = names.get(given) {
             let place = self.position(excess) as usize;
@@ -262,15 +289,17 @@ impl Binder<'_> {
 
     fn conflict(
         &mut self,
-        table: &Table,
+        changed: &ChangeTarget,
         conflict: &ast::OnConflict,
-        old: ScopeRelation,
-        new: ScopeRelation,
+        old_slot: usize,
+        (old, new): (ScopeRelation, ScopeRelation),
+        views: &[ViewColumns],
     ) -> Result<OnConflict> {
+        let table = &*changed.table;
         let target = match &conflict.conflict_target {
             None => None,
             Some(ConflictTarget::Columns(names)) => {
-                Some(self.inferred_keys(table, names, old.clone())?)
+                Some(self.inferred_keys(changed, names, (old.clone(), old_slot), views)?)
             }
             Some(ConflictTarget::OnConstraint(name)) => {
                 Some(vec![key_of_constraint(table, &object_name(name)?)?])
@@ -284,10 +313,10 @@ impl Binder<'_> {
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name";
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
-        self.check_table(table, Right::Has(Privileges::UPDATE))?;
+        self.check_target(changed, ChangeKind::Update)?;
         let scope = Scope::of(vec![old, new]);
         let (bound, level) = self.level(|binder| {
-            let assignments = binder.assignments(table, &update.assignments, &scope)?;
+            let assignments = binder.assignments(changed, &update.assignments, &scope)?;
             let filter = update
                 .selection
                 .as_ref()

@@ -5,12 +5,13 @@ use sqlparser::ast::{
     TableWithJoins,
 };
 
+use super::target::ChangeTarget;
 use crate::bind::query::check_values;
 use crate::bind::rights::Right;
 use crate::bind::{
     Binder, From, JoinKind, MergeAction, MergeClause, MergeStatement, Scope, Source,
 };
-use crate::catalog::{Privileges, Table};
+use crate::catalog::Privileges;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::overriding_of;
 
@@ -34,6 +35,7 @@ impl Binder<'_> {
                 }
                 _ => error,
             })?;
+        let target = ChangeTarget::of_table(table.clone());
         let (parts, level) = self.level(|binder| {
             let mut sources = Scope::default();
             let source = TableWithJoins { relation: merge.source.clone(), joins: Vec::new() };
@@ -61,7 +63,7 @@ impl Binder<'_> {
             };
             let mut clauses = Vec::with_capacity(merge.clauses.len());
             for clause in &merge.clauses {
-                clauses.push(binder.merge_clause(&table, clause, (&sources, &both))?);
+                clauses.push(binder.merge_clause(&target, clause, (&sources, &both))?);
             }
             Ok((slot, from, filter, clauses))
         })?;
@@ -83,12 +85,12 @@ impl Binder<'_> {
     /// Binds a WHEN clause. One for rows without a match reads the source only.
     fn merge_clause(
         &mut self,
-        table: &Table,
+        target: &ChangeTarget,
         clause: &ast::MergeClause,
         (sources, both): (&Scope, &Scope),
     ) -> Result<MergeClause> {
         if !matches!(clause.action, AstAction::DoNothing { .. }) {
-            self.check_table(table, right_of(std::slice::from_ref(clause)))?;
+            self.check_table(&target.table, right_of(std::slice::from_ref(clause)))?;
         }
         let is_matched = clause.clause_kind == MergeClauseKind::Matched;
         let scope = if is_matched { both } else { sources };
@@ -104,8 +106,8 @@ impl Binder<'_> {
                 update_predicate: None,
                 delete_predicate: None,
                 ..
-            }) => MergeAction::Update(self.assignments(table, list, scope)?),
-            AstAction::Insert(insert) => self.merge_insert(table, insert, scope)?,
+            }) => MergeAction::Update(self.assignments(target, list, scope)?),
+            AstAction::Insert(insert) => self.merge_insert(target, insert, scope)?,
             AstAction::Update(_) => return Err(SqlError::unsupported("this form of MERGE")),
         };
         Ok(MergeClause { is_matched, condition, action })
@@ -113,7 +115,7 @@ impl Binder<'_> {
 
     fn merge_insert(
         &mut self,
-        table: &Table,
+        target: &ChangeTarget,
         insert: &ast::MergeInsertExpr,
         scope: &Scope,
     ) -> Result<MergeAction> {
@@ -128,15 +130,15 @@ impl Binder<'_> {
             return Err(error.at(self.position(values) as usize));
         };
         let (columns, overriding) = overriding_of(&insert.columns);
-        let targets = self.targets(table, columns)?;
-        self.check_columns(table, targets.iter().copied(), Privileges::INSERT)?;
+        let table = &*target.table;
+        let targets = self.targets(target, columns)?;
         let place = |number: usize| {
             row.content.get(number).map_or(0, |value| self.position(value) as usize)
         };
-        self.check_count(row.content.len(), &targets, columns, place)?;
+        self.check_count(target, row.content.len(), &targets, columns, place)?;
         let mut defaults = Vec::with_capacity(table.columns.len());
         for column in 0..table.columns.len() {
-            defaults.push(self.default_of(table, column)?);
+            defaults.push(self.default_of(target, column)?);
         }
         let values =
             self.insert_row(table, (&targets, overriding), &defaults, &row.content, scope)?;

@@ -5,4 +5,6 @@ mod conflict_target;
 pub(super) mod copy;
 pub(super) mod insert;
 mod merge;
+pub(in crate::bind) mod target;
 pub(super) mod update;
+mod view_rows;

@@ -5,15 +5,16 @@ use sqlparser::ast::{
 };
 
 use super::insert::is_default;
+use super::target::{ChangeKind, ChangeTarget, ViewColumns};
 use crate::bind::records::row_values::row_of;
-use crate::bind::rights::Right;
 use crate::bind::{
-    Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, object_name,
+    Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, fold, object_name,
 };
-use crate::catalog::{Privileges, Table};
+use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::schema::errors::no_column;
+use crate::types::Value;
 
 impl Binder<'_> {
     /// UPDATE.
@@ -101,15 +102,11 @@ impl Binder<'_> {
         if !target.joins.is_empty() {
             return Err(SqlError::unsupported("a join as the target of a change"));
         }
-        let right = match assignments {
-            Some(_) => Right::Has(Privileges::UPDATE),
-            None => Right::Whole(Privileges::DELETE),
-        };
-        let table = self.table(name, right)?;
+        let kind = if assignments.is_some() { ChangeKind::Update } else { ChangeKind::Delete };
+        let target = self.change_target(name, kind)?;
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope::default();
-            let slot = binder.stored(table.clone(), alias.as_ref(), &mut scope)?;
-            binder.restrict_table(&table, slot);
+            let (slot, view) = binder.changed_rows(&target, alias.as_ref(), &mut scope)?;
             let mut from = From::Table(slot);
             if let Some(right) = binder.from(others, &mut scope)? {
                 let (left, right) = (Box::new(from), Box::new(right));
@@ -120,38 +117,67 @@ impl Binder<'_> {
                 None => Vec::new(),
             };
             let assignments = match assignments {
-                Some(list) => Some(binder.assignments(&table, list, &scope)?),
+                Some(list) => Some(binder.assignments(&target, list, &scope)?),
                 None => None,
             };
-            Ok((slot, from, filter, assignments, scope))
+            Ok(((slot, view), from, filter, assignments, scope))
         })?;
-        let (slot, from, filter, assignments, scope) = parts;
+        let ((slot, view), from, filter, assignments, scope) = parts;
         let returning = returning.map(|items| self.returning(items, &scope)).transpose()?;
-        Ok(Change {
+        let mut change = Change {
             with: Vec::new(),
-            table,
+            table: target.table.clone(),
             slot,
             from,
             filter,
             subqueries: level.subqueries,
             assignments,
             returning,
-        })
+        };
+        if let Some(view) = view {
+            target.expand_change(&mut change, &[view])?;
+        }
+        Ok(change)
+    }
+
+    /// Adds the rows that a statement changes to its scope. Returns their slot, and what stands for
+    /// the columns of a view.
+    fn changed_rows(
+        &mut self,
+        target: &ChangeTarget,
+        alias: Option<&ast::TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<(usize, Option<ViewColumns>)> {
+        let Some(slot) = target.slot() else {
+            let slot = self.stored(target.table.clone(), alias, scope)?;
+            self.restrict_table(&target.table, slot);
+            return Ok((slot, None));
+        };
+        let name = alias.map_or_else(|| target.name().clone(), |alias| fold(&alias.name));
+        let (mut row, view) = self.target_row(target, slot, name);
+        self.restrict_target(target, &row);
+        let given = alias.map_or(&[][..], |alias| &alias.columns);
+        for (column, given) in row.columns.iter_mut().zip(given) {
+            column.name = fold(&given.name);
+        }
+        scope.add(row)?;
+        Ok((slot, view))
     }
 
     /// SET: positions of columns and their new values.
     pub(in crate::bind) fn assignments(
         &mut self,
-        table: &Table,
+        changed: &ChangeTarget,
         list: &[ast::Assignment],
         scope: &Scope,
     ) -> Result<Vec<(usize, Expr)>> {
+        let table = &*changed.table;
         let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(list.len());
         for assignment in list {
             if let (AssignmentTarget::Tuple(names), ast::Expr::Subquery(query)) =
                 (&assignment.target, &assignment.value)
             {
-                self.row_assignment(table, names, query, &mut assignments, scope)?;
+                self.row_assignment(changed, names, query, &mut assignments, scope)?;
                 continue;
             }
             let pairs: Vec<(&ast::ObjectName, &ast::Expr)> =
@@ -176,10 +202,17 @@ impl Binder<'_> {
                     },
                 };
             for (name, value) in pairs {
-                let target = self.target(table, name, &assignments)?;
+                let target = self.target(changed, name, &assignments)?;
                 let column = &table.columns[target];
                 if is_default(value) {
-                    let default = self.default_of(table, target)?;
+                    // DEFAULT is that of what the statement names, and a view has none.
+                    let default = match changed.view {
+                        Some(_) => Expr::Constant(Value::Null),
+                        None => self.default_of(changed, target)?,
+                    };
+                    if changed.view.is_some() {
+                        self.check_generated(table, target, name)?;
+                    }
                     assignments.push((target, default));
                     continue;
                 }
@@ -193,16 +226,17 @@ impl Binder<'_> {
 
     /// Returns the position of a column to be set, which must not be set already.
     fn target(
-        &self,
-        table: &Table,
+        &mut self,
+        changed: &ChangeTarget,
         name: &ast::ObjectName,
         assignments: &[(usize, Expr)],
     ) -> Result<usize> {
         let position = self.position(name) as usize;
         let folded = object_name(name)?;
-        let target =
-            table.column(&folded).ok_or_else(|| no_column(&table.name, &folded).at(position))?;
-        self.check_columns(table, [target].into_iter(), Privileges::UPDATE)
+        let own = changed.own_position(&folded);
+        let own = own.ok_or_else(|| no_column(changed.name(), &folded).at(position))?;
+        let target = changed.place(own)?;
+        self.check_target_columns(changed, &[own], ChangeKind::Update)
             .map_err(|error| error.at(position))?;
         if assignments.iter().any(|(known, _)| *known == target) {
             let message = format!("multiple assignments to same column \"{folded}\"");
@@ -226,7 +260,7 @@ impl Binder<'_> {
     /// Binds SET `(columns) = (SELECT …)`.
     fn row_assignment(
         &mut self,
-        table: &Table,
+        changed: &ChangeTarget,
         names: &[ast::ObjectName],
         query: &ast::Query,
         assignments: &mut Vec<(usize, Expr)>,
@@ -235,7 +269,8 @@ impl Binder<'_> {
         let position = names.first().map_or(0, |name| self.position(name));
         let values = self.row_subquery(query, names.len(), position, scope)?;
         for (name, value) in names.iter().zip(values) {
-            let target = self.target(table, name, assignments)?;
+            let table = &*changed.table;
+            let target = self.target(changed, name, assignments)?;
             self.check_generated(table, target, name)?;
             let column = &table.columns[target];
             assignments.push((target, self.assign(value, column.data_type, &column.name)?));

@@ -371,7 +371,7 @@ impl Binder<'_> {
     }
 
     /// Binds the query of a view. Positions in its text do not belong to the statement's text.
-    fn view(&mut self, view: &View) -> Result<Query> {
+    pub(in crate::bind) fn view(&mut self, view: &View) -> Result<Query> {
         if self.view_depth >= VIEW_DEPTH {
             let message = format!("view \"{}\" is nested too deep", view.name);
             return Err(SqlError::new(SqlState::StatementTooComplex, message));

@@ -39,9 +39,12 @@ use quickbeam::Transaction;
 
 use super::vector::BatchProgram;
 use crate::bind::Aggregate;
+use crate::bind::updatability;
+use crate::catalog::View;
 use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::error::{Result, SqlError, SqlState};
+use crate::execute::system::SnapshotNames;
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
 use crate::plan::{PlanNode, produced};
 use crate::table::TableHandle;
@@ -141,6 +144,10 @@ impl Host for Context<'_> {
         };
         let handle = self.snapshot.handle(self.transaction, table.id)?;
         handle.estimated_size(self.transaction, index)
+    }
+
+    fn updatability(&self, view: &View) -> (i32, Vec<bool>) {
+        updatability(&SnapshotNames(self.snapshot()), view)
     }
 
     fn next_value(&self, sequence: u32) -> Result<i64> {

@@ -1,12 +1,13 @@
 //! `information_schema`.
 
 use super::constraints::{Constraint, constraints};
-use super::{NAME, SystemRow, SystemSource, view_columns};
+use super::{NAME, SnapshotNames, SystemRow, SystemSource, view_columns};
+use crate::bind::updatability;
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{
-    CatalogSnapshot, Column, ConstraintTiming, Domain, ForeignKeyAction, is_temporary_schema,
+    CatalogSnapshot, Column, ConstraintTiming, Domain, ForeignKeyAction, View, is_temporary_schema,
 };
 use crate::types::{DataType, EncodedKind, Value};
 
@@ -120,6 +121,10 @@ impl SystemSource<'_> {
             match (self.table.name, relation) {
                 ("tables", Described::Table(_) | Described::View(_)) => {
                     let is_table = matches!(relation, Described::Table(_));
+                    let is_insertable = match relation {
+                        Described::View(view) => allows(snapshot, view, INSERTS),
+                        _ => is_table,
+                    };
                     self.add(|row| {
                         qualified(row, "table", relation.schema(), "table_name", relation.name());
                         let is_temporary = is_table && is_temporary_schema(relation.schema());
@@ -132,7 +137,8 @@ impl SystemSource<'_> {
                         if is_temporary {
                             row.text("commit_action", "PRESERVE");
                         }
-                        row.text("is_insertable_into", yes_no(is_table)).text("is_typed", "NO");
+                        row.text("is_insertable_into", yes_no(is_insertable));
+                        row.text("is_typed", "NO");
                     });
                 }
                 ("views", Described::View(view)) => self.add(|row| {
@@ -141,9 +147,9 @@ impl SystemSource<'_> {
                         row.text("view_definition", &view.query);
                     }
                     row.text("check_option", "NONE");
+                    row.text("is_updatable", yes_no(allows(snapshot, view, UPDATES)));
+                    row.text("is_insertable_into", yes_no(allows(snapshot, view, INSERTS)));
                     for flag in [
-                        "is_updatable",
-                        "is_insertable_into",
                         "is_trigger_updatable",
                         "is_trigger_deletable",
                         "is_trigger_insertable_into",
@@ -170,11 +176,13 @@ impl SystemSource<'_> {
                 }
                 ("columns", Described::View(view)) => {
                     let columns = view_columns(snapshot, view);
+                    let (_, updatable) = updatability(&SnapshotNames(snapshot), view);
                     for (at, (name, data_type)) in columns.iter().enumerate() {
                         self.add(|row| {
                             let view = (&*view.schema, &*view.name);
                             column_row(row, view, (at + 1, name), *data_type);
-                            row.text("is_updatable", "NO");
+                            let is_updatable = updatable.get(at) == Some(&true);
+                            row.text("is_updatable", yes_no(is_updatable));
                         });
                     }
                 }
@@ -300,6 +308,17 @@ pub(super) fn over_domain(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, d
         row.text("data_type", "USER-DEFINED");
         qualified(row, "udt", &parent.schema, "udt_name", &parent.name);
     }
+}
+
+/// INSERT among the changes that a view allows.
+const INSERTS: i32 = 1 << 3;
+
+/// UPDATE and DELETE among the changes that a view allows.
+const UPDATES: i32 = 1 << 2 | 1 << 4;
+
+/// Returns whether a view allows all of these changes.
+fn allows(snapshot: &CatalogSnapshot, view: &View, changes: i32) -> bool {
+    updatability(&SnapshotNames(snapshot), view).0 & changes == changes
 }
 
 /// Returns the name of a type without its length or precision.

@@ -86,7 +86,7 @@ impl SystemSource<'_> {
 }
 
 /// Names as a snapshot knows them.
-struct SnapshotNames<'s>(&'s CatalogSnapshot);
+pub(in crate::execute) struct SnapshotNames<'s>(pub &'s CatalogSnapshot);
 
 impl Names for SnapshotNames<'_> {
     fn relation(&self, name: &str) -> Result<Option<Relation>> {

@@ -12,7 +12,7 @@ use crate::catalog::programs::Qualification;
 use crate::catalog::system::{Procedure, object_oid, procedure, type_named};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::no_relation;
-use crate::types::DataType::{BigInt, Boolean, Integer, Text};
+use crate::types::DataType::{BigInt, Boolean, Integer, SmallInt, Text};
 use crate::types::{DataType, Numeric, SystemType, Value, ValueRef};
 
 /// The encodings of PostgreSQL, in the order of their numbers.
@@ -108,6 +108,14 @@ pub(super) static TABLE: &[Builtin] = &[
     strict("pg_opclass_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_opfamily_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_tablespace_location", &[OID], Text, |_| Ok(Value::text(""))),
+    stable("pg_relation_is_updatable", &[REGCLASS, Boolean], Integer, |frame, v| {
+        Ok(Value::Integer(updatability(frame, integer(v, 0)?)?.0))
+    }),
+    stable("pg_column_is_updatable", &[REGCLASS, SmallInt, Boolean], Boolean, |frame, v| {
+        let (_, columns) = updatability(frame, integer(v, 0)?)?;
+        let at = usize::try_from(integer(v, 1)? - 1).unwrap_or(usize::MAX);
+        Ok(Value::Boolean(columns.get(at) == Some(&true)))
+    }),
     strict("pg_relation_is_publishable", &[OID], Boolean, |_| Ok(Value::Boolean(false))),
     stable("pg_get_userbyid", &[OID], Text, |frame, v| {
         let oid = integer(v, 0)?;
@@ -332,6 +340,18 @@ fn comment(frame: &Frame<'_>, oid: i64, column: u16) -> Result<Value> {
         _ => None,
     };
     Ok(found.map_or(Value::Null, Value::text))
+}
+
+/// Returns the changes that a relation allows, and for each column whether it can be changed.
+fn updatability(frame: &Frame<'_>, oid: i64) -> Result<(i32, Vec<bool>)> {
+    /// INSERT, UPDATE and DELETE by PostgreSQL's numbers of commands.
+    const ALL: i32 = 1 << 2 | 1 << 3 | 1 << 4;
+    let host = frame.host()?;
+    Ok(match host.snapshot().relation_of(oid) {
+        Some(Described::Table(table)) => (ALL, vec![true; table.columns.len()]),
+        Some(Described::View(view)) => host.updatability(view),
+        _ => (0, Vec::new()),
+    })
 }
 
 fn index(frame: &Frame<'_>, oid: i64, column: i64) -> Result<Value> {

@@ -55,38 +55,6 @@ fn count_owners(query: &Query, owners: &mut HashMap<usize, usize>) {
     });
 }
 
-/// Replaces the columns of a slot by expressions, in a query and in its nested queries.
-fn substitute(query: &mut Query, slot: usize, outputs: &[Expr]) {
-    query.each_part_mut(&mut |part| match part {
-        PartMut::Expr(expr) => replace_columns(expr, slot, outputs),
-        PartMut::Side(side) => substitute(side, slot, outputs),
-        PartMut::Subquery(subquery) => {
-            if subquery.reads.contains(slot) {
-                substitute(Arc::make_mut(&mut subquery.query), slot, outputs);
-                subquery.find_reads();
-            }
-        }
-        PartMut::Derived(derived) => {
-            if derived.reads.contains(slot) {
-                substitute(Arc::make_mut(&mut derived.query), slot, outputs);
-                derived.reads = derived.query.reads();
-            }
-        }
-    });
-}
-
-/// Replaces the columns of a slot by the expressions with their numbers.
-pub fn replace_columns(expr: &mut Expr, slot: usize, outputs: &[Expr]) {
-    match expr {
-        Expr::Column(column) if column.slot == slot => {
-            if let Some(output) = outputs.get(column.column) {
-                expr.clone_from(output);
-            }
-        }
-        other => other.each_child_mut(&mut |child| replace_columns(child, slot, outputs)),
-    }
-}
-
 impl PullUp<'_> {
     fn rewrite(&self, query: &mut Query) {
         query.each_part_mut(&mut |part| match part {
@@ -102,7 +70,7 @@ impl PullUp<'_> {
             }
         });
         while let Some((slot, outputs)) = self.take_one(query) {
-            substitute(query, slot, &outputs);
+            query.replace_columns(slot, &outputs);
         }
     }
 

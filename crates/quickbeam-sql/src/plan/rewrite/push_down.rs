@@ -12,7 +12,6 @@ use std::sync::Arc;
 use quickbeam::invariant;
 
 use super::equalities::infer_equalities;
-use super::pull_up::replace_columns;
 use crate::bind::{Body, Derived, From, Group, JoinKind, Query, Select};
 use crate::expression::{Expr, Slots};
 
@@ -120,14 +119,14 @@ fn add(query: &mut Query, slot: usize, condition: &Expr) {
     match &mut query.body {
         Body::Select(select) => {
             let mut condition = condition.clone();
-            replace_columns(&mut condition, slot, &select.outputs);
+            condition.replace_columns(slot, &select.outputs);
             let results = select.windows.as_ref().map(|windows| windows.slot);
             let is_of_rows = || results.is_none_or(|slot| !condition.slots().contains(slot));
             invariant!(PUSH_1, is_of_rows(), "{condition:?} would drop a part of a partition");
             match &mut select.group {
                 None => select.filter.push(condition),
                 Some(group) if is_of_keys(group, &condition) => {
-                    replace_columns(&mut condition, group.slot, &group.keys);
+                    condition.replace_columns(group.slot, &group.keys);
                     select.filter.push(condition);
                 }
                 Some(group) => group.having.push(condition),
