@@ -31,7 +31,9 @@ impl Binder<'_> {
     /// Binds the target type of a cast. The type follows the value, or precedes it in a typed
     /// literal.
     pub(super) fn data_type(&self, written: &ast::DataType, cast: &Ast) -> Result<DeclaredType> {
-        self.declared_type(written).map_err(|error| {
+        let declared = self.declared_type(written);
+        let declared = declared.or_else(|error| self.row_type_named(written, error));
+        declared.map_err(|error| {
             error.at(match cast {
                 Ast::Cast { expr, .. } => self.place_of_type(written, expr.span().end),
                 _ => self.position(cast) as usize,

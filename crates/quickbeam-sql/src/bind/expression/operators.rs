@@ -168,6 +168,9 @@ impl Binder<'_> {
             (Some(known), None) | (None, Some(known)) if known.reference().is_some() => {
                 (DataType::OID, DataType::OID)
             }
+            // A literal beside a row is a row of any fields.
+            (Some(known), None) if known.record().is_some() => (known, DataType::RECORD),
+            (None, Some(known)) if known.record().is_some() => (DataType::RECORD, known),
             (Some(known), None) | (None, Some(known)) => {
                 (known.unconstrained(), known.unconstrained())
             }
@@ -185,7 +188,7 @@ impl Binder<'_> {
         if let (Some(of_left), Some(of_right)) = (a.record(), b.record()) {
             self.check_comparable_rows(of_left, of_right, operator, position)?;
             if a != b {
-                return Ok([left.expr, right.expr]);
+                return Ok([self.coerce_unknown(left, a)?, self.coerce_unknown(right, b)?]);
             }
         }
         if blanks(a) || blanks(b) {

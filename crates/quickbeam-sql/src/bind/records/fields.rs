@@ -1,15 +1,16 @@
 //! Fields of rows as values: `(row).field` and `(row).*`, and comparisons of such rows.
 
 use smol_str::SmolStr;
+use sqlparser::ast;
 
-use super::whole_rows::number;
-use crate::bind::{Binder, Typed};
+use super::whole_rows::{number, type_name};
+use crate::bind::{Binder, Typed, fold};
+use crate::catalog::{DeclaredType, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, TextPosition, record_function};
 use crate::parse::ALL_FIELDS;
-use crate::types::DataType;
-use crate::types::encoded::EncodedType;
 use crate::types::encoded::row_types::RowType;
+use crate::types::{DataType, ElementType, EncodedKind, EncodedType};
 
 #[cold]
 fn no_field(name: &str, data_type: DataType, position: u32) -> SqlError {
@@ -71,6 +72,51 @@ impl Binder<'_> {
         let found = fields.into_iter().find(|(field, _)| field == name);
         let (_, value) = found.ok_or_else(|| no_field(name, data_type, row.position))?;
         Ok(value)
+    }
+
+    /// Returns the row type of a table, or of arrays of its rows, that a cast names; `missing` if
+    /// there is none.
+    pub(in crate::bind) fn row_type_named(
+        &self,
+        written: &ast::DataType,
+        missing: SqlError,
+    ) -> Result<DeclaredType> {
+        if missing.state() != SqlState::UndefinedObject {
+            return Err(missing);
+        }
+        let (name, is_array) = match written {
+            ast::DataType::Custom(name, modifiers) if modifiers.is_empty() => (name, false),
+            ast::DataType::Array(ast::ArrayElemTypeDef::SquareBracket(element, _)) => {
+                match &**element {
+                    ast::DataType::Custom(name, modifiers) if modifiers.is_empty() => (name, true),
+                    _ => return Err(missing),
+                }
+            }
+            _ => return Err(missing),
+        };
+        let is_record = matches!(&name.0[..], [ast::ObjectNamePart::Identifier(only)]
+            if fold(only) == EncodedKind::Record.name());
+        let data_type = if is_record {
+            DataType::RECORD
+        } else {
+            let folded = self.relation_name(name)?;
+            match self.names.relation(&folded)? {
+                Some(Relation::Table(table)) if !table.is_database() => {
+                    let columns = table.columns.iter();
+                    let fields = columns.map(|it| (it.name.clone(), it.data_type)).collect();
+                    let name = Some(type_name(table.id, &table.schema, &table.name));
+                    DataType::Encoded(RowType { name, fields }.intern())
+                }
+                _ => return Err(missing),
+            }
+        };
+        // The name would depend on the path, and the text on the table.
+        if self.is_stored || self.expands() {
+            return Err(SqlError::unsupported(format!("a cast to the row type {data_type} here")));
+        }
+        let array = || ElementType::new(data_type).map(DataType::Array);
+        let data_type = if is_array { array() } else { Some(data_type) };
+        data_type.map(DeclaredType::from).ok_or(missing)
     }
 
     /// Checks that rows of both types compare.

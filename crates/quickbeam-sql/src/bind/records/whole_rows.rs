@@ -20,7 +20,7 @@ use crate::types::encoded::{EncodedType, MAX_FIELDS, RowShape};
 use crate::types::{DataType, Value};
 
 /// Returns the name of the type of a relation's rows.
-fn type_name(id: ObjectId, schema: &str, name: &SmolStr) -> RowTypeName {
+pub(super) fn type_name(id: ObjectId, schema: &str, name: &SmolStr) -> RowTypeName {
     let shown = match schema == PUBLIC {
         true => quoted_if_needed(name),
         false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),

@@ -20,6 +20,8 @@ use crate::parse::plpgsql::{BlockBody, Fragment, VariableKind, with_fields};
 use crate::session::executor::TransactionUse;
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::utility::CommandCall;
+use crate::types::encoded::row_types::RowType;
+use crate::types::encoded::{EncodedType, RowShape};
 use crate::types::{DataType, Value};
 
 /// A variable, or a field of a record by its position.
@@ -54,6 +56,20 @@ pub(super) struct Ran {
     pub reads: bool,
 }
 
+/// Returns the type of the rows of a record.
+fn row_type_of(shape: &RecordShape) -> EncodedType {
+    RowType { name: None, fields: shape.to_vec() }.intern()
+}
+
+/// Returns a record as a value. One of NULLs alone is NULL, as one that no row was assigned to.
+fn row_of(shape: &RecordShape, values: &[Value]) -> Result<Value> {
+    let mut shape = RowShape::new(row_type_of(shape), shape);
+    shape.is_nullable = true;
+    let mut row = shape.begin();
+    values.iter().try_for_each(|value| row.push(value.as_ref()))?;
+    row.finish()
+}
+
 /// The variables that a statement can name.
 struct FragmentScope<'f> {
     compiled: &'f CompiledRoutine,
@@ -79,10 +95,11 @@ impl VariableLookup for FragmentScope<'_> {
                 let field = field_of(&declared.name, cell, name)?;
                 (Some(field), shape[field].1)
             }
-            (VariableKind::Record(_), _, []) if !is_column => {
-                let what = format!("the record {} as a value of a statement", declared.name);
-                return Err(SqlError::unsupported(what).with_hint("Name its fields."));
+            (VariableKind::Record(_), Cell::Record(shape, _, true), []) if !is_column => {
+                (None, DataType::Encoded(row_type_of(shape)))
             }
+            // One that is not assigned is NULL.
+            (VariableKind::Record(_), _, []) if !is_column => (None, DataType::RECORD),
             _ => return Ok(None),
         };
         if is_column {
@@ -199,6 +216,8 @@ impl Invocation<'_> {
         let value = |used: &Used| match (&self.cells[used.variable], used.field) {
             (Cell::Scalar(value), _) => Ok(value.clone()),
             (Cell::Record(_, values, true), Some(field)) => Ok(values[field].clone()),
+            (Cell::Record(shape, values, true), None) => row_of(shape, values),
+            (Cell::Record(..), None) => Ok(Value::Null),
             (Cell::Record(..), _) => {
                 Err(not_assigned(&self.compiled.body.variables[used.variable].name))
             }
