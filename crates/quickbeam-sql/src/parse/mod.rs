@@ -39,7 +39,9 @@ pub use command::{Command, Direction, Discard, Name, command};
 pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
-pub use query_clauses::{ALL_FIELDS, is_rows_from, restore_row_stars, row_call, symmetric_bound};
+pub use query_clauses::{
+    ALL_FIELDS, arguments_of, is_rows_from, restore_row_stars, row_call, symmetric_bound,
+};
 pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, TriggerStatement};
 pub use sequences::ALTER as ALTER_SEQUENCE;
 pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};

@@ -1,11 +1,11 @@
 //! Clauses of queries that the parser does not know.
 //!
 //! `TABLE name` as a query becomes `SELECT * FROM name`. FOR NO KEY UPDATE and FOR KEY SHARE become
-//! FOR UPDATE and FOR SHARE: a row has one lock, whatever of it is to change. `ONLY table` becomes
-//! the table, as no table has children. `ROWS FROM (…)` and the first bound of BETWEEN SYMMETRIC
-//! become calls of functions with the names of markers. `VARIADIC array` becomes the named argument
-//! `VARIADIC => array`, and `TRIM(FROM text)` names the blanks that it removes. The `*` of
-//! `(row).*` becomes a field's name.
+//! FOR UPDATE and FOR SHARE: a row has one lock for all its columns. Row locks before LIMIT move to
+//! the query's end. `ONLY table` becomes the table, as no table has children. `ROWS FROM (…)` and
+//! the first bound of BETWEEN SYMMETRIC become calls of functions with the names of markers.
+//! `VARIADIC array` becomes the named argument `VARIADIC => array`, and `TRIM(FROM text)` names the
+//! blanks that it removes. The `*` of `(row).*` becomes a field's name.
 
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 use sqlparser::keywords::Keyword;
@@ -24,7 +24,7 @@ const BEFORE: [Keyword; 7] = [
 
 /// Returns the tokens of a text, with `TABLE name` as a SELECT where a query may stand.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_markers(with_plain_locks(with_row_stars(tokens)));
+    let tokens = with_markers(with_limits_first(with_plain_locks(with_row_stars(tokens))));
     let is_table = |token: &TokenWithSpan| {
         matches!(&token.token, Token::Word(word)
             if word.quote_style.is_none() && word.keyword == Keyword::TABLE)
@@ -144,6 +144,60 @@ pub fn restore_row_stars(text: &mut String) {
     }
 }
 
+/// Moves the row locks of a query after its LIMIT, OFFSET and FETCH.
+fn with_limits_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    use Keyword::{FETCH, FOR, LIMIT, LOCKED, NOWAIT, OF, OFFSET, SHARE, SKIP, UPDATE};
+    let keyword = |token: &Token| match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    if !tokens.iter().any(|token| keyword(&token.token) == FOR) {
+        return tokens;
+    }
+    let shown: Vec<usize> =
+        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
+    for place in 0..shown.len() {
+        let token = |place: usize| shown.get(place).map(|&at| &tokens[at].token);
+        let word_at = |place: usize| token(place).map_or(Keyword::NoKeyword, keyword);
+        if word_at(place) != FOR || !matches!(word_at(place + 1), UPDATE | SHARE) {
+            continue;
+        }
+        let mut end = place + 2;
+        if word_at(end) == OF {
+            end += 2;
+            while matches!(token(end), Some(Token::Comma | Token::Period)) {
+                end += 2;
+            }
+        }
+        end += match (word_at(end), word_at(end + 1)) {
+            (NOWAIT, _) => 1,
+            (SKIP, LOCKED) => 2,
+            _ => 0,
+        };
+        if !matches!(word_at(end), LIMIT | OFFSET | FETCH) {
+            continue;
+        }
+        let mut depth = 0_usize;
+        let mut after = end;
+        while let Some(token) = token(after) {
+            match token {
+                Token::LParen => depth += 1,
+                Token::RParen if depth == 0 => break,
+                Token::RParen => depth -= 1,
+                Token::SemiColon | Token::EOF => break,
+                _ if depth == 0 && keyword(token) == FOR => break,
+                _ => {}
+            }
+            after += 1;
+        }
+        let last = shown.get(after).copied().unwrap_or(tokens.len());
+        if let Some(moved) = tokens.get_mut(shown[place]..last) {
+            moved.rotate_left(shown[end] - shown[place]);
+        }
+    }
+    tokens
+}
+
 /// The function that ROWS FROM becomes.
 const ROWS_FROM: &str = "\0rows from";
 
@@ -156,7 +210,7 @@ fn is_marker(name: &ObjectName, marker: &str) -> bool {
 }
 
 /// Returns the arguments of a call that have no names.
-fn arguments_of(function: &Function) -> Option<Vec<&Expr>> {
+pub fn arguments_of(function: &Function) -> Option<Vec<&Expr>> {
     let FunctionArguments::List(list) = &function.args else { return None };
     let argument = |argument| match argument {
         &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Some(expr),

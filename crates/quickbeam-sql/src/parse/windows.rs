@@ -20,12 +20,36 @@ pub const UNBOUNDED: &str = "frame bound UNBOUNDED";
 const EXCLUSIONS: [&str; 4] = ["NO OTHERS", "CURRENT ROW", "GROUP", "TIES"];
 
 /// Returns the tokens of a text, with exclusions in the parser's form.
-pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut tokens = with_offsets_in_parentheses(tokens);
     let mut at = 0;
     while let Some(found) = tokens.iter().skip(at).position(|token| is(token, "EXCLUDE")) {
         at += found;
         replace(&mut tokens, at);
         at += 1;
+    }
+    tokens
+}
+
+/// Writes parentheses around the text in the offset `'1 day'::interval` of a bound. The parser
+/// reads a text at the beginning of an offset as a whole interval.
+fn with_offsets_in_parentheses(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let shown: Vec<usize> = (0..tokens.len()).filter(|&at| !is_blank(&tokens[at])).collect();
+    let mut texts = Vec::new();
+    for places in shown.windows(4) {
+        let [text, cast, data_type, bound] = [0, 1, 2, 3].map(|nth| &tokens[places[nth]]);
+        if matches!(text.token, Token::SingleQuotedString(_))
+            && cast.token == Token::DoubleColon
+            && matches!(data_type.token, Token::Word(_))
+            && (is(bound, "PRECEDING") || is(bound, "FOLLOWING"))
+        {
+            texts.push(places[0]);
+        }
+    }
+    for at in texts.into_iter().rev() {
+        let span = tokens[at].span;
+        tokens.insert(at + 1, TokenWithSpan::new(Token::RParen, span));
+        tokens.insert(at, TokenWithSpan::new(Token::LParen, span));
     }
     tokens
 }

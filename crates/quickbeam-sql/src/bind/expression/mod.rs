@@ -104,7 +104,8 @@ impl Binder<'_> {
                 self.nested(|binder| binder.expression(&Ast::BinaryOp { left, op, right }, scope))
             }
             Ast::Collate { expr, collation } if is_byte_order(collation) => {
-                self.expression(expr, scope)
+                let value = self.expression(expr, scope)?;
+                self.check_collatable(value)
             }
             Ast::Collate { collation, .. } => {
                 Err(no_collation(collation).at(self.position(collation) as usize))
@@ -168,15 +169,7 @@ impl Binder<'_> {
                 data_type,
                 kind: CastKind::Cast | CastKind::DoubleColon,
                 format: None,
-            } => {
-                let target = self.data_type(data_type, ast)?;
-                if let (Ast::Array(array), DataType::Array(element)) = (&**expr, target.data_type) {
-                    let array = self.typed_array(array, element, ast, scope)?;
-                    return self.checked(array, target);
-                }
-                let inner = self.expression(expr, scope)?;
-                self.cast_to_declared(inner, target)
-            }
+            } => self.written_cast(expr, data_type, ast, scope),
             Ast::TypedString(typed) => {
                 let target = self.data_type(&typed.data_type, ast)?;
                 let inner = self.literal(&typed.value.value, self.position(&typed.value))?;
@@ -207,6 +200,24 @@ impl Binder<'_> {
             }
             other => self.named_syntax(other, scope),
         }
+    }
+
+    /// Binds `CAST(expr AS type)` and `expr::type`. An array takes the type of its elements from
+    /// the cast.
+    fn written_cast(
+        &mut self,
+        expr: &Ast,
+        data_type: &ast::DataType,
+        ast: &Ast,
+        scope: &Scope,
+    ) -> Result<Typed> {
+        let target = self.data_type(data_type, ast)?;
+        if let (Ast::Array(array), DataType::Array(element)) = (expr, target.data_type) {
+            let array = self.typed_array(array, element, ast, scope)?;
+            return self.checked(array, target);
+        }
+        let inner = self.expression(expr, scope)?;
+        self.cast_to_declared(inner, target)
     }
 
     /// Binds a cast. A quoted literal is read at once as the target type, even if it is never

@@ -7,10 +7,11 @@ use sqlparser::ast::{BinaryOperator, ObjectName, ObjectNamePart, TableAlias};
 
 use crate::bind::{
     Binder, Body, From, FunctionCall, OutputColumn, Query, Scope, Source, TableFunction,
-    TableFunctionKind, fold,
+    TableFunctionKind, Typed, fold,
 };
 use crate::catalog::system::{SystemTable, system_table};
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType;
 
 /// Returns the system catalog that a qualified name means.
 pub(in crate::bind) fn named_catalog(name: &ObjectName) -> Result<Option<&'static SystemTable>> {
@@ -35,6 +36,11 @@ pub(in crate::bind) fn is_byte_order(collation: &ObjectName) -> bool {
     matches!(name, "default" | "c" | "posix" | "ucs_basic" | "c.utf8" | "c.utf-8")
 }
 
+/// Returns whether values of a type have a collation.
+fn is_collatable(data_type: DataType) -> bool {
+    data_type.is_text() || matches!(data_type, DataType::Array(_))
+}
+
 /// Returns the error of a collation in another order. Those of ICU are known by their names.
 #[cold]
 pub(in crate::bind) fn no_collation(collation: &ObjectName) -> SqlError {
@@ -44,6 +50,18 @@ pub(in crate::bind) fn no_collation(collation: &ObjectName) -> SqlError {
     }
     let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
     SqlError::new(SqlState::UndefinedObject, message)
+}
+
+impl Binder<'_> {
+    /// Refuses COLLATE of a value that is no text.
+    pub(in crate::bind) fn check_collatable(&self, value: Typed) -> Result<Typed> {
+        let Some(data_type) = value.data_type.filter(|given| !is_collatable(*given)) else {
+            return Ok(value);
+        };
+        let message = format!("collations are not supported by type {data_type}");
+        let error = SqlError::new(SqlState::DatatypeMismatch, message);
+        Err(error.at(value.position as usize))
+    }
 }
 
 /// Returns the operator that `OPERATOR(pg_catalog.~)` means.

@@ -92,12 +92,14 @@ impl Binder<'_> {
         if has_lateral(item) && !scope.relations.is_empty() {
             inside.before = Some(Arc::new(scope.clone()));
         }
+        let without_left = self.recursive_references();
         let mut left = self.factor(&item.relation, &mut inside)?;
         for join in &item.joins {
             if join.global {
                 return Err(SqlError::unsupported("this kind of join"));
             }
             let first_right = inside.relations.len();
+            let without_right = self.recursive_references();
             let right = self.factor(&join.relation, &mut inside)?;
             let (kind, constraint, flipped) = match &join.join_operator {
                 JoinOperator::Join(c) | JoinOperator::Inner(c) => (JoinKind::Inner, c, false),
@@ -107,6 +109,15 @@ impl Binder<'_> {
                 JoinOperator::FullOuter(c) => (JoinKind::Full, c, false),
                 _ => return Err(SqlError::unsupported("this kind of join")),
             };
+            let with_both = self.recursive_references();
+            let in_nullable = match (kind, flipped) {
+                (JoinKind::Left, false) => without_right..with_both,
+                (JoinKind::Left, true) => without_left..without_right,
+                (JoinKind::Full, _) => without_left..with_both,
+                (JoinKind::Inner, _) => 0..0,
+            };
+            let position = self.position(&join.relation) as usize;
+            self.check_no_recursion(in_nullable, "an outer join", position)?;
             let (on, pairs) =
                 self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
             let must_not_read = flipped || kind == JoinKind::Full;

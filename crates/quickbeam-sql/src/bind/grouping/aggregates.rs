@@ -1,8 +1,6 @@
 //! Aggregate calls: resolves names and argument types.
 
-use sqlparser::ast::{
-    Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr, OrderBySort,
-};
+use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr};
 
 use super::levels::grouping_error;
 use crate::bind::{
@@ -218,11 +216,7 @@ impl Binder<'_> {
     ) -> Result<Vec<(AggregateOrder, DataType)>> {
         let mut keys = Vec::with_capacity(order.len());
         for item in order {
-            let descending = match &item.options.sort {
-                None | Some(OrderBySort::Asc) => false,
-                Some(OrderBySort::Desc) => true,
-                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
-            };
+            let descending = self.is_descending(item)?;
             let nulls_first = item.options.nulls_first.unwrap_or(descending);
             let value = self.expression(&item.expr, scope)?;
             let value = self.settle(value)?;

@@ -6,9 +6,10 @@ use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
 use super::grouped_expressions::Regroup;
 use super::levels::grouping_error;
 use crate::bind::query::select::Selected;
-use crate::bind::{Binder, Scope, Source, Typed};
+use crate::bind::{Binder, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::parse::arguments_of;
 use crate::types::{DataType, Value};
 
 /// Grouping sets that one GROUP BY may have, as in PostgreSQL.
@@ -25,31 +26,79 @@ pub(in crate::bind) struct GroupKeys {
     pub sets: Vec<Vec<usize>>,
 }
 
+/// The parts of a ROLLUP or CUBE, each of which has one key or several.
+fn slices(parts: &[Vec<Ast>]) -> Vec<&[Ast]> {
+    parts.iter().map(Vec::as_slice).collect()
+}
+
+fn rollup<'q>(parts: &[&'q [Ast]]) -> Vec<Vec<&'q Ast>> {
+    let sets = (0..=parts.len()).rev();
+    sets.map(|count| parts.iter().take(count).copied().flatten().collect()).collect()
+}
+
+fn cube<'q>(parts: &[&'q [Ast]]) -> Result<Vec<Vec<&'q Ast>>> {
+    let keys: usize = parts.iter().map(|part| part.len()).sum();
+    if parts.len() > MAX_CUBE || keys > MAX_SETS {
+        let message = format!("CUBE is limited to {MAX_CUBE} elements");
+        return Err(SqlError::new(SqlState::TooManyColumns, message));
+    }
+    let sets = (0..1_usize << parts.len()).rev().map(|mask| {
+        let is_in = |nth: usize| mask >> (parts.len() - 1 - nth) & 1 == 1;
+        let chosen = parts.iter().enumerate().filter(|(nth, _)| is_in(*nth));
+        chosen.flat_map(|(_, part)| part.iter()).collect()
+    });
+    Ok(sets.collect())
+}
+
+/// Returns the sets of a ROLLUP or CUBE within GROUPING SETS, which the parser reads as a call.
+fn nested_sets(call: &ast::Function) -> Option<Result<Vec<Vec<&Ast>>>> {
+    let [ast::ObjectNamePart::Identifier(name)] = &call.name.0[..] else { return None };
+    let folded = fold(name);
+    if name.quote_style.is_some() || !matches!(folded.as_str(), "rollup" | "cube") {
+        return None;
+    }
+    let arguments = arguments_of(call)?;
+    let parts: Vec<&[Ast]> = arguments
+        .into_iter()
+        .map(|argument| match argument {
+            Ast::Tuple(list) => list.as_slice(),
+            one => std::slice::from_ref(one),
+        })
+        .collect();
+    Some(match folded.as_str() {
+        "cube" => cube(&parts),
+        _ => Ok(rollup(&parts)),
+    })
+}
+
+#[cold]
+fn too_many_sets() -> SqlError {
+    let message = format!("too many grouping sets present (maximum {MAX_SETS})");
+    SqlError::new(SqlState::StatementTooComplex, message)
+}
+
 /// The grouping sets of one item of GROUP BY.
 fn sets_of(item: &Ast) -> Result<Vec<Vec<&Ast>>> {
-    let flat = |sets: &'_ [&'_ Vec<Ast>]| -> usize { sets.iter().map(|set| set.len()).sum() };
     Ok(match item {
         Ast::Tuple(list) => vec![list.iter().collect()],
-        Ast::GroupingSets(sets) => sets.iter().map(|set| set.iter().collect()).collect(),
-        Ast::Rollup(parts) => (0..=parts.len())
-            .rev()
-            .map(|count| parts.iter().take(count).flatten().collect())
-            .collect(),
-        Ast::Cube(parts) => {
-            let all: Vec<&Vec<Ast>> = parts.iter().collect();
-            if parts.len() > MAX_CUBE || flat(&all) > MAX_SETS {
-                let message = format!("CUBE is limited to {MAX_CUBE} elements");
-                return Err(SqlError::new(SqlState::TooManyColumns, message));
+        Ast::GroupingSets(sets) => {
+            let mut all = Vec::with_capacity(sets.len());
+            for set in sets {
+                match &set[..] {
+                    [Ast::Function(call)] => match nested_sets(call) {
+                        Some(nested) => all.extend(nested?),
+                        None => all.push(set.iter().collect()),
+                    },
+                    _ => all.push(set.iter().collect()),
+                }
+                if all.len() > MAX_SETS {
+                    return Err(too_many_sets());
+                }
             }
-            (0..1_usize << parts.len())
-                .rev()
-                .map(|mask| {
-                    let is_in = |nth: usize| mask >> (parts.len() - 1 - nth) & 1 == 1;
-                    let chosen = parts.iter().enumerate().filter(|(nth, _)| is_in(*nth));
-                    chosen.flat_map(|(_, part)| part).collect()
-                })
-                .collect()
+            all
         }
+        Ast::Rollup(parts) => rollup(&slices(parts)),
+        Ast::Cube(parts) => cube(&slices(parts))?,
         other => vec![vec![other]],
     })
 }
@@ -91,8 +140,7 @@ impl Binder<'_> {
                 own.push(numbers);
             }
             if sets.len().saturating_mul(own.len()) > MAX_SETS {
-                let message = format!("too many grouping sets present (maximum {MAX_SETS})");
-                return Err(SqlError::new(SqlState::StatementTooComplex, message));
+                return Err(too_many_sets());
             }
             let product = sets.iter().flat_map(|before| {
                 own.iter().map(move |set| before.iter().chain(set).copied().collect())

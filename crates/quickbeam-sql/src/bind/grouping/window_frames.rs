@@ -183,17 +183,20 @@ impl Binder<'_> {
                 "RANGE with offset PRECEDING/FOLLOWING requires exactly one ORDER BY column";
             return Err(windowing_error(message, position));
         };
-        let key = key.unwrap_or(DataType::Text);
+        use DataType as T;
+        let key = key.unwrap_or(T::Text).unconstrained();
         let given = value.data_type;
+        let is_span = given.is_none_or(|given| given.unconstrained() == DataType::Interval);
         let target = match (key, given) {
+            (T::Date | T::Time | T::Timestamp | T::TimestampTz | T::Interval, _) if is_span => {
+                T::Interval
+            }
             (key, Some(given)) if key.is_integer() && given.is_integer() => given,
             (key, None) if key.is_integer() => key,
-            (DataType::Numeric(_), Some(given)) if given.is_integer() => DataType::Numeric(None),
-            (DataType::Numeric(_), None | Some(DataType::Numeric(_))) => DataType::Numeric(None),
-            (DataType::Real | DataType::Double, given)
-                if given.is_none_or(|given| given.is_numeric()) =>
-            {
-                DataType::Double
+            (T::Numeric(_), Some(given)) if given.is_integer() => T::Numeric(None),
+            (T::Numeric(_), None | Some(T::Numeric(_))) => T::Numeric(None),
+            (T::Real | T::Double, given) if given.is_none_or(|given| given.is_numeric()) => {
+                T::Double
             }
             _ => {
                 let of = given.map_or_else(|| "unknown".to_owned(), |given| given.to_string());

@@ -298,11 +298,7 @@ impl Binder<'_> {
     ) -> Result<(Vec<OrderKey>, Vec<Option<DataType>>)> {
         let (mut keys, mut types) = (Vec::with_capacity(items.len()), Vec::new());
         for item in items {
-            let descending = match &item.options.sort {
-                None | Some(ast::OrderBySort::Asc) => false,
-                Some(ast::OrderBySort::Desc) => true,
-                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
-            };
+            let descending = self.is_descending(item)?;
             let value = self.expression(&item.expr, scope)?;
             let value = self.settle(value)?;
             let nulls_first = item.options.nulls_first.unwrap_or(descending);

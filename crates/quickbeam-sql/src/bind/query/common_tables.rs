@@ -4,6 +4,7 @@
 //! several references, a volatile one, or one that is MATERIALIZED is stored: it is computed once,
 //! and references scan it.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -122,6 +123,36 @@ impl Binder<'_> {
             column.name = fold(&name.name);
         }
         Ok(())
+    }
+
+    /// Counts the references to the recursive queries that are bound now.
+    pub(in crate::bind) fn recursive_references(&self) -> usize {
+        let count = |(_, source): &(SmolStr, CteSource)| match source {
+            CteSource::Working(_, _, references) => *references,
+            _ => 0,
+        };
+        self.ctes.iter().map(count).sum()
+    }
+
+    /// Refuses references to a recursive query, given by their numbers, in a part of its recursive
+    /// term from which rows can be missing.
+    pub(in crate::bind) fn check_no_recursion(
+        &self,
+        references: Range<usize>,
+        part: &str,
+        position: usize,
+    ) -> Result<()> {
+        if references.is_empty() {
+            return Ok(());
+        }
+        let is_bound = |entry: &&(SmolStr, CteSource)| match &entry.1 {
+            CteSource::Working(_, _, references) => *references > 0,
+            _ => false,
+        };
+        let name = self.ctes.iter().rfind(is_bound).map_or("", |(name, _)| name.as_str());
+        let message =
+            format!("recursive reference to query \"{name}\" must not appear within {part}");
+        Err(recursion_error(message, position))
     }
 
     /// Counts the places of the text that may name a common table expression. An alias or a

@@ -2,7 +2,8 @@
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    ArrayElemTypeDef, DataType as WrittenType, Expr as Ast, SelectItem, SetExpr, TrimWhereField,
+    ArrayElemTypeDef, BinaryOperator, DataType as WrittenType, Expr as Ast, SelectItem, SetExpr,
+    TrimWhereField,
 };
 
 use crate::bind::records::whole_rows::field_name;
@@ -60,7 +61,13 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
             SetExpr::Values(_) => good("column1"),
             _ => None,
         },
-        Ast::Exists { .. } => good("exists"),
+        Ast::Exists { negated, .. } => good("exists").filter(|_| !negated),
+        Ast::Extract { .. } => good("extract"),
+        Ast::Overlay { .. } => good("overlay"),
+        Ast::AtTimeZone { .. } => good("timezone"),
+        Ast::BinaryOp { op: BinaryOperator::Overlaps, .. } => good("overlaps"),
+        Ast::Interval(_) => Some(("interval".into(), false)),
+        Ast::Collate { expr, .. } => name_in(expr),
         Ast::Substring { shorthand, .. } => good(if *shorthand { "substr" } else { "substring" }),
         Ast::Position { .. } => good("position"),
         Ast::Trim { trim_where, .. } => good(match trim_where {

@@ -125,6 +125,23 @@ impl Binder<'_> {
         }
     }
 
+    /// Returns the direction of a sort key. `USING <` is ASC and `USING >` is DESC.
+    pub(in crate::bind) fn is_descending(&self, key: &ast::OrderByExpr) -> Result<bool> {
+        let Some(ast::OrderBySort::Using(operator)) = &key.options.sort else {
+            return Ok(matches!(key.options.sort, Some(ast::OrderBySort::Desc)));
+        };
+        let symbol = operator.0.last().map(ToString::to_string).unwrap_or_default();
+        match symbol.as_str() {
+            "<" => Ok(false),
+            ">" => Ok(true),
+            _ => {
+                let message = format!("operator {symbol} is not a valid ordering operator");
+                let error = SqlError::new(SqlState::WrongObjectType, message);
+                Err(error.at(self.position(&key.expr) as usize))
+            }
+        }
+    }
+
     pub(in crate::bind) fn order(
         &mut self,
         order: &[ast::OrderByExpr],
@@ -134,11 +151,7 @@ impl Binder<'_> {
         let nowhere = Scope::default();
         let mut keys = Vec::with_capacity(order.len());
         for item in order {
-            let descending = match &item.options.sort {
-                None | Some(ast::OrderBySort::Asc) => false,
-                Some(ast::OrderBySort::Desc) => true,
-                Some(_) => return Err(SqlError::unsupported("ORDER BY USING")),
-            };
+            let descending = self.is_descending(item)?;
             let nulls_first = item.options.nulls_first.unwrap_or(descending);
             // Other than in GROUP BY, the name of an output counts before that of a column.
             let output = match &item.expr {

@@ -74,7 +74,17 @@ impl Binder<'_> {
         let mut sides = Vec::new();
         let mut common: Option<Common> = None;
         for side in sides_of(&written)? {
+            let before = self.recursive_references();
             let (query, unknown) = self.side(side, outer.clone())?;
+            let part = match written.kind {
+                CombineKind::Except if written.all || common.is_some() => Some("EXCEPT"),
+                CombineKind::Intersect if written.all => Some("INTERSECT"),
+                _ => None,
+            };
+            if let Some(part) = part {
+                let references = before..self.recursive_references();
+                self.check_no_recursion(references, part, self.place_of_output(side, 0))?;
+            }
             match &mut common {
                 None => common = Some(Common { columns: query.columns.clone(), unknown }),
                 Some(common) => self.meet(common, &query, &unknown, side)?,

@@ -27,7 +27,11 @@ impl Binder<'_> {
         scope: &Scope,
         kind: impl FnOnce(&mut Self, &mut Query) -> Result<SubqueryKind>,
     ) -> Result<(usize, Arc<Query>)> {
+        let before = self.recursive_references();
+        let position = self.position(query) as usize;
         let mut query = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
+        let references = before..self.recursive_references();
+        self.check_no_recursion(references, "a subquery", position)?;
         let kind = kind(self, &mut query)?;
         let query = Arc::new(query);
         let slot = self.add_slot("subquery".into(), Source::Computed);

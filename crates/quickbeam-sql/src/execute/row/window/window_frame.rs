@@ -13,8 +13,12 @@ use crate::bind::{FrameBound, FrameExclusion, FrameUnits, WindowFrame};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::row::Context;
 use crate::execute::row::sort::order_of;
+use crate::expression::add_interval;
 use crate::plan::SortKey;
-use crate::types::{Numeric, Value};
+use crate::types::{
+    DATE_INFINITY, DAY, DataType, Interval, Numeric, SessionZone, TIMESTAMP_INFINITY, TextSettings,
+    Value, cast,
+};
 
 /// A side of a window frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +82,8 @@ pub struct Frames<'p> {
     exclusion: FrameExclusion,
     /// The rows whose first sort key is not NULL.
     not_null: Range<usize>,
+    /// The settings with which intervals are added.
+    settings: TextSettings,
 }
 
 /// A bound with its offset evaluated.
@@ -148,6 +154,7 @@ impl<'p> Partition<'p> {
             end: bound_of(&frame.end, frame.units, "ending", context)?,
             exclusion: frame.exclusion,
             not_null: first..after,
+            settings: context.clock.settings(),
         })
     }
 }
@@ -255,10 +262,18 @@ impl Frames<'_> {
             return Ok(if is_start { peers.start } else { peers.end });
         }
         let subtract = is_before != order.descending;
+        let settings = &self.settings;
+        let moved = match offset {
+            Value::Interval(by) if subtract => Some(moved(current, by.checked_neg()?, settings)?),
+            Value::Interval(by) => Some(moved(current, *by, settings)?),
+            _ => None,
+        };
         // The order of a key and of the bound, along the rows.
         let along = |at: usize| {
-            let found = key(at)
-                .map_or(Ordering::Equal, |key| compare_with_sum(key, current, offset, subtract));
+            let found = key(at).map_or(Ordering::Equal, |key| match &moved {
+                Some(bound) => compare_times(key, bound),
+                None => compare_with_sum(key, current, offset, subtract),
+            });
             if order.descending { found.reverse() } else { found }
         };
         let (mut low, mut high) = (self.not_null.start, self.not_null.end);
@@ -293,7 +308,34 @@ fn is_negative(offset: &Value) -> bool {
     match offset {
         Value::Double(offset) => *offset < 0.0 || offset.is_nan(),
         Value::Numeric(offset) => *offset < Numeric::from(0),
+        Value::Interval(offset) => offset.length() < 0,
         other => other.as_ref().as_i64().is_some_and(|offset| offset < 0),
+    }
+}
+
+/// Returns a sort key plus an interval. A date becomes a timestamp, and a time may pass midnight.
+fn moved(key: &Value, by: Interval, settings: &TextSettings) -> Result<Value> {
+    Ok(match key {
+        Value::Date(_) => {
+            return moved(&cast(key.as_ref(), DataType::Timestamp, settings)?, by, settings);
+        }
+        Value::Timestamp(at) => Value::Timestamp(add_interval(*at, by, SessionZone::Utc)?),
+        Value::TimestampTz(at) => Value::TimestampTz(add_interval(*at, by, settings.zone)?),
+        Value::Interval(key) => Value::Interval(key.checked_add(by)?),
+        Value::Time(at) => Value::Time(at.saturating_add(by.micros)),
+        _ => return Err(SqlError::internal("an interval as the distance of another type")),
+    })
+}
+
+/// Compares a sort key with a bound that [`moved`] returned.
+fn compare_times(key: &Value, bound: &Value) -> Ordering {
+    match (key, bound) {
+        (Value::Date(days), Value::Timestamp(bound)) => match *days {
+            DATE_INFINITY => TIMESTAMP_INFINITY.cmp(bound),
+            i32::MIN => i64::MIN.cmp(bound),
+            days => i64::from(days).saturating_mul(DAY).cmp(bound),
+        },
+        (key, bound) => key.compare(bound).unwrap_or(Ordering::Equal),
     }
 }
 
