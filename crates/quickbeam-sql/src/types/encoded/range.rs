@@ -309,7 +309,7 @@ impl RangeValue {
             let Some(bound) = bound else { return };
             let mut text = String::new();
             write_value(&mut text, bound.value.as_ref(), settings);
-            push_bound(out, &text);
+            push_quoted(out, &text, is_special);
         };
         write(lower, out);
         out.push(',');
@@ -408,10 +408,13 @@ fn bound_text(text: &str) -> Option<(Option<String>, &str)> {
     None
 }
 
-/// Appends a bound, in quotes if its text could be read as something else.
-fn push_bound(out: &mut String, text: &str) {
-    let is_special =
-        |c: char| matches!(c, '"' | '\\' | '(' | ')' | '[' | ']' | ',') || c.is_whitespace();
+/// Whether a bound with this character is in quotes.
+fn is_special(character: char) -> bool {
+    matches!(character, '"' | '\\' | '(' | ')' | '[' | ']' | ',') || character.is_whitespace()
+}
+
+/// Appends the text of a part of a value, in quotes if it is empty or has a special character.
+pub(super) fn push_quoted(out: &mut String, text: &str, is_special: fn(char) -> bool) {
     if !text.is_empty() && !text.contains(is_special) {
         return out.push_str(text);
     }

@@ -13,7 +13,7 @@
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use super::range::{ReadValue, WriteValue};
+use super::range::{ReadValue, WriteValue, push_quoted};
 use super::row_types::RowField;
 use super::{EncodedKind, EncodedType};
 use crate::error::{Result, SqlError, SqlState};
@@ -147,7 +147,7 @@ pub(super) fn format(
             }
             other => write(&mut text, other, settings),
         }
-        append_quoted(out, &text);
+        push_quoted(out, &text, is_special);
     }
     out.push(')');
 }
@@ -156,20 +156,9 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c')
 }
 
-/// Appends the text of a field, in quotes if it needs them.
-fn append_quoted(out: &mut String, text: &str) {
-    let is_special = |c: char| matches!(c, '"' | '\\' | '(' | ')' | ',') || is_space(c);
-    if !text.is_empty() && !text.contains(is_special) {
-        return out.push_str(text);
-    }
-    out.push('"');
-    for character in text.chars() {
-        if matches!(character, '"' | '\\') {
-            out.push(character);
-        }
-        out.push(character);
-    }
-    out.push('"');
+/// Whether a field with this character is in quotes.
+fn is_special(character: char) -> bool {
+    matches!(character, '"' | '\\' | '(' | ')' | ',') || is_space(character)
 }
 
 #[cold]
