@@ -61,6 +61,8 @@ CREATE INDEX child_c ON app."Child" (c);
 INSERT INTO app.counted (t) VALUES ('a'), ('b');
 INSERT INTO app."Child" VALUES (2), (NULL);
 CREATE VIEW app.pair AS SELECT t, v FROM app.counted JOIN app."Child" ON c = id;
+CREATE VIEW app.checked WITH (security_barrier) AS SELECT id, t FROM app.counted WHERE id > 0 WITH LOCAL CHECK OPTION;
+ALTER VIEW app.checked ALTER COLUMN t SET DEFAULT 'it''s';
 CREATE FUNCTION app.marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.t := NEW.t || TG_ARGV[0]; RETURN NEW; END $$;
 CREATE FUNCTION all_single() RETURNS SETOF single LANGUAGE sql AS 'SELECT * FROM single';
 CREATE FUNCTION late_of(n INT, OUT found INT) LANGUAGE sql STABLE AS 'SELECT late FROM v3 WHERE late > n LIMIT 1';

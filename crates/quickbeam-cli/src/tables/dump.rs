@@ -8,7 +8,7 @@ use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::catalog::programs::RoutineKind;
 use quickbeam_sql::catalog::text::{
     Wording, add_foreign_keys, comments, create_indexes, create_schemas, create_sequence,
-    create_table, create_view, quoted, quoted_relation, set_sequence,
+    create_table, create_view, quoted, quoted_relation, set_sequence, view_defaults,
 };
 use quickbeam_sql::catalog::{Table, is_temporary_schema};
 use quickbeam_sql::types::{TextSettings, format_value};
@@ -83,6 +83,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     }
     for view in catalog.views().into_iter().filter(|it| !is_temporary(&it.schema)) {
         sink.statement(&create_view(view))?;
+        view_defaults(view).try_for_each(|text| sink.statement(&text))?;
     }
     for trigger in catalog.triggers() {
         catalog.create_trigger(trigger).try_for_each(|text| sink.statement(&text))?;

@@ -165,6 +165,8 @@ pub struct Binder<'a> {
     path: SearchPath,
     /// The role whose rights are checked; `None`: a superuser.
     role: Option<ObjectId>,
+    /// The role of the statement.
+    invoker: Option<ObjectId>,
     /// Whether the text is stored: the schemas in it are not those of the role.
     is_stored: bool,
     /// The settings with which literals are read: those of the session, in a stored text the
@@ -268,6 +270,7 @@ impl<'a> Binder<'a> {
             names,
             path: names.search_path(),
             role: names.role(),
+            invoker: names.role(),
             is_stored: false,
             settings: names.settings(),
             has_own_literals: false,

@@ -43,7 +43,7 @@ const SECRET: [&str; 2] = ["pg_authid", "pg_shadow"];
 
 impl<'a> Binder<'a> {
     /// Returns the role whose rights count, with the catalog; `None` for superusers.
-    fn acting(&self) -> Option<(ObjectId, &'a CatalogSnapshot)> {
+    pub(in crate::bind) fn acting(&self) -> Option<(ObjectId, &'a CatalogSnapshot)> {
         let names: &'a dyn Names = self.names;
         let acting = (self.role?, names.snapshot()?);
         let (role, snapshot) = acting;
@@ -152,8 +152,12 @@ impl<'a> Binder<'a> {
         self.restricted.push(Restricted { slot, readable, word, name });
     }
 
-    /// Returns the role whose rights count within a view: its owner's (RIGHTS-2).
+    /// Returns the role whose rights count within a view: its owner's, or with `security_invoker`
+    /// that of the statement (RIGHTS-2).
     pub(in crate::bind) fn role_within(&self, view: &View) -> Option<ObjectId> {
+        if view.options.is_security_invoker() {
+            return self.invoker;
+        }
         let snapshot = self.names.snapshot()?;
         let owner = snapshot.owner(view.id);
         (!snapshot.is_superuser(owner)).then_some(owner)

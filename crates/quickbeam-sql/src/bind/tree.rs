@@ -554,8 +554,21 @@ pub struct Insert {
     pub source: InsertSource,
     /// ON CONFLICT.
     pub conflict: Option<OnConflict>,
+    /// WITH CHECK OPTION of the views, over the new row.
+    pub view_checks: Vec<ViewCheck>,
     /// RETURNING, of the new row.
     pub returning: Option<Returning>,
+}
+
+/// A condition that WITH CHECK OPTION has a new row satisfy.
+#[derive(Clone, Debug)]
+pub struct ViewCheck {
+    /// The view whose condition it is.
+    pub view: SmolStr,
+    /// The condition.
+    pub condition: Expr,
+    /// Whether the role of the statement may see all of the row.
+    pub may_see_row: bool,
 }
 
 /// FOR UPDATE.
@@ -632,6 +645,8 @@ pub struct Change {
     pub subqueries: Vec<Subquery>,
     /// SET: column and value; `None`: DELETE.
     pub assignments: Option<Vec<(usize, Expr)>>,
+    /// WITH CHECK OPTION of the views, over the new row.
+    pub view_checks: Vec<ViewCheck>,
     /// RETURNING: of the new row in an update, of the old one in a delete.
     pub returning: Option<Returning>,
 }

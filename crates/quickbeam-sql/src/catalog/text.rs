@@ -260,12 +260,27 @@ pub fn comments(table: &Table) -> impl Iterator<Item = String> + '_ {
 #[must_use]
 pub fn create_view(view: &View) -> String {
     let columns: Vec<String> = view.columns.iter().map(|name| quoted(name)).collect();
+    let options: Vec<String> =
+        view.options.pairs().map(|(name, value)| format!("{name}={}", literal(value))).collect();
+    let options = match options.is_empty() {
+        true => String::new(),
+        false => format!(" WITH ({})", options.join(", ")),
+    };
     format!(
-        "CREATE VIEW {} ({}) AS {}",
+        "CREATE VIEW {} ({}){options} AS {}",
         quoted_relation(&view.schema, &view.name),
         columns.join(", "),
         view.query
     )
+}
+
+/// ALTER VIEW … SET DEFAULT of each column of a view that has one.
+pub fn view_defaults(view: &View) -> impl Iterator<Item = String> + '_ {
+    view.defaults.iter().filter_map(|(position, text)| {
+        let column = view.columns.get(usize::from(*position))?;
+        let name = quoted_relation(&view.schema, &view.name);
+        Some(format!("ALTER VIEW {name} ALTER COLUMN {} SET DEFAULT {text}", quoted(column)))
+    })
 }
 
 impl CatalogSnapshot {

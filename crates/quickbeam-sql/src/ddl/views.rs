@@ -1,6 +1,6 @@
-//! CREATE and DROP VIEW.
+//! CREATE, ALTER and DROP VIEW.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use quickbeam::Transaction;
 use smol_str::SmolStr;
@@ -10,44 +10,73 @@ use crate::catalog::Catalog;
 use crate::catalog::DropBehavior;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_view};
-use crate::schema::names::{shown_name, split_lookup_name};
-use crate::schema::{ObjectId, Relation, View};
+use crate::schema::names::{lookup_name, shown_name, split_lookup_name};
+use crate::schema::{NewView, ObjectId, Relation, View, ViewChange};
 
 impl Catalog {
-    /// CREATE VIEW. `replace`: the view of that name, if there is one, gets the new query; its
-    /// columns must be the first of the new ones.
+    /// CREATE VIEW of a view that reads these tables and views.
     pub fn create_view(
         &self,
         transaction: &Transaction,
-        name: &str,
-        columns: Vec<SmolStr>,
-        query: Arc<str>,
+        new: &NewView,
         depends_on: Vec<ObjectId>,
-        replace: bool,
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
+        let NewView { name, columns, query, options, replace } = new.clone();
         let names: Vec<&str> = columns.iter().map(SmolStr::as_str).collect();
         check_columns(&names)?;
-        let id = match change.before.relation(name) {
+        let (id, defaults) = match change.before.relation(&name) {
             Some(Relation::View(old)) if replace => {
                 if !columns.starts_with(&old.columns) {
                     let message = "cannot drop or rename columns of a view";
                     return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
                 }
-                old.id
+                (old.id, old.defaults.clone())
             }
             _ => {
-                change.check_free(name)?;
-                change.check_no_type(name)?;
-                change.new_id()?
+                change.check_free(&name)?;
+                change.check_no_type(&name)?;
+                (change.new_id()?, BTreeMap::new())
             }
         };
         if depends_on.contains(&id) {
-            let message = format!("view \"{}\" would read itself", shown_name(name));
+            let message = format!("view \"{}\" would read itself", shown_name(&name));
             return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
         }
-        let (schema, name) = split_lookup_name(name);
-        change.put_view(View { id, schema, name: name.into(), columns, query, depends_on })
+        let (schema, name) = split_lookup_name(&name);
+        let name = name.into();
+        change.put_view(View { id, schema, name, columns, query, depends_on, options, defaults })
+    }
+
+    /// ALTER VIEW.
+    pub fn alter_view(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+        changes: &[ViewChange],
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let Some(Relation::View(view)) = change.before.relation(name) else {
+            return Err(no_view(name));
+        };
+        let mut view = (*view).clone();
+        for one in changes {
+            match one {
+                ViewChange::Options(options) => view.options = options.clone(),
+                ViewChange::Default(position, text) => {
+                    view.defaults.remove(position);
+                    view.defaults.extend(text.clone().map(|text| (*position, text)));
+                }
+                ViewChange::Rename(to) => {
+                    let lookup = lookup_name(&view.schema, to);
+                    change.check_free(&lookup)?;
+                    change.check_no_type(&lookup)?;
+                    change.refuse_views(view.id, &format!("view {}", view.name), "renaming")?;
+                    view.name = to.clone();
+                }
+            }
+        }
+        change.put_view(view)
     }
 
     /// DROP VIEW of all of these. `cascade`: views that read them go, too.

@@ -18,6 +18,7 @@ mod sequences;
 mod table_clauses;
 mod text;
 mod user_types;
+mod views;
 mod windows;
 
 use std::ops::Range;
@@ -49,6 +50,7 @@ pub use text::Text;
 pub use user_types::{
     CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement, WrittenCheck,
 };
+pub use views::{RESET_OPTION, VIEW_TYPE};
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Recursion steps that the parser allows. A parenthesis with an operator takes two.
@@ -159,7 +161,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
     let tokens = sequences::adapted(literals::adapted(text, tokens)?);
-    let tokens = insert_clauses::adapted(table_clauses::adapted(tokens));
+    let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
     let tokens = copy_options::adapted(query_clauses::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }

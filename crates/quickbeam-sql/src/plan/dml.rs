@@ -122,6 +122,7 @@ pub fn plan_insert(
         checks,
         generated,
         conflict: insert.conflict,
+        view_checks: insert.view_checks,
         returning: insert.returning,
     };
     Ok((plan, planner.all_slots()))
@@ -167,6 +168,7 @@ fn plan_change(
         checks,
         generated,
         single,
+        view_checks: change.view_checks,
         returning: change.returning,
     };
     Ok((plan, planner.all_slots()))

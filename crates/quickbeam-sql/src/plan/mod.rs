@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 use crate::bind::{
     Aggregate, BoundIndex, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape,
-    Stored, SubqueryKind, TableFunction, WindowFunction,
+    Stored, SubqueryKind, TableFunction, ViewCheck, WindowFunction,
 };
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
@@ -473,6 +473,8 @@ pub struct InsertPlan {
     pub generated: Vec<(usize, Expr)>,
     /// ON CONFLICT.
     pub conflict: Option<OnConflict>,
+    /// WITH CHECK OPTION of views, over the new row.
+    pub view_checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -496,6 +498,8 @@ pub struct ChangePlan {
     pub generated: Vec<(usize, Expr)>,
     /// Whether at most one row is found, so that no change can be found again.
     pub single: bool,
+    /// WITH CHECK OPTION of views, over the new row.
+    pub view_checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }

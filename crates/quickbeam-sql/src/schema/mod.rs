@@ -12,6 +12,7 @@ pub(crate) mod routines;
 pub(crate) mod tables;
 pub(crate) mod triggers;
 pub(crate) mod user_types;
+pub(crate) mod views;
 
 pub use definition::{
     Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
@@ -32,7 +33,8 @@ pub use roles::{
 pub use routines::{Argument, ArgumentMode, Language, Routine, RoutineResult, Volatility};
 pub use tables::{
     Check, Column, ConstraintTiming, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index,
-    KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table, View,
+    KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table,
 };
 pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming};
 pub use user_types::{DeclaredType, Domain, DomainCheck, EnumLabel, EnumType};
+pub use views::{CheckOption, NewView, View, ViewChange, ViewOptions};

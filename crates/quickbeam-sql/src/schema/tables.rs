@@ -17,6 +17,7 @@ use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 use super::names::{is_public, lookup_name, public};
 use super::object_id::ObjectId;
 use super::triggers::Trigger;
+use super::views::View;
 use crate::types::{DataType, Value};
 
 /// How the records of a table or index are found.
@@ -132,14 +133,6 @@ pub struct Schema {
 }
 
 impl Table {
-    /// The name under which the catalog finds it.
-    #[must_use]
-    pub fn lookup_name(&self) -> SmolStr {
-        lookup_name(&self.schema, &self.name)
-    }
-}
-
-impl View {
     /// The name under which the catalog finds it.
     #[must_use]
     pub fn lookup_name(&self) -> SmolStr {
@@ -376,25 +369,6 @@ pub struct Reference {
     pub child: ObjectId,
     /// Which of its foreign keys.
     pub foreign_key: usize,
-}
-
-/// A view.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct View {
-    /// Its number.
-    pub id: ObjectId,
-    /// Its schema.
-    #[serde(default = "public", skip_serializing_if = "is_public")]
-    pub schema: SmolStr,
-    /// Its name.
-    pub name: SmolStr,
-    /// Names of its columns, as given or as the query had them.
-    pub columns: Vec<SmolStr>,
-    /// The text of its query.
-    pub query: Arc<str>,
-    /// Tables and views that it reads.
-    pub depends_on: Vec<ObjectId>,
 }
 
 /// A sequence's definition; its values are counted in storage.

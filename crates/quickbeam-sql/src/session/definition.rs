@@ -40,16 +40,13 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 catalog.create_index(transaction, index)?;
             }
         }
-        CatalogChange::CreateView(name, columns, text, replace) => {
-            let reads = tables_of(look, text)?;
-            catalog.create_view(
-                transaction,
-                name,
-                columns.clone(),
-                text.clone(),
-                reads,
-                *replace,
-            )?;
+        CatalogChange::CreateView(view) => {
+            catalog.create_view(transaction, view, tables_of(look, &view.query)?)?;
+        }
+        CatalogChange::AlterView(name, changes, if_exists) => {
+            if !*if_exists || there(name) {
+                catalog.alter_view(transaction, name, changes)?;
+            }
         }
         CatalogChange::CreateSequence(name, options, if_not_exists) => {
             if !(*if_not_exists && there(name)) {

@@ -289,7 +289,9 @@ impl Session {
                     self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
                 }
             }
-            CatalogChange::Alter(name, _, true) if !is_there(name) => {
+            CatalogChange::Alter(name, _, true) | CatalogChange::AlterView(name, _, true)
+                if !is_there(name) =>
+            {
                 let message = || format!("relation \"{name}\" does not exist, skipping");
                 self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
             }

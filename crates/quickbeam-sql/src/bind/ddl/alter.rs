@@ -17,7 +17,7 @@ use crate::bind::rights::Right;
 use crate::catalog::{NewIdentity, Relation, TriggerState, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Frame};
-use crate::parse::action_of;
+use crate::parse::{VIEW_TYPE, action_of};
 use crate::schema::errors::no_column;
 use crate::types::Value;
 
@@ -55,6 +55,9 @@ impl Binder<'_> {
 
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
+        if alter.table_type == Some(VIEW_TYPE) {
+            return self.alter_view(alter);
+        }
         // No table has others under it: it is always altered alone, with ONLY or without.
         if alter.location.is_some() || alter.on_cluster.is_some() {
             return Err(SqlError::unsupported("this form of ALTER TABLE"));

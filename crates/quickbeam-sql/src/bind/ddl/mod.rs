@@ -14,29 +14,28 @@ mod storage_parameters;
 mod stored_expressions;
 mod table;
 mod table_outline;
+mod views;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::{self, ObjectType, Spanned};
-use sqlparser::tokenizer::Token;
+use sqlparser::ast::{self, ObjectType};
 
-use super::{Binder, Source, fold};
+use super::{Binder, fold};
 use crate::bind::ddl::table_outline::OnMissing;
-use crate::bind::records::whole_rows::refuse_records;
 use crate::bind::rights::Right;
 use crate::catalog::{
     DeclaredType, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable,
-    Privileges, Relation, SequenceChanges, SequenceOptions, TriggerState, is_temporary_schema,
+    NewView, Privileges, SequenceChanges, SequenceOptions, TriggerState, ViewChange,
 };
-use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, TypeStatement, first_from};
+use crate::error::{Result, SqlError};
+use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, TypeStatement};
 use crate::types::Value;
 
 pub use generated::generated_columns;
 pub(in crate::bind) use index_expressions::key_column;
 pub use index_expressions::{BoundIndex, ExpressionCompiler};
-pub use stored_expressions::{check_of, column_default, conversion_of};
+pub use stored_expressions::{check_of, column_default, conversion_of, view_default};
 pub(in crate::bind) use stored_expressions::{kept_condition, new_condition};
 pub use table::{check_create_table, on_commit_of, table_for};
 pub(in crate::bind) use table_outline::ConstraintPlace;
@@ -53,8 +52,10 @@ pub enum CatalogChange {
     CreateTable(NewTable, bool),
     /// CREATE INDEX; true: IF NOT EXISTS.
     CreateIndex(NewIndex, bool),
-    /// CREATE VIEW: name, columns, text; true: OR REPLACE.
-    CreateView(SmolStr, Vec<SmolStr>, Arc<str>, bool),
+    /// CREATE VIEW.
+    CreateView(NewView),
+    /// ALTER VIEW; true: IF EXISTS.
+    AlterView(SmolStr, Vec<ViewChange>, bool),
     /// CREATE SEQUENCE; true: IF NOT EXISTS.
     CreateSequence(SmolStr, SequenceOptions, bool),
     /// ALTER SEQUENCE.
@@ -186,79 +187,6 @@ impl Binder<'_> {
             index.include.push(fold(name));
         }
         Ok(CatalogChange::CreateIndex(index, create.if_not_exists))
-    }
-
-    /// CREATE VIEW.
-    pub fn create_view(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
-        let name = self.view_name(create)?;
-        let query = self.query(&create.query, None)?;
-        refuse_records(&query.columns)?;
-        self.check_literals()?;
-        if !self.parameters.is_empty() {
-            let message = "a view may not have parameters";
-            let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));
-            let position = first_from(self.text.as_str(), create.query.span().start, is_parameter);
-            let error = SqlError::new(SqlState::UndefinedParameter, message);
-            return Err(error.at(position.unwrap_or_default()));
-        }
-        if let Some(excess) = create.columns.get(query.columns.len()) {
-            let message = "CREATE VIEW specifies more column names than columns";
-            let position = self.place_of(&excess.name);
-            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
-        }
-        let mut outline = Outline::new(&name);
-        let mut given = Vec::with_capacity(create.columns.len());
-        for (column, output) in create.columns.iter().zip(&query.columns) {
-            given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
-        }
-        let columns =
-            self.columns_for(&query, &given).into_iter().map(|column| column.name).collect();
-        let is_temporary = |shape: &super::SlotShape| matches!(&shape.source, Source::Table(table) if is_temporary_schema(&table.schema));
-        let name = match !create.temporary && self.slots.iter().any(is_temporary) {
-            true => self.new_relation_of(Persistence::Temporary, &create.name, OnExisting::Fail)?.0,
-            false => name,
-        };
-        let text = self.expanded(&create.query)?.into();
-        Ok(CatalogChange::CreateView(name, columns, text, create.or_replace))
-    }
-
-    /// The name of a new view, or of the one that it replaces.
-    fn view_name(&self, create: &ast::CreateView) -> Result<SmolStr> {
-        let plain = ast::CreateView {
-            or_alter: false,
-            or_replace: create.or_replace,
-            materialized: false,
-            secure: false,
-            name: create.name.clone(),
-            name_before_not_exists: false,
-            columns: create.columns.clone(),
-            query: create.query.clone(),
-            options: ast::CreateTableOptions::None,
-            cluster_by: Vec::new(),
-            comment: None,
-            with_no_schema_binding: false,
-            if_not_exists: false,
-            temporary: create.temporary,
-            copy_grants: false,
-            to: None,
-            params: None,
-        };
-        let is_more =
-            |column: &ast::ViewColumnDef| column.data_type.is_some() || column.options.is_some();
-        if *create != plain || create.columns.iter().any(is_more) {
-            return Err(SqlError::unsupported("this form of CREATE VIEW"));
-        }
-        if create.or_replace
-            && let Ok(name) = match create.temporary {
-                true => self.temporary_name(&create.name),
-                false => self.new_relation_name(&create.name),
-            }
-            && let Some(Relation::View(_)) = self.names.relation(&name)?
-        {
-            return Ok(name);
-        }
-        let persistence = Persistence::from(create.temporary);
-        Ok(self.new_relation_of(persistence, &create.name, OnExisting::Fail)?.0)
     }
 
     /// DROP.

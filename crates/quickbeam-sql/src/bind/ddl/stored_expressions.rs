@@ -42,6 +42,16 @@ pub(super) fn inherited_default(
     text.map(|text| kept_default(names, text, data_type, column)).transpose()
 }
 
+/// Returns the DEFAULT of a column of a view, as a value for a column of a table.
+pub fn view_default(
+    names: &dyn Names,
+    text: &str,
+    data_type: DataType,
+    column: &str,
+) -> Result<Expr> {
+    kept_default(names, text, data_type, column)
+}
+
 /// Binds the text of a DEFAULT as it is kept.
 fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
     let parsed = crate::parse::expression(text)?;

@@ -5,7 +5,7 @@ use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Co
 
 use super::target::ChangeTarget;
 use crate::bind::rights::Right;
-use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold};
+use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold, object_name};
 use crate::catalog::{Privileges, Table};
 use crate::copy_text::TextDialect;
 use crate::csv::Dialect;
@@ -260,6 +260,11 @@ impl Binder<'_> {
         name: &ast::ObjectName,
         columns: &[ast::Ident],
     ) -> Result<(Insert, Vec<OutputColumn>)> {
+        if self.is_view(name)? {
+            let message = format!("cannot copy to view \"{}\"", object_name(name)?);
+            let hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger.";
+            return Err(SqlError::new(SqlState::WrongObjectType, message).with_hint(hint));
+        }
         let table = self.table(name, Right::Has(Privileges::INSERT))?;
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| vec![column.clone()].into()).collect();
@@ -298,6 +303,7 @@ impl Binder<'_> {
             old_slot,
             source: InsertSource::Rows(vec![values]),
             conflict: None,
+            view_checks: Vec::new(),
             returning: None,
         };
         Ok((insert, fields))

@@ -75,7 +75,16 @@ impl Binder<'_> {
                 Some(self.returning(items, &Scope::of(vec![new]))?)
             }
         };
-        let mut insert = Insert { table, new_slot, old_slot, source, conflict, returning };
+        let mut insert = Insert {
+            table,
+            new_slot,
+            old_slot,
+            source,
+            conflict,
+            view_checks: Vec::new(),
+            returning,
+        };
+        insert.view_checks = self.view_checks(&target, new_slot)?;
         target.expand_insert(&mut insert, &views)?;
         Ok(insert)
     }
@@ -125,6 +134,9 @@ impl Binder<'_> {
         column: usize,
     ) -> Result<Expr> {
         let table = &*target.table;
+        if let Some(default) = self.default_of_views(target, column)? {
+            return Ok(default);
+        }
         let text = std::mem::take(&mut self.text);
         let bound = column_default(self.names, table, column);
         self.text = text;

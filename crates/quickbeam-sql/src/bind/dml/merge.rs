@@ -9,7 +9,7 @@ use super::target::ChangeTarget;
 use crate::bind::query::check_values;
 use crate::bind::rights::Right;
 use crate::bind::{
-    Binder, From, JoinKind, MergeAction, MergeClause, MergeStatement, Scope, Source,
+    Binder, From, JoinKind, MergeAction, MergeClause, MergeStatement, Scope, Source, object_name,
 };
 use crate::catalog::Privileges;
 use crate::error::{Result, SqlError, SqlState};
@@ -28,6 +28,11 @@ impl Binder<'_> {
             return Err(error.at(self.position(name) as usize));
         }
         check_clauses(&merge.clauses, self.position(name) as usize)?;
+        if self.is_view(name)? {
+            let message = format!("cannot execute MERGE on relation \"{}\"", object_name(name)?);
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+                .with_detail("This operation is not supported for views."));
+        }
         let table =
             self.table(name, right_of(&merge.clauses)).map_err(|error| match error.position() {
                 Some(position) if error.code() == SqlState::WrongObjectType.code() => {

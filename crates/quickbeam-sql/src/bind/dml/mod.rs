@@ -7,4 +7,5 @@ pub(super) mod insert;
 mod merge;
 pub(in crate::bind) mod target;
 pub(super) mod update;
+mod view_checks;
 mod view_rows;

@@ -16,7 +16,9 @@ use super::view_rows::{RowOfView, row_of, selected_relation};
 use crate::bind::relation_names::qualified_parts;
 use crate::bind::rights::Right;
 use crate::bind::scope::{relation_of, relation_with};
-use crate::bind::{Binder, Change, Insert, Names, OutputColumn, Returning, ScopeRelation, Source};
+use crate::bind::{
+    Binder, Change, Insert, Names, OutputColumn, Query, Returning, ScopeRelation, Source,
+};
 use crate::catalog::{ObjectId, Privileges, Relation, Table, View, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Slots};
@@ -86,23 +88,23 @@ pub(in crate::bind) struct ChangeTarget {
 /// A view whose table is changed.
 pub(in crate::bind) struct TargetView {
     /// The view that the statement names, then the view that it selects from, and so on.
-    layers: Vec<ViewLayer>,
+    pub(super) layers: Vec<ViewLayer>,
     /// What the statement does.
     kind: ChangeKind,
     /// The role whose rights on the table count.
     table_role: Option<ObjectId>,
     /// What the views compute of a row of the table.
-    row: RowOfView,
+    pub(super) row: RowOfView,
     columns: Arc<[OutputColumn]>,
 }
 
 /// A view between the statement and the table.
-struct ViewLayer {
-    view: Arc<View>,
+pub(super) struct ViewLayer {
+    pub(super) view: Arc<View>,
     /// The role whose rights on the view count.
     role: Option<ObjectId>,
     /// For each column the position of the column that it is, in what the view selects from.
-    places: Vec<Option<usize>>,
+    pub(super) places: Vec<Option<usize>>,
 }
 
 /// The columns of a view in a slot that no operator fills, and what stands for them.
@@ -220,6 +222,25 @@ fn not_updatable(view: &View, at: usize, kind: ChangeKind) -> SqlError {
         .with_detail("View columns that are not columns of their base relation are not updatable.")
 }
 
+/// Returns why a view of that query cannot be changed, or `None` if it can. What it selects from
+/// may still be a view that cannot.
+pub(in crate::bind) fn reason_not_updatable(
+    written: &ast::Query,
+    bound: &Query,
+) -> Option<&'static str> {
+    if let Err(reason) = selected_relation(written) {
+        return Some(reason);
+    }
+    match row_of(bound, 0) {
+        Err((0, reason)) => Some(reason),
+        Err(_) => None,
+        Ok(row) => {
+            let has_none = row.places.first().is_none_or(|it| it.iter().all(Option::is_none));
+            has_none.then_some("Views that have no updatable columns")
+        }
+    }
+}
+
 /// Returns the changes that a view allows, as bits by PostgreSQL's numbers of commands, and for
 /// each of its columns whether it can be changed.
 pub fn updatability(names: &dyn Names, view: &View) -> (i32, Vec<bool>) {
@@ -238,6 +259,13 @@ pub fn updatability(names: &dyn Names, view: &View) -> (i32, Vec<bool>) {
 }
 
 impl Binder<'_> {
+    /// Whether a name is that of a view.
+    pub(super) fn is_view(&self, name: &ast::ObjectName) -> Result<bool> {
+        let position = self.position(name) as usize;
+        let folded = self.relation_name(name).map_err(|error| error.at(position))?;
+        Ok(matches!(self.names.relation(&folded)?, Some(Relation::View(_))))
+    }
+
     /// Returns the target of a statement, whose role has the right to change it.
     pub(in crate::bind) fn change_target(
         &mut self,

@@ -132,8 +132,12 @@ impl Binder<'_> {
             filter,
             subqueries: level.subqueries,
             assignments,
+            view_checks: Vec::new(),
             returning,
         };
+        if kind == ChangeKind::Update {
+            change.view_checks = self.view_checks(&target, slot)?;
+        }
         if let Some(view) = view {
             target.expand_change(&mut change, &[view])?;
         }
@@ -205,9 +209,12 @@ impl Binder<'_> {
                 let target = self.target(changed, name, &assignments)?;
                 let column = &table.columns[target];
                 if is_default(value) {
-                    // DEFAULT is that of what the statement names, and a view has none.
+                    // DEFAULT is that of what the statement names.
                     let default = match changed.view {
-                        Some(_) => Expr::Constant(Value::Null),
+                        Some(_) => {
+                            let default = self.default_of_view(changed, target)?;
+                            default.unwrap_or(Expr::Constant(Value::Null))
+                        }
                         None => self.default_of(changed, target)?,
                     };
                     if changed.view.is_some() {

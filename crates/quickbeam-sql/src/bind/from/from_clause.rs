@@ -20,7 +20,7 @@ use crate::catalog::{Privileges, Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr, Slots};
 use crate::schema::errors::no_relation;
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 /// Error message for more joins in one FROM than `MAX_DEPTH` allows.
 const TOO_MANY_JOINS: &str = "too many tables are joined in one FROM";
@@ -414,6 +414,10 @@ impl Binder<'_> {
         let mut query = bound?;
         for (column, name) in query.columns.iter_mut().zip(&view.columns) {
             column.name = name.clone();
+        }
+        if view.options.is_security_barrier() && query.offset.is_none() {
+            // The planner moves no condition into a query with OFFSET.
+            query.offset = Some(Expr::Constant(Value::BigInt(0)));
         }
         Ok(query)
     }

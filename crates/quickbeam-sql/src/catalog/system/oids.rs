@@ -89,8 +89,8 @@ pub fn foreign_key_oid(table: &Table, name: &str) -> i64 {
 }
 
 /// Returns the OID of the DEFAULT of a column.
-pub fn default_oid(table: &Table, column: u16) -> i64 {
-    named_oid(table.id, b'd', &column.to_string())
+pub fn default_oid(relation: ObjectId, column: u16) -> i64 {
+    named_oid(relation, b'd', &column.to_string())
 }
 
 /// Returns the OID of a type.

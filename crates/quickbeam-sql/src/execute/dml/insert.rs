@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::assignments::Assignments;
-use crate::bind::{OnConflict, Returning};
+use crate::bind::{OnConflict, Returning, ViewCheck};
 use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::row::lock::claim;
@@ -34,6 +34,8 @@ pub struct InsertExec {
     conflict: Option<OnConflict>,
     /// The assignments of DO UPDATE.
     assignments: Option<Assignments>,
+    /// WITH CHECK OPTION of views.
+    view_checks: Vec<ViewCheck>,
     returning: Option<Returning>,
     triggers: Option<Arc<FiredTriggers>>,
     /// The triggers of DO UPDATE.
@@ -91,6 +93,7 @@ impl InsertExec {
             checks: plan.checks.clone(),
             generated: plan.generated.clone(),
             conflict: plan.conflict.clone(),
+            view_checks: plan.view_checks.clone(),
             returning: plan.returning.clone(),
             changed: Vec::new(),
             batch: RowBatch::default(),
@@ -98,9 +101,10 @@ impl InsertExec {
         })
     }
 
-    /// Whether no more than one row is inserted.
+    /// Returns the table if no more than one row is inserted, and nothing is checked of it then.
     pub fn single(&self) -> Option<&TableHandle> {
-        (self.source.is_none() && self.rows.len() == 1).then_some(&self.handle)
+        let is_one = self.source.is_none() && self.rows.len() == 1;
+        (is_one && self.view_checks.is_empty()).then_some(&self.handle)
     }
 
     /// Collects the row counts of the query, for EXPLAIN ANALYZE.
@@ -197,6 +201,7 @@ impl InsertExec {
     fn takes_many(&self) -> bool {
         self.conflict.is_none()
             && self.returning.is_none()
+            && self.view_checks.is_empty()
             && self.triggers.is_none()
             && self.handle.takes_many()
     }
@@ -353,6 +358,7 @@ impl InsertExec {
             context.keep(row.len())?;
             statement.after_row(self.triggers.as_ref(), &self.handle, None, Some(row))?;
         }
+        check_views(&self.handle, &self.view_checks, self.new_slot, context)?;
         self.give_back(context, returned)?;
         Ok(true)
     }
@@ -417,6 +423,7 @@ impl InsertExec {
         statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
         let (triggers, new) = (self.update_triggers.as_ref(), Some(&self.changed[..]));
         statement.after_row(triggers, &self.handle, Some(old), new)?;
+        check_views(&self.handle, &self.view_checks, self.new_slot, context)?;
         self.give_back(context, returned)?;
         Ok(true)
     }
@@ -467,6 +474,48 @@ pub(crate) fn check(
         }
     }
     Ok(())
+}
+
+/// Checks WITH CHECK OPTION of views on the current row of a slot. NULL does not pass.
+pub(crate) fn check_views(
+    handle: &TableHandle,
+    checks: &[ViewCheck],
+    slot: usize,
+    context: &Context<'_>,
+) -> Result<()> {
+    for check in checks {
+        if check.condition.truth(&context.frame())? != Some(true) {
+            return Err(hidden(handle, check, slot, context));
+        }
+    }
+    Ok(())
+}
+
+#[cold]
+fn hidden(handle: &TableHandle, check: &ViewCheck, slot: usize, context: &Context<'_>) -> SqlError {
+    let message = format!("new row violates check option for view \"{}\"", check.view);
+    let error = SqlError::new(SqlState::WithCheckOptionViolation, message);
+    let Ok(row) = row_in(handle, context, slot) else { return error };
+    if !check.may_see_row {
+        return error;
+    }
+    let show = |position: usize| match row.get(position) {
+        Ok(ValueRef::Null) => "null".to_owned(),
+        Ok(value) => shortened(value.to_string()),
+        Err(_) => "?".to_owned(),
+    };
+    let values: Vec<String> = (0..handle.table().columns.len()).map(show).collect();
+    error.with_detail(format!("Failing row contains ({}).", values.join(", ")))
+}
+
+/// Returns the first 64 bytes of a long value.
+fn shortened(mut text: String) -> String {
+    const LENGTH: usize = 64;
+    if text.len() > LENGTH {
+        text.truncate(text.floor_char_boundary(LENGTH));
+        text.push_str("...");
+    }
+    text
 }
 
 /// Computes generated columns of the row in a slot.

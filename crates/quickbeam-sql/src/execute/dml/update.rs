@@ -14,8 +14,8 @@ use std::sync::Arc;
 use quickbeam::{CHECKS_INVARIANTS, Isolation, invariant};
 
 use super::assignments::Assignments;
-use super::insert::{Returned, check, generate, give_back, row_in};
-use crate::bind::Returning;
+use super::insert::{Returned, check, check_views, generate, give_back, row_in};
+use crate::bind::{Returning, ViewCheck};
 use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::KeyTable;
@@ -42,6 +42,8 @@ pub struct UpdateExec {
     is_plain: bool,
     /// Only the table itself is read.
     alone: bool,
+    /// WITH CHECK OPTION of views.
+    view_checks: Vec<ViewCheck>,
     returning: Option<Returning>,
     triggers: Option<Arc<FiredTriggers>>,
     /// Columns of other rows that RETURNING reads.
@@ -107,6 +109,7 @@ impl UpdateExec {
             && plan.checks.is_empty()
             && plan.generated.is_empty()
             && plan.returning.is_none()
+            && plan.view_checks.is_empty()
             && triggers.is_none()
             && !handle.touches_more(&changed);
         Ok(UpdateExec {
@@ -121,6 +124,7 @@ impl UpdateExec {
             generated: plan.generated.clone(),
             single: plan.single,
             alone: is_alone(&plan.root),
+            view_checks: plan.view_checks.clone(),
             returning: plan.returning.clone(),
             triggers,
             others: others_of(plan.returning.as_ref(), plan.slot),
@@ -130,9 +134,9 @@ impl UpdateExec {
         })
     }
 
-    /// Whether no more than one row is changed.
+    /// Returns the table if no more than one row is changed, and nothing is checked of it then.
     pub fn single(&self) -> Option<&TableHandle> {
-        self.single.then_some(&self.handle)
+        (self.single && self.view_checks.is_empty()).then_some(&self.handle)
     }
 
     /// Whether the statement replaces one row and does nothing else: see
@@ -319,8 +323,10 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
-        let is_simple =
-            self.checks.is_empty() && self.generated.is_empty() && self.returning.is_none();
+        let is_simple = self.checks.is_empty()
+            && self.generated.is_empty()
+            && self.view_checks.is_empty()
+            && self.returning.is_none();
         if is_simple && self.triggers.is_none() {
             let old = row_in(&self.handle, context, self.slot)?.bytes();
             return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
@@ -353,6 +359,9 @@ impl UpdateExec {
         if let Some(triggers) = self.triggers.as_ref().filter(|_| is_changed) {
             context.keep(old.len() + self.new.len())?;
             statement.after_row(Some(triggers), &self.handle, Some(&old), Some(&self.new))?;
+        }
+        if is_changed {
+            check_views(&self.handle, &self.view_checks, self.slot, context)?;
         }
         if let Some(returning) = self.returning.as_ref().filter(|_| is_changed) {
             give_back(returning, context, returned)?;

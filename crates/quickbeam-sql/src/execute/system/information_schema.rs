@@ -7,7 +7,8 @@ use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{
-    CatalogSnapshot, Column, ConstraintTiming, Domain, ForeignKeyAction, View, is_temporary_schema,
+    CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, View,
+    is_temporary_schema,
 };
 use crate::types::{DataType, EncodedKind, Value};
 
@@ -146,7 +147,12 @@ impl SystemSource<'_> {
                     if snapshot.owns(role, view.id) {
                         row.text("view_definition", &view.query);
                     }
-                    row.text("check_option", "NONE");
+                    let option = match view.options.check_option() {
+                        None => "NONE",
+                        Some(CheckOption::Local) => "LOCAL",
+                        Some(CheckOption::Cascaded) => "CASCADED",
+                    };
+                    row.text("check_option", option);
                     row.text("is_updatable", yes_no(allows(snapshot, view, UPDATES)));
                     row.text("is_insertable_into", yes_no(allows(snapshot, view, INSERTS)));
                     for flag in [
@@ -178,9 +184,13 @@ impl SystemSource<'_> {
                     let columns = view_columns(snapshot, view);
                     let (_, updatable) = updatability(&SnapshotNames(snapshot), view);
                     for (at, (name, data_type)) in columns.iter().enumerate() {
+                        let default = view.default(at);
                         self.add(|row| {
                             let view = (&*view.schema, &*view.name);
                             column_row(row, view, (at + 1, name), *data_type);
+                            if let Some(default) = default {
+                                row.text("column_default", default);
+                            }
                             let is_updatable = updatable.get(at) == Some(&true);
                             row.text("is_updatable", yes_no(is_updatable));
                         });

@@ -50,9 +50,19 @@ impl SystemSource<'_> {
                     for column in &table.columns {
                         let Some(default) = &column.default else { continue };
                         self.add(|row| {
-                            row.set("oid", default_oid(table, column.id));
+                            row.set("oid", default_oid(table.id, column.id));
                             row.set("adrelid", object_oid(table.id));
                             row.set("adnum", small(column.id.into())).text("adbin", default);
+                        });
+                    }
+                }
+                for view in snapshot.views() {
+                    for (position, default) in &view.defaults {
+                        let number = position + 1;
+                        self.add(|row| {
+                            row.set("oid", default_oid(view.id, number));
+                            row.set("adrelid", object_oid(view.id));
+                            row.set("adnum", small(number.into())).text("adbin", default);
                         });
                     }
                 }
@@ -144,6 +154,11 @@ impl SystemSource<'_> {
                     row.text("relkind", "v").set("reltype", row_type_oid(view.id));
                     row.set("relnatts", small(view.columns.len())).set("relhasrules", true);
                     row.set("relhastriggers", has_view_triggers);
+                    if !view.options.is_empty() {
+                        let options: Vec<&str> =
+                            view.options.texts().map(|text| text.as_str()).collect();
+                        row.text("reloptions", format!("{{{}}}", options.join(",")));
+                    }
                     row.set("relfilenode", 0_i64);
                 }
                 Described::Sequence(_) => {
@@ -206,6 +221,7 @@ impl SystemSource<'_> {
                     for (at, (name, data_type)) in columns.iter().enumerate() {
                         self.add(|row| {
                             attribute(row, relation.oid(), at + 1, name, *data_type);
+                            row.set("atthasdef", view.default(at).is_some());
                         });
                     }
                 }

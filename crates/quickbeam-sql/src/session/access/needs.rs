@@ -6,7 +6,7 @@ use super::owners::schema_of;
 use crate::bind::{CatalogChange, ObjectKind, TableChange};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
-    AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, is_temporary_schema,
+    AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, ViewChange, is_temporary_schema,
     split_lookup_name,
 };
 use crate::error::Result;
@@ -31,11 +31,21 @@ pub(crate) fn check_change(
             parents.filter(|it| **it != table.name).try_for_each(|it| needs.references(it))
         }
         CatalogChange::CreateIndex(index, _) => needs.own(&index.table),
-        CatalogChange::CreateView(name, _, _, replace) => {
-            if *replace && snapshot.relation(name).is_some() {
-                needs.own(name)?;
+        CatalogChange::CreateView(view) => {
+            if view.replace && snapshot.relation(&view.name).is_some() {
+                needs.own(&view.name)?;
             }
-            needs.create_in(name)
+            needs.create_in(&view.name)
+        }
+        CatalogChange::AlterView(name, changes, _) => {
+            if snapshot.relation(name).is_none() {
+                return Ok(());
+            }
+            needs.own(name)?;
+            match changes.iter().any(|change| matches!(change, ViewChange::Rename(_))) {
+                true => needs.create_in(name),
+                false => Ok(()),
+            }
         }
         CatalogChange::CreateSequence(name, ..) => needs.create_in(name),
         CatalogChange::AlterSequence(name, _) => needs.own(name),

@@ -72,7 +72,8 @@ impl TemporaryObjects {
 fn made_by(change: &CatalogChange) -> Option<&SmolStr> {
     match change {
         CatalogChange::CreateTable(table, _) => Some(&table.name),
-        CatalogChange::CreateView(name, ..) | CatalogChange::CreateSequence(name, ..) => Some(name),
+        CatalogChange::CreateView(view) => Some(&view.name),
+        CatalogChange::CreateSequence(name, ..) => Some(name),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use crate::common::{
 use quickbeam::Isolation;
 use quickbeam_sql::catalog::{
     Added, DropBehavior, ForeignKeyAction, Method, NewCheck, NewIdentity, NewIndex, NewTable,
-    SequenceChanges, SequenceOptions,
+    NewView, SequenceChanges, SequenceOptions,
 };
 use quickbeam_sql::{DataType, SqlError, Value};
 
@@ -336,10 +336,13 @@ fn what_others_depend_on_is_not_dropped_by_itself() {
         catalog.create_table(&transaction, &table).unwrap();
     }
     let id = catalog.snapshot(&transaction).unwrap().table_named("parent").unwrap().id;
-    let columns = vec!["id".into()];
-    catalog
-        .create_view(&transaction, "v", columns, "SELECT id FROM parent".into(), vec![id], false)
-        .unwrap();
+    let view = NewView {
+        name: "v".into(),
+        columns: vec!["id".into()],
+        query: "SELECT id FROM parent".into(),
+        ..NewView::default()
+    };
+    catalog.create_view(&transaction, &view, vec![id]).unwrap();
     let refused = |drop: &dyn Fn() -> Result<(), SqlError>| {
         let before = transaction.savepoint().unwrap();
         let code = drop().unwrap_err().code();

@@ -1,0 +1,201 @@
+//! CREATE and ALTER VIEW.
+
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    self, AlterColumnOperation, AlterTableOperation, RenameTableNameKind, Spanned, SqlOption,
+};
+use sqlparser::tokenizer::Token;
+
+use super::table_outline::{OnExisting, OnMissing, Outline, Persistence};
+use super::{CatalogChange, ObjectKind};
+use crate::bind::dml::target::reason_not_updatable;
+use crate::bind::records::whole_rows::refuse_records;
+use crate::bind::{Binder, Query, SlotShape, Source, fold};
+use crate::catalog::{NewView, Relation, View, ViewChange, ViewOptions, is_temporary_schema};
+use crate::error::{Result, SqlError, SqlState};
+use crate::parse::{RESET_OPTION, first_from};
+use crate::schema::errors::{no_column, no_relation};
+
+/// Returns the options that a statement sets.
+fn options_of(written: &ast::CreateTableOptions) -> Result<ViewOptions> {
+    let mut options = ViewOptions::default();
+    let list = match written {
+        ast::CreateTableOptions::None => return Ok(options),
+        ast::CreateTableOptions::With(list) => list,
+        _ => return Err(SqlError::unsupported("this form of CREATE VIEW")),
+    };
+    for option in list {
+        let (name, value) = option_of(option)?;
+        if options.pairs().any(|(known, _)| known == name) {
+            let message = format!("parameter \"{name}\" specified more than once");
+            return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+        }
+        options.set(&name, &value)?;
+    }
+    Ok(options)
+}
+
+/// Returns name and value of an option.
+fn option_of(option: &SqlOption) -> Result<(SmolStr, String)> {
+    match option {
+        SqlOption::KeyValue { key, value: ast::Expr::Value(value) } => {
+            let value = value.value.clone().into_string();
+            Ok((fold(key), value.unwrap_or_default()))
+        }
+        other => Err(SqlError::unsupported(format!("the view option {other}"))),
+    }
+}
+
+/// Refuses WITH CHECK OPTION on a view that cannot be changed.
+fn check_option_allowed(written: &ast::Query, bound: &Query) -> Result<()> {
+    let Some(reason) = reason_not_updatable(written, bound) else { return Ok(()) };
+    let message = "WITH CHECK OPTION is supported only on automatically updatable views";
+    Err(SqlError::new(SqlState::FeatureNotSupported, message)
+        .with_hint(format!("{reason} are not automatically updatable.")))
+}
+
+impl Binder<'_> {
+    /// CREATE VIEW.
+    pub fn create_view(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
+        let name = self.view_name(create)?;
+        let options = options_of(&create.options)?;
+        let query = self.query(&create.query, None)?;
+        refuse_records(&query.columns)?;
+        self.check_literals()?;
+        if !self.parameters.is_empty() {
+            let message = "a view may not have parameters";
+            let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));
+            let position = first_from(self.text.as_str(), create.query.span().start, is_parameter);
+            let error = SqlError::new(SqlState::UndefinedParameter, message);
+            return Err(error.at(position.unwrap_or_default()));
+        }
+        if let Some(excess) = create.columns.get(query.columns.len()) {
+            let message = "CREATE VIEW specifies more column names than columns";
+            let position = self.place_of(&excess.name);
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        }
+        let mut outline = Outline::new(&name);
+        let mut given = Vec::with_capacity(create.columns.len());
+        for (column, output) in create.columns.iter().zip(&query.columns) {
+            given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
+        }
+        let columns =
+            self.columns_for(&query, &given).into_iter().map(|column| column.name).collect();
+        let is_temporary = |shape: &SlotShape| matches!(&shape.source, Source::Table(table) if is_temporary_schema(&table.schema));
+        let name = match !create.temporary && self.slots.iter().any(is_temporary) {
+            true => self.new_relation_of(Persistence::Temporary, &create.name, OnExisting::Fail)?.0,
+            false => name,
+        };
+        let text = self.expanded(&create.query)?.into();
+        if options.check_option().is_some() {
+            check_option_allowed(&create.query, &query)?;
+        }
+        let view = NewView { name, columns, query: text, options, replace: create.or_replace };
+        Ok(CatalogChange::CreateView(view))
+    }
+
+    /// The name of a new view, or of the one that it replaces.
+    fn view_name(&self, create: &ast::CreateView) -> Result<SmolStr> {
+        let plain = ast::CreateView {
+            or_alter: false,
+            or_replace: create.or_replace,
+            materialized: false,
+            secure: false,
+            name: create.name.clone(),
+            name_before_not_exists: false,
+            columns: create.columns.clone(),
+            query: create.query.clone(),
+            options: create.options.clone(),
+            cluster_by: Vec::new(),
+            comment: None,
+            with_no_schema_binding: false,
+            if_not_exists: false,
+            temporary: create.temporary,
+            copy_grants: false,
+            to: None,
+            params: None,
+        };
+        let is_more =
+            |column: &ast::ViewColumnDef| column.data_type.is_some() || column.options.is_some();
+        if *create != plain || create.columns.iter().any(is_more) {
+            return Err(SqlError::unsupported("this form of CREATE VIEW"));
+        }
+        if create.or_replace
+            && let Ok(name) = match create.temporary {
+                true => self.temporary_name(&create.name),
+                false => self.new_relation_name(&create.name),
+            }
+            && let Some(Relation::View(_)) = self.names.relation(&name)?
+        {
+            return Ok(name);
+        }
+        let persistence = Persistence::from(create.temporary);
+        Ok(self.new_relation_of(persistence, &create.name, OnExisting::Fail)?.0)
+    }
+
+    /// ALTER VIEW.
+    pub(super) fn alter_view(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
+        let name = self.relation_name(&alter.name)?;
+        let place = self.position(&alter.name) as usize;
+        let found = self.names.relation(&name)?;
+        let Some(found) = found else {
+            if alter.if_exists {
+                return Ok(CatalogChange::AlterView(name, Vec::new(), true));
+            }
+            return Err(no_relation(&name).at(place));
+        };
+        self.known_object(ObjectKind::View, &alter.name, OnMissing::Fail)?;
+        let Relation::View(view) = found else {
+            return Err(SqlError::internal("a view that is none"));
+        };
+        let mut changes = Vec::with_capacity(alter.operations.len());
+        for operation in &alter.operations {
+            changes.push(self.view_change(&view, operation)?);
+        }
+        Ok(CatalogChange::AlterView(name, changes, alter.if_exists))
+    }
+
+    fn view_change(&mut self, view: &View, operation: &AlterTableOperation) -> Result<ViewChange> {
+        match operation {
+            AlterTableOperation::SetOptionsParens { options: list } => {
+                let mut options = view.options.clone();
+                for option in list {
+                    let (name, value) = option_of(option)?;
+                    match value == RESET_OPTION {
+                        true => options.reset(&name),
+                        false => options.set(&name, &value)?,
+                    }
+                }
+                if options.check_option().is_some() {
+                    let query = self.view(view)?;
+                    check_option_allowed(&*crate::parse::query(&view.query)?, &query)?;
+                }
+                Ok(ViewChange::Options(options))
+            }
+            AlterTableOperation::AlterColumn { column_name, op } => {
+                let query = self.view(view)?;
+                let name = fold(column_name);
+                let at = view.columns.iter().position(|known| *known == name);
+                let (Some(at), Some(column)) = (at, at.and_then(|at| query.columns.get(at))) else {
+                    return Err(no_column(&view.name, &name).at(self.place_of(column_name)));
+                };
+                let text = match op {
+                    AlterColumnOperation::SetDefault { value } => {
+                        Some(self.new_default(value, column.data_type, &name)?.0)
+                    }
+                    AlterColumnOperation::DropDefault => None,
+                    other => {
+                        return Err(SqlError::unsupported(format!("ALTER VIEW … {other}")));
+                    }
+                };
+                Ok(ViewChange::Default(u16::try_from(at).unwrap_or(u16::MAX), text))
+            }
+            AlterTableOperation::RenameTable { table_name } => {
+                let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
+                let name = self.new_relation_in(&view.schema, name, OnExisting::Fail)?.0;
+                Ok(ViewChange::Rename(name))
+            }
+            other => Err(SqlError::unsupported(format!("ALTER VIEW … {other}"))),
+        }
+    }
+}
