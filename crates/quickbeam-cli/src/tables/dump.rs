@@ -48,7 +48,8 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     let is_empty = catalog.relations().is_empty()
         && catalog.schemas().next().is_none()
         && catalog.domains().next().is_none()
-        && catalog.enums().next().is_none();
+        && catalog.enums().next().is_none()
+        && catalog.composites().next().is_none();
     if is_empty && !has_routines {
         return Ok(());
     }
@@ -62,6 +63,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
         sink.begin_routines()?;
     }
     catalog.create_enums().try_for_each(|text| sink.statement(&text))?;
+    catalog.create_composites().iter().try_for_each(|text| sink.statement(text))?;
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;
     catalog.create_domains().try_for_each(|text| sink.statement(&text))?;
     for table in tables() {

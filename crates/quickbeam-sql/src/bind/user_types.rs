@@ -110,7 +110,8 @@ impl Binder<'_> {
         let Some((id, snapshot)) = self.type_named(schema.as_deref(), &own)? else {
             return Err(error);
         };
-        if let Some(data_type) = snapshot.enum_data_type(id) {
+        let named = snapshot.enum_data_type(id).or_else(|| snapshot.composite_data_type(id));
+        if let Some(data_type) = named {
             let array = || ElementType::new(data_type).map(DataType::Array);
             return match (is_array, array()) {
                 (false, _) => Ok(data_type.into()),

@@ -14,6 +14,7 @@
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
 //!   must still hold when it commits. So neither misses what the other did.
 
+mod composite_types;
 pub mod describe;
 pub mod programs;
 pub(crate) mod records;
@@ -40,18 +41,20 @@ use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
-    AclItem, AclKind, Added, Argument, ArgumentMode, BOOTSTRAP, BOOTSTRAP_NAME, Check, CheckOption,
-    Column, ConstraintTiming, DATABASE_ID, DeclaredType, Domain, DomainCheck, DropBehavior,
-    EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey, ForeignKeyAction, Identity, Index,
-    KeyColumn, Language, Membership, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated,
-    NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, NewView,
-    ObjectAccess, ObjectId, OnCommit, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference,
-    Relation, Role, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions,
-    TEMPORARY_SCHEMA, Table, Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming,
-    View, ViewChange, ViewOptions, Volatility, is_system_schema, is_temporary_schema, lookup_name,
-    path_schemas, shown_name, split_lookup_name,
+    AclItem, AclKind, Added, Argument, ArgumentMode, Attribute, BOOTSTRAP, BOOTSTRAP_NAME, Check,
+    CheckOption, Column, CompositeType, ConstraintTiming, DATABASE_ID, DeclaredType, Domain,
+    DomainCheck, DropBehavior, EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey,
+    ForeignKeyAction, Identity, Index, KeyColumn, Language, Membership, Method, NewCheck,
+    NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
+    NewIndexPredicate, NewKey, NewTable, NewView, ObjectAccess, ObjectId, OnCommit, PUBLIC,
+    PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference, Relation, Role, Routine, RoutineResult,
+    Schema, Sequence, SequenceChanges, SequenceOptions, TEMPORARY_SCHEMA, Table, Trigger,
+    TriggerEvent, TriggerLevel, TriggerState, TriggerTiming, View, ViewChange, ViewOptions,
+    Volatility, is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
+    split_lookup_name,
 };
 use crate::types::{DataType, Value};
+pub(crate) use composite_types::row_type_name;
 pub use snapshot::CatalogSnapshot;
 pub(crate) use snapshot::SnapshotVisibility;
 

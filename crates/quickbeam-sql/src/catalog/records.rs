@@ -13,14 +13,15 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Check, Column, ConstraintTiming, Domain, EXPRESSIONS, EnumType, ForeignKey, ForeignKeyAction,
-    Identity, Index, IndexExpression, IndexPredicate, KeyColumn, Method, ObjectId, PrimaryKey,
-    Routine, Schema, Sequence, Table, Trigger, View,
+    Check, Column, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType, ForeignKey,
+    ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate, KeyColumn, Method,
+    ObjectId, PrimaryKey, Routine, Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
 
@@ -38,6 +39,7 @@ pub enum Record {
     Trigger(Trigger),
     Domain(Domain),
     Enum(EnumType),
+    Composite(CompositeType),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -216,13 +218,19 @@ impl TableRecord {
         }
     }
 
+    /// Returns the number, schema and name of the table, and the names and types of its columns.
+    pub fn row(&self) -> (ObjectId, &SmolStr, &SmolStr, Vec<(SmolStr, DataType)>) {
+        let fields = self.columns.iter().map(|it| (it.name.clone(), it.data_type)).collect();
+        (self.id, &self.schema, &self.name, fields)
+    }
+
     /// Calls `resolve` with each type in the record.
-    pub fn resolve_types(&mut self, resolve: &dyn Fn(&mut DataType) -> Result<()>) -> Result<()> {
-        self.columns.iter_mut().try_for_each(|column| resolve(&mut column.data_type))?;
-        let mut layouts = self.layouts.iter_mut().flat_map(|layout| &mut layout.columns);
-        layouts.try_for_each(|(_, data_type)| resolve(data_type))?;
+    pub fn resolve_types(&mut self, types: &CatalogSnapshot) -> Result<()> {
+        self.columns.iter_mut().try_for_each(|column| types.resolve_type(&mut column.data_type))?;
+        let layouts = self.layouts.iter_mut().flat_map(|layout| &mut layout.columns);
+        layouts.for_each(|(_, data_type)| types.resolve_old_type(data_type));
         let mut expressions = self.indexes.iter_mut().flat_map(|index| &mut index.expressions);
-        expressions.try_for_each(|expression| resolve(&mut expression.data_type))
+        expressions.try_for_each(|expression| types.resolve_type(&mut expression.data_type))
     }
 
     /// The table, without the foreign keys that point to it.

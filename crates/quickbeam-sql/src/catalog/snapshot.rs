@@ -14,8 +14,8 @@ use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Domain, EnumType, Index, ObjectId, Reference, Relation, Routine, Schema, Sequence, Table,
-    Trigger, View,
+    CompositeType, Domain, EnumType, Index, ObjectId, Reference, Relation, Routine, Schema,
+    Sequence, Table, Trigger, View,
 };
 use crate::types::EncodedType;
 
@@ -46,9 +46,12 @@ pub struct CatalogSnapshot {
     pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
     pub(crate) domains: BTreeMap<ObjectId, Arc<Domain>>,
     pub(crate) enums: BTreeMap<ObjectId, Arc<EnumType>>,
+    pub(crate) composites: BTreeMap<ObjectId, Arc<CompositeType>>,
+    /// The row types of composite types, and of the tables whose row types definitions name.
+    pub(crate) row_types: HashMap<ObjectId, EncodedType>,
     /// The data types of the enumerated types.
     pub(crate) enum_types: HashMap<ObjectId, EncodedType>,
-    /// The domains and enumerated types by lookup name.
+    /// The domains, enumerated types and composite types by lookup name.
     pub(crate) type_names: HashMap<SmolStr, ObjectId>,
     /// The routines of each lookup name.
     routine_names: HashMap<SmolStr, Vec<ObjectId>>,
@@ -76,8 +79,9 @@ impl CatalogSnapshot {
         compiler: Option<&'static dyn IndexCompiler>,
     ) -> Result<CatalogSnapshot> {
         let mut tables = BTreeMap::new();
-        // Their types may be enumerated types, which need not come before them.
-        let (mut records, mut routines, mut domains) = (Vec::new(), Vec::new(), Vec::new());
+        // Their types may be types of users, which need not come before them.
+        let (mut records, mut routines) = (Vec::new(), Vec::new());
+        let (mut domains, mut composites) = (Vec::new(), Vec::new());
         let mut snapshot =
             CatalogSnapshot { version, visibility, compiler, ..CatalogSnapshot::default() };
         let mut cursor = objects.cursor(transaction)?;
@@ -105,12 +109,17 @@ impl CatalogSnapshot {
                 }
                 Record::Domain(domain) => domains.push(domain),
                 Record::Enum(known) => snapshot.add_enum(known)?,
+                Record::Composite(known) => composites.push(known),
                 Record::Access(_) => return Err(misplaced()),
             }
             more = cursor.next()?;
         }
+        let named = routines.iter().flat_map(Routine::types);
+        let named = named.chain(domains.iter().map(|it: &Domain| it.data_type));
+        let named: Vec<_> = named.collect();
+        snapshot.add_composites(composites, &records, named.into_iter())?;
         for mut record in records {
-            record.resolve_types(&|data_type| snapshot.resolve_type(data_type))?;
+            record.resolve_types(&snapshot)?;
             let table = record.into_table()?;
             tables.insert(table.id, table);
         }

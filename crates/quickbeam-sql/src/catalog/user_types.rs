@@ -5,17 +5,18 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::CatalogSnapshot;
+use super::composite_types::missing_type;
 use super::describe::{name_parts, quoted_if_needed};
 use super::system::{object_oid, row_array_oid, row_type_oid};
 use super::text::{quoted, quoted_relation};
 use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
 use crate::schema::{Column, Domain, DomainCheck, EnumLabel, EnumType, ObjectId, Table};
-use crate::types::DataType;
 use crate::types::encoded::enums::EnumDefinition;
+use crate::types::{DataType, EncodedType};
 
 /// Returns the name of a type, with its schema unless that is `public`.
-fn shown_type(schema: &str, name: &str) -> String {
+pub(super) fn shown_type(schema: &str, name: &str) -> String {
     match schema == PUBLIC {
         true => quoted_if_needed(name),
         false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
@@ -39,13 +40,26 @@ impl CatalogSnapshot {
         Ok(())
     }
 
-    /// Puts the enumerated type of this snapshot in the place of the number of its object.
+    /// Puts the type of this snapshot in the place of the number of its object.
     pub(super) fn resolve_type(&self, data_type: &mut DataType) -> Result<()> {
-        let Some(stored) = data_type.enumerated() else { return Ok(()) };
-        let found = self.enum_types.get(&ObjectId(stored.length()));
-        let missing = || SqlError::corrupted("a record of the catalog has a type that is missing");
-        *data_type = data_type.with_enumerated(*found.ok_or_else(missing)?);
+        let rows = || data_type.element_or_self().record().filter(|it| it.length() > 0);
+        let found = match (data_type.enumerated(), rows()) {
+            (Some(stored), _) => self.enum_types.get(&ObjectId(stored.length())),
+            (None, Some(stored)) => self.row_types.get(&ObjectId(stored.length())),
+            (None, None) => return Ok(()),
+        };
+        *data_type = data_type.with_definition(*found.ok_or_else(missing_type)?);
         Ok(())
+    }
+
+    /// As [`CatalogSnapshot::resolve_type`], for the column of an older layout: its type may have
+    /// been dropped with the column.
+    pub(super) fn resolve_old_type(&self, data_type: &mut DataType) {
+        if self.resolve_type(data_type).is_err() {
+            let kind = data_type.element_or_self().encoded();
+            let any = kind.map_or(EncodedType::of_rows(0), EncodedType::from);
+            *data_type = data_type.with_definition(any);
+        }
     }
 
     /// Returns the enumerated types in the order in which they were made.
@@ -136,7 +150,13 @@ impl CatalogSnapshot {
         let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
             object_oid(*id) == oid || array(id) == Some(oid)
         };
-        let Some((id, schema, name)) = domains.chain(enums).find(is_it) else {
+        let composites = self.composites().map(|it| (it.id, &it.schema, &it.name));
+        let is_composite = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
+            row_type_oid(*id) == oid || row_array_oid(*id) == oid
+        };
+        let found = domains.chain(enums).find(is_it);
+        let Some((id, schema, name)) = found.or_else(|| composites.into_iter().find(is_composite))
+        else {
             return self.row_type_of_oid(oid, path);
         };
         let lookups = path.iter().map(|schema| lookup_name(schema, name));
@@ -145,7 +165,8 @@ impl CatalogSnapshot {
             true => quoted_if_needed(name),
             false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
         };
-        Some(if object_oid(id) == oid { shown } else { format!("{shown}[]") })
+        let is_own = object_oid(id) == oid || row_type_oid(id) == oid;
+        Some(if is_own { shown } else { format!("{shown}[]") })
     }
 
     /// Returns the name of the type of a relation's rows, or of arrays of them.
@@ -177,6 +198,10 @@ impl CatalogSnapshot {
             _ => None,
         };
         let id = found?;
+        if let Some(encoded) = self.row_types.get(id) {
+            let (own, array) = encoded.oids();
+            return Some(i64::from(if is_array { array } else { own }));
+        }
         match is_array {
             true => self.enum_types.get(id).map(|it| i64::from(it.oids().1)),
             false => Some(object_oid(*id)),

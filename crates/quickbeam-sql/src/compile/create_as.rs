@@ -5,7 +5,7 @@ use sqlparser::ast::{self, Statement as Ast};
 
 use super::{CompileContext, Program};
 use crate::bind::{
-    Binder, CatalogChange, OnExisting, Persistence, on_commit_of, refuse_rows, table_for,
+    Binder, CatalogChange, OnExisting, Persistence, on_commit_of, refuse_records, table_for,
 };
 use crate::catalog::text::quoted_relation;
 use crate::catalog::{OnCommit, split_lookup_name};
@@ -68,7 +68,7 @@ impl CompileContext<'_> {
         if !binder.parameters.is_empty() {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
         }
-        refuse_rows(&bound.columns)?;
+        refuse_records(&bound.columns)?;
         let change = table_for(table.clone(), &bound.columns, existing, on_commit);
         let (schema, own) = split_lookup_name(&table);
         let written = quoted_relation(&schema, own);

@@ -18,8 +18,8 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    Domain, EnumType, Index, ObjectAccess, ObjectId, Role, Routine, Schema, Sequence, Table,
-    Trigger, View,
+    CompositeType, Domain, EnumType, Index, ObjectAccess, ObjectId, Role, Routine, Schema,
+    Sequence, Table, Trigger, View,
 };
 use crate::types::DataType;
 
@@ -97,6 +97,7 @@ impl<'a> CatalogChange<'a> {
         if CHECKS_INVARIANTS {
             self.check_definition(table);
         }
+        self.check_row_type_uses(table)?;
         self.changed.borrow_mut().insert(table.id, table.clone());
         self.put(table.id, &Record::Table(TableRecord::of(table)))
     }
@@ -195,6 +196,10 @@ impl<'a> CatalogChange<'a> {
 
     pub fn put_enum(&self, known: EnumType) -> Result<()> {
         self.put(known.id, &Record::Enum(known))
+    }
+
+    pub fn put_composite(&self, known: CompositeType) -> Result<()> {
+        self.put(known.id, &Record::Composite(known))
     }
 
     pub fn put_domain(&self, domain: Domain) -> Result<()> {

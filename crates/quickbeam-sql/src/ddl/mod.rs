@@ -17,4 +17,4 @@ mod views;
 pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
 pub(crate) use routines::no_trigger;
 pub(crate) use tables::depended;
-pub(crate) use user_types::{domain_constraint_name, no_type, type_exists};
+pub(crate) use user_types::{attribute_exists, domain_constraint_name, no_type, type_exists};

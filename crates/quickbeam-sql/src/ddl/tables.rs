@@ -303,6 +303,7 @@ impl CatalogChange<'_> {
     }
 
     fn drop_table(&self, table: &Table) -> Result<()> {
+        self.refuse_row_type_uses(table)?;
         for sequence in self.before.sequences.values() {
             if sequence.owned_by.is_some_and(|(owner, _)| owner == table.id) {
                 self.remove(sequence.id)?;

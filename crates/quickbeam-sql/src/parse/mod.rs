@@ -48,7 +48,8 @@ pub use sequences::ALTER as ALTER_SEQUENCE;
 pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};
 pub use text::Text;
 pub use user_types::{
-    CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement, WrittenCheck,
+    AttributeChange, CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement,
+    WrittenAttribute, WrittenCheck,
 };
 pub use views::{RESET_OPTION, VIEW_TYPE};
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};

@@ -18,6 +18,8 @@ pub enum TypeStatement {
     CreateDomain(Box<CreateDomain>),
     /// CREATE TYPE … AS ENUM: the name and the labels.
     CreateEnum(Name, Vec<SmolStr>),
+    /// CREATE TYPE … AS (…): the name and the attributes.
+    CreateComposite(Name, Vec<WrittenAttribute>),
     /// ALTER DOMAIN, or of the forms that both have ALTER TYPE.
     Alter(&'static str, Name, TypeChange),
     /// DROP DOMAIN or DROP TYPE.
@@ -55,6 +57,26 @@ pub struct WrittenCheck {
     pub not_valid: bool,
 }
 
+/// An attribute of a composite type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WrittenAttribute {
+    /// Its name.
+    pub name: SmolStr,
+    /// The text of its type.
+    pub data_type: TextAt,
+}
+
+/// What ALTER TYPE changes of the attributes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AttributeChange {
+    /// ADD ATTRIBUTE.
+    Add(WrittenAttribute),
+    /// DROP ATTRIBUTE; true: IF EXISTS.
+    Drop(SmolStr, bool),
+    /// ALTER ATTRIBUTE … TYPE.
+    Type(WrittenAttribute),
+}
+
 /// What ALTER DOMAIN changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TypeChange {
@@ -74,6 +96,10 @@ pub enum TypeChange {
     AddValue(SmolStr, bool, Option<Neighbour>),
     /// RENAME VALUE.
     RenameValue(SmolStr, SmolStr),
+    /// Changes of attributes.
+    Attributes(Vec<AttributeChange>),
+    /// RENAME ATTRIBUTE.
+    RenameAttribute(SmolStr, SmolStr),
     /// RENAME TO.
     Rename(SmolStr),
     /// SET SCHEMA.
@@ -191,9 +217,10 @@ impl TokenCursor<'_> {
         if self.takes("RANGE") {
             return unsupported("CREATE TYPE … AS RANGE");
         }
-        if !self.takes("ENUM") {
-            return unsupported("CREATE TYPE of a composite type");
+        if self.peek() == Some(&Token::LParen) {
+            return Ok(TypeStatement::CreateComposite(name, self.attributes()?));
         }
+        self.expect("ENUM")?;
         if !self.takes_token(&Token::LParen) {
             return Err(self.error());
         }
@@ -205,6 +232,80 @@ impl TokenCursor<'_> {
             labels.push(self.label()?);
         }
         Ok(TypeStatement::CreateEnum(name, labels))
+    }
+
+    /// Reads the attributes of a composite type in their parentheses.
+    fn attributes(&mut self) -> Result<Vec<WrittenAttribute>> {
+        self.at += 1;
+        let mut attributes = Vec::new();
+        while !self.takes_token(&Token::RParen) {
+            if !attributes.is_empty() && !self.takes_token(&Token::Comma) {
+                return Err(self.error());
+            }
+            attributes.push(self.attribute()?);
+        }
+        Ok(attributes)
+    }
+
+    fn attribute(&mut self) -> Result<WrittenAttribute> {
+        let name = self.name()?;
+        let start = self.offset();
+        let (mut depth, first) = (0, self.at);
+        while let Some(token) = self.peek() {
+            match token {
+                Token::LParen | Token::LBracket => depth += 1,
+                Token::RParen | Token::Comma | Token::SemiColon if depth == 0 => break,
+                Token::RParen | Token::RBracket => depth -= 1,
+                token if is_word(Some(token), &["COLLATE", "CASCADE", "RESTRICT"]) => break,
+                _ => {}
+            }
+            self.at += 1;
+        }
+        if self.at == first {
+            return Err(self.error());
+        }
+        let data_type = self.text_in(start..self.offset());
+        if self.takes("COLLATE") {
+            self.byte_order()?;
+        }
+        Ok(WrittenAttribute { name, data_type })
+    }
+
+    /// Reads the changes of attributes of ALTER TYPE.
+    fn attribute_changes(&mut self) -> Result<TypeChange> {
+        let mut changes = Vec::new();
+        loop {
+            let change = if self.takes("ADD") {
+                self.expect("ATTRIBUTE")?;
+                AttributeChange::Add(self.attribute()?)
+            } else if self.takes("DROP") {
+                self.expect("ATTRIBUTE")?;
+                let if_exists = self.takes("IF");
+                if if_exists {
+                    self.expect("EXISTS")?;
+                }
+                AttributeChange::Drop(self.name()?, if_exists)
+            } else {
+                self.expect("ALTER")?;
+                self.expect("ATTRIBUTE")?;
+                let name = self.name()?;
+                if self.takes("SET") {
+                    self.expect("DATA")?;
+                }
+                self.expect("TYPE")?;
+                // The type follows as after the name of an attribute.
+                self.at -= 1;
+                AttributeChange::Type(WrittenAttribute { name, ..self.attribute()? })
+            };
+            changes.push(change);
+            // Typed tables, which CASCADE is for, do not exist.
+            if !self.takes("CASCADE") {
+                self.takes("RESTRICT");
+            }
+            if !self.takes_token(&Token::Comma) {
+                return Ok(TypeChange::Attributes(changes));
+            }
+        }
     }
 
     fn label(&mut self) -> Result<SmolStr> {
@@ -350,8 +451,14 @@ impl TokenCursor<'_> {
                 self.expect("TO")?;
                 return Ok(TypeChange::RenameValue(from, self.label()?));
             }
-            if self.takes("ATTRIBUTE") {
-                return Err(SqlError::unsupported("this form of ALTER TYPE").at(self.offset()));
+            if !is_domain && self.takes("ATTRIBUTE") {
+                let from = self.name()?;
+                self.expect("TO")?;
+                let to = self.name()?;
+                if !self.takes("CASCADE") {
+                    self.takes("RESTRICT");
+                }
+                return Ok(TypeChange::RenameAttribute(from, to));
             }
             self.expect("TO")?;
             return Ok(TypeChange::Rename(self.name()?));
@@ -373,11 +480,12 @@ impl TokenCursor<'_> {
             self.not_null()?;
             return Ok(TypeChange::NotNull(true));
         }
-        if !is_domain && self.takes("ADD") && self.takes("VALUE") {
-            return self.added_value();
-        }
         if !is_domain {
-            return Err(SqlError::unsupported("this form of ALTER TYPE").at(self.offset()));
+            if is_word(self.token(self.at + 1), &["VALUE"]) && self.takes("ADD") {
+                self.at += 1;
+                return self.added_value();
+            }
+            return self.attribute_changes();
         }
         if self.takes("DROP") {
             if self.takes("DEFAULT") {

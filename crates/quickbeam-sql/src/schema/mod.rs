@@ -36,5 +36,7 @@ pub use tables::{
     KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table,
 };
 pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming};
-pub use user_types::{DeclaredType, Domain, DomainCheck, EnumLabel, EnumType};
+pub use user_types::{
+    Attribute, CompositeType, DeclaredType, Domain, DomainCheck, EnumLabel, EnumType,
+};
 pub use views::{CheckOption, NewView, View, ViewChange, ViewOptions};

@@ -190,6 +190,15 @@ impl Routine {
         }
     }
 
+    /// Returns the types in the definition.
+    pub(crate) fn types(&self) -> Vec<DataType> {
+        let mut all: Vec<DataType> = self.arguments.iter().map(|it| it.data_type).collect();
+        if let RoutineResult::Value(data_type) = self.result {
+            all.push(data_type);
+        }
+        all
+    }
+
     /// Returns whether an argument or the result has a property.
     pub(crate) fn has_type(&self, has: &dyn Fn(DataType) -> bool) -> bool {
         self.arguments.iter().any(|argument| has(argument.data_type))

@@ -1,4 +1,4 @@
-//! Types that statements make: domains and enumerated types.
+//! Types that statements make: domains, enumerated types and composite types.
 //!
 //! - TYPE-1: a domain stores values of its base type. A column of a domain has the base type, and
 //!   names the domain beside it, so rows and keys do not depend on domains (by type)
@@ -113,6 +113,45 @@ impl EnumType {
             self.labels.insert(at, EnumLabel { label, order });
         }
         has_room
+    }
+}
+
+/// A composite type: a type of rows that no table has.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CompositeType {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its schema.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    pub schema: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+    /// Its attributes, in order.
+    pub attributes: Vec<Attribute>,
+}
+
+/// An attribute of a composite type.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Attribute {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its type.
+    pub data_type: DataType,
+}
+
+impl CompositeType {
+    /// The name under which the catalog finds it.
+    #[must_use]
+    pub fn lookup_name(&self) -> SmolStr {
+        lookup_name(&self.schema, &self.name)
+    }
+
+    /// The position of an attribute.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.attributes.iter().position(|known| known.name == name)
     }
 }
 

@@ -179,6 +179,12 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
         let what = format!("schema {}", known.schema);
         return Err(depended(&what, &format!("type {}", known.name)));
     }
+    let composites: Vec<_> =
+        snapshot.composites().filter(|it| names.contains(&it.schema)).cloned().collect();
+    if let (Some(known), false) = (composites.first(), cascade) {
+        let what = format!("schema {}", known.schema);
+        return Err(depended(&what, &format!("type {}", known.name)));
+    }
     // Each step may remove some of what the next one would.
     while let Some((name, _)) =
         contents()?.into_iter().find(|(_, it)| matches!(it, Relation::View(_)))
@@ -195,6 +201,9 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     let domains = domains(&*catalog.snapshot(transaction)?);
     if !domains.is_empty() {
         catalog.drop_domains(transaction, &domains, DropBehavior::Cascade)?;
+    }
+    if !composites.is_empty() {
+        catalog.drop_composites(transaction, &composites, DropBehavior::Cascade)?;
     }
     if !enums.is_empty() {
         catalog.drop_enums(transaction, &enums, DropBehavior::Cascade)?;

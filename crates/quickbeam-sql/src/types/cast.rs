@@ -19,7 +19,6 @@ use super::{
     Value, ValueRef,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::array::array_value::ArrayBuilder;
 
 /// The weakest context in which a cast applies without being written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -346,12 +345,10 @@ fn convert_array(
     settings: &TextSettings,
 ) -> Result<Value> {
     let from = from.element().unwrap_or(array.element_type()).data_type();
-    let mut builder = ArrayBuilder::new(to);
-    for element in array.iter() {
-        let element = convert(element.to_value(), from, to.data_type(), context, settings)?;
-        builder.push(element.as_ref())?;
-    }
-    Ok(Value::Array(builder.finish(&array.dimensions())?))
+    let element = |element: ValueRef<'_>| {
+        convert(element.to_value(), from, to.data_type(), context, settings)
+    };
+    array.map(to, element).map(Value::Array)
 }
 
 /// Converts an integer to the number of an object. Negative numbers of four bytes count from the

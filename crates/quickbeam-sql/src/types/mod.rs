@@ -199,9 +199,10 @@ impl DataType {
         }
     }
 
-    /// Returns the type with another enumerated type in the place of the one that it has.
+    /// Returns the type with another type that has a definition in the place of the one that it
+    /// has.
     #[must_use]
-    pub(crate) fn with_enumerated(self, encoded: EncodedType) -> DataType {
+    pub(crate) fn with_definition(self, encoded: EncodedType) -> DataType {
         match self {
             DataType::Array(_) => {
                 ElementType::new(DataType::Encoded(encoded)).map_or(self, DataType::Array)

@@ -247,6 +247,17 @@ impl Value {
 }
 
 impl<'a> ValueRef<'a> {
+    /// Returns the row, if the value is one.
+    #[must_use]
+    pub fn row(self) -> Option<RowRef<'a>> {
+        match self {
+            ValueRef::Encoded(encoded, bytes) if encoded.kind() == EncodedKind::Record => {
+                RowRef::read(bytes)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether it is NULL.
     #[must_use]
     pub fn is_null(self) -> bool {

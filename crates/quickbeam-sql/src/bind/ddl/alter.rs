@@ -269,7 +269,9 @@ impl Binder<'_> {
             }
             AlterColumnOperation::SetDataType { data_type: written, using, .. } => {
                 let place = self.place_of_type(written, column.span.end);
-                let known = self.declared_type(written).map_err(|error| error.at(place))?;
+                let known = self.declared_type(written);
+                let known = known.or_else(|error| self.row_type_named(written, error));
+                let known = known.map_err(|error| error.at(place))?;
                 if let Some(using) = using {
                     let mut binder = Binder::new(self.names, self.text.as_str());
                     binder.expression(using, &outline.scope())?;

@@ -174,7 +174,9 @@ impl Binder<'_> {
         column: &ast::ColumnDef,
         outline: &mut Outline,
     ) -> Result<Defined> {
-        let declared = self.declared_type(&column.data_type).map_err(|error| {
+        let declared = self.declared_type(&column.data_type);
+        let declared = declared.or_else(|error| self.row_type_named(&column.data_type, error));
+        let declared = declared.map_err(|error| {
             error.at(self.place_of_type(&column.data_type, column.name.span.end))
         })?;
         let data_type = declared.data_type;

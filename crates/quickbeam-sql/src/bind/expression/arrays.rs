@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{self, AccessExpr, Expr as Ast, Subscript};
+use sqlparser::ast::{self, Expr as Ast};
 
-use crate::bind::query::row_functions_in_list::composite_field;
-use crate::bind::{Binder, Scope, SubqueryKind, Typed, fold, types};
+use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
     Comparison, Expr, Function, Polymorphic, Shape, TextPosition, polymorphic,
 };
-use crate::types::{Array, ArrayBuilder, DataType, ElementType, MAX_DIMENSIONS, Value};
+use crate::types::{Array, ArrayBuilder, DataType, ElementType, Value};
 
 /// A function of arrays, with the type of the elements.
 pub(in crate::bind) type OfElements = (&'static Polymorphic, ElementType);
@@ -19,7 +18,7 @@ fn element_of(data_type: DataType) -> Option<ElementType> {
     ElementType::new(data_type.unconstrained())
 }
 
-fn name_of(data_type: Option<DataType>) -> String {
+pub(super) fn name_of(data_type: Option<DataType>) -> String {
     data_type.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
 }
 
@@ -192,99 +191,6 @@ impl Binder<'_> {
             Ok(SubqueryKind::Array(element))
         })?;
         Ok(Typed::new(Expr::column(slot, 0), data_type, position))
-    }
-
-    /// Binds subscripts and slices.
-    pub(in crate::bind) fn subscripts(
-        &mut self,
-        root: &Ast,
-        chain: &[AccessExpr],
-        scope: &Scope,
-    ) -> Result<Typed> {
-        // The parser takes the dot of a qualified column before a subscript for a field.
-        let fields = chain.iter().map_while(|access| match access {
-            AccessExpr::Dot(Ast::Identifier(field)) => Some(field.clone()),
-            _ => None,
-        });
-        let fields: Vec<ast::Ident> = fields.collect();
-        let (qualified, chain) = (&chain[..fields.len()], &chain[fields.len()..]);
-        let root = match root {
-            Ast::Identifier(name) if !qualified.is_empty() => {
-                let names = std::iter::once(name.clone()).chain(fields).collect();
-                self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
-            }
-            root if !qualified.is_empty()
-                && let Some(names) = composite_field(root, &fields[0])
-                && names.last().is_some_and(|name| scope.resolve(None, &name.value).is_ok()) =>
-            {
-                self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
-            }
-            root => {
-                let mut value = self.expression(root, scope)?;
-                for field in &fields {
-                    value = self.field(value, &fold(field))?;
-                }
-                value.without_vector()
-            }
-        };
-        if chain.is_empty() {
-            return Ok(root);
-        }
-        let position = root.position;
-        let at = |error: SqlError| error.at(position as usize);
-        let Some(DataType::Array(element)) = root.data_type else {
-            let name = name_of(root.data_type);
-            let message =
-                format!("cannot subscript type {name} because it does not support subscripting");
-            return Err(at(SqlError::new(SqlState::DatatypeMismatch, message)));
-        };
-        if chain.len() > MAX_DIMENSIONS {
-            return Err(at(crate::types::too_many_dimensions(chain.len())));
-        }
-        let is_slice = chain
-            .iter()
-            .any(|access| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. })));
-        let missing = || Expr::Constant(Value::Boolean(false));
-        let mut list = vec![Expr::Constant(Value::Boolean(is_slice)), root.expr];
-        for access in chain {
-            match access {
-                AccessExpr::Subscript(Subscript::Index { index }) => {
-                    let index = self.subscript(index, scope)?;
-                    // Beside a slice, a single subscript is an upper bound.
-                    if is_slice {
-                        list.push(Expr::Constant(Value::Integer(1)));
-                    }
-                    list.push(index);
-                }
-                AccessExpr::Subscript(Subscript::Slice {
-                    lower_bound,
-                    upper_bound,
-                    stride: None,
-                }) => {
-                    for bound in [lower_bound, upper_bound] {
-                        list.push(match bound {
-                            Some(bound) => self.subscript(bound, scope)?,
-                            None => missing(),
-                        });
-                    }
-                }
-                _ => return Err(at(SqlError::unsupported("this form of a subscript"))),
-            }
-        }
-        let expr = Expr::Call(Function::SUBSCRIPTS, list, TextPosition(position));
-        let result = if is_slice { DataType::Array(element) } else { element.data_type() };
-        Ok(self.folded(Typed::new(expr, result, position)))
-    }
-
-    fn subscript(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
-        let bound = self.expression(ast, scope)?;
-        match bound.data_type {
-            Some(known) if !types::is_assignable(known, DataType::Integer) => {
-                let message = "array subscript must have type integer";
-                Err(SqlError::new(SqlState::DatatypeMismatch, message).at(bound.position as usize))
-            }
-            _ => self.coerce(bound, DataType::Integer),
-        }
     }
 
     /// Binds ANY or ALL of an array.

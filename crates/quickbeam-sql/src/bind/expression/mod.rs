@@ -9,6 +9,7 @@ pub(super) mod literals;
 pub(super) mod operators;
 pub(super) mod overloads;
 pub(super) mod pattern_quantifiers;
+pub(super) mod subscripts;
 pub(super) mod system_types;
 
 use std::sync::Arc;

@@ -3,6 +3,7 @@
 use sqlparser::ast::BinaryOperator;
 
 use super::literals::clock_word;
+use crate::bind::records::fields::check_row_cast;
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
@@ -399,6 +400,7 @@ impl Binder<'_> {
             let message = format!("cannot cast type {from} to {data_type}");
             return Err(SqlError::new(SqlState::CannotCoerce, message).at(position as usize));
         }
+        check_row_cast(&value, data_type, CastContext::Explicit)?;
         let value = self.through_name(value, data_type)?;
         if value.data_type == Some(data_type) {
             return Ok(value);
@@ -443,6 +445,7 @@ impl Binder<'_> {
                 .with_hint("you will need to rewrite or cast the expression")
                 .at(value.position as usize));
         }
+        check_row_cast(&value, data_type, CastContext::Assignment)?;
         let value = self.through_name(value, data_type)?;
         if let Some(moment) = clock_word(&value, data_type) {
             return Ok(moment);

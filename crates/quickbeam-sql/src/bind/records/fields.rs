@@ -1,16 +1,18 @@
 //! Fields of rows as values: `(row).field` and `(row).*`, and comparisons of such rows.
 
+use std::cmp::Ordering;
+
 use smol_str::SmolStr;
 use sqlparser::ast;
 
-use super::whole_rows::{number, type_name};
+use super::whole_rows::number;
 use crate::bind::{Binder, Typed, fold};
-use crate::catalog::{DeclaredType, Relation};
+use crate::catalog::{DeclaredType, Relation, row_type_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, TextPosition, record_function};
 use crate::parse::ALL_FIELDS;
 use crate::types::encoded::row_types::RowType;
-use crate::types::{DataType, ElementType, EncodedKind, EncodedType};
+use crate::types::{CastContext, DataType, ElementType, EncodedKind, EncodedType, cast_context};
 
 #[cold]
 fn no_field(name: &str, data_type: DataType, position: u32) -> SqlError {
@@ -104,7 +106,7 @@ impl Binder<'_> {
                 Some(Relation::Table(table)) if !table.is_database() => {
                     let columns = table.columns.iter();
                     let fields = columns.map(|it| (it.name.clone(), it.data_type)).collect();
-                    let name = Some(type_name(table.id, &table.schema, &table.name));
+                    let name = Some(row_type_name(table.id, &table.schema, &table.name));
                     DataType::Encoded(RowType { name, fields }.intern())
                 }
                 _ => return Err(missing),
@@ -158,4 +160,37 @@ impl Binder<'_> {
         }
         Ok(())
     }
+}
+
+/// Checks that the fields of a row without a type's name make a row of a type with one.
+pub(in crate::bind) fn check_row_cast(
+    value: &Typed,
+    to: DataType,
+    context: CastContext,
+) -> Result<()> {
+    let fields = |data_type: DataType| data_type.record().and_then(EncodedType::row_type);
+    let (Some(from), Some(target)) = (value.data_type.and_then(fields), fields(to)) else {
+        return Ok(());
+    };
+    if from.name.is_some() || target.name.is_none() {
+        return Ok(());
+    }
+    let fault = |detail: String| {
+        let message = format!("cannot cast type record to {to}");
+        let error = SqlError::new(SqlState::CannotCoerce, message).with_detail(detail);
+        Err(error.at(value.position as usize))
+    };
+    match from.fields.len().cmp(&target.fields.len()) {
+        Ordering::Less => return fault("Input has too few columns.".into()),
+        Ordering::Greater => return fault("Input has too many columns.".into()),
+        Ordering::Equal => {}
+    }
+    for (number, ((_, a), (_, b))) in (1..).zip(from.fields.iter().zip(&target.fields)) {
+        // A quoted literal is a TEXT in a row.
+        let is_castable = |known: CastContext| known <= context || *a == DataType::Text;
+        if !cast_context(*a, *b).is_some_and(is_castable) {
+            return fault(format!("Cannot cast type {a} to {b} in column {number}."));
+        }
+    }
+    Ok(())
 }

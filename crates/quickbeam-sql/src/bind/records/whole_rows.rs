@@ -8,27 +8,14 @@ use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName
 use crate::bind::{
     Binder, OutputColumn, RowOf, Scope, ScopeRelation, Source, Typed, fold, object_name,
 };
-use crate::catalog::describe::quoted_if_needed;
-use crate::catalog::system::{row_array_oid, row_type_oid};
+use crate::catalog::row_type_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, record_function};
 use crate::expression::{Function, TextPosition};
 use crate::parse::ALL_FIELDS;
-use crate::schema::{ObjectId, PUBLIC};
-use crate::types::encoded::row_types::{RowField, RowType, RowTypeName};
+use crate::types::encoded::row_types::{RowField, RowType};
 use crate::types::encoded::{EncodedType, MAX_FIELDS, RowShape};
 use crate::types::{DataType, Value};
-
-/// Returns the name of the type of a relation's rows.
-pub(super) fn type_name(id: ObjectId, schema: &str, name: &SmolStr) -> RowTypeName {
-    let shown = match schema == PUBLIC {
-        true => quoted_if_needed(name),
-        false => format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name)),
-    };
-    let oid = |number: i64| u32::try_from(number).unwrap_or_default();
-    let oids = (oid(row_type_oid(id)), oid(row_array_oid(id)));
-    RowTypeName { name: name.clone(), shown, oids }
-}
 
 impl Typed {
     /// Returns a row of these values.
@@ -76,7 +63,7 @@ impl Binder<'_> {
         let name = match (&relation.row, source) {
             (RowOf::View(view), _) => {
                 fields.iter_mut().zip(&view.columns).for_each(|(field, own)| field.0 = own.clone());
-                Some(type_name(view.id, &view.schema, &view.name))
+                Some(row_type_name(view.id, &view.schema, &view.name))
             }
             (_, Some(Source::Table(table))) if !table.is_database() => {
                 for (field, column) in fields.iter_mut().zip(&relation.columns) {
@@ -84,7 +71,7 @@ impl Binder<'_> {
                         field.0 = own.name.clone();
                     }
                 }
-                Some(type_name(table.id, &table.schema, &table.name))
+                Some(row_type_name(table.id, &table.schema, &table.name))
             }
             _ => None,
         };
@@ -197,7 +184,7 @@ impl Binder<'_> {
 }
 
 /// Refuses columns whose types are rows without a name, which neither tables nor views have.
-pub(in crate::bind) fn refuse_records(columns: &[OutputColumn]) -> Result<()> {
+pub fn refuse_records(columns: &[OutputColumn]) -> Result<()> {
     for column in columns {
         let row = column.data_type.element_or_self().record();
         if row.is_some_and(|row| row.row_type_name().is_none()) {
@@ -207,18 +194,6 @@ pub(in crate::bind) fn refuse_records(columns: &[OutputColumn]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Refuses columns whose types are rows.
-pub fn refuse_rows(columns: &[OutputColumn]) -> Result<()> {
-    refuse_records(columns)?;
-    let is_row = |it: &&OutputColumn| it.data_type.element_or_self().record().is_some();
-    match columns.iter().find(is_row) {
-        Some(OutputColumn { name, data_type }) => {
-            Err(SqlError::unsupported(format!("the column \"{name}\" of the row type {data_type}")))
-        }
-        None => Ok(()),
-    }
 }
 
 /// Returns the row of `(row).*`.

@@ -6,7 +6,6 @@ use quickbeam::Transaction;
 
 use crate::catalog::{Catalog, DropBehavior};
 use crate::ddl::change::CatalogChange;
-use crate::ddl::depended;
 use crate::error::{Result, SqlError};
 use crate::schema::EnumType;
 use crate::types::EncodedType;
@@ -34,7 +33,7 @@ impl Catalog {
         change.put_enum(known)
     }
 
-    /// DROP TYPE. With CASCADE, columns, functions and domains of the types go, too.
+    /// DROP TYPE. With CASCADE, columns, functions, attributes and domains of the types go, too.
     pub fn drop_enums(
         &self,
         transaction: &Transaction,
@@ -42,48 +41,12 @@ impl Catalog {
         behavior: DropBehavior,
     ) -> Result<()> {
         for known in enums {
-            self.drop_uses_of(transaction, known, behavior)?;
+            let snapshot = self.snapshot(transaction)?;
+            let is_it = |data_type| snapshot.is_enum(data_type, known.id);
+            let what = format!("type {}", known.name);
+            self.drop_uses(transaction, &what, &is_it, (behavior, &[]))?;
         }
         let change = CatalogChange::begin(self, transaction)?;
         enums.iter().try_for_each(|known| change.remove(known.id))
-    }
-
-    fn drop_uses_of(
-        &self,
-        transaction: &Transaction,
-        known: &EnumType,
-        behavior: DropBehavior,
-    ) -> Result<()> {
-        let what = format!("type {}", known.name);
-        let check = |by: String| match behavior {
-            DropBehavior::Restrict => Err(depended(&what, &by)),
-            DropBehavior::Cascade => Ok(()),
-        };
-        let snapshot = self.snapshot(transaction)?;
-        let is_it = |data_type| snapshot.is_enum(data_type, known.id);
-        let columns: Vec<_> = snapshot.columns_of_enum(known.id).collect();
-        if let Some((table, column)) = columns.first() {
-            check(format!("column {} of table {}", column.name, table.name))?;
-        }
-        let domains: Vec<_> =
-            snapshot.domains().filter(|it| is_it(it.data_type)).cloned().collect();
-        if let Some(domain) = domains.first() {
-            check(format!("type {}", domain.name))?;
-        }
-        let routines: Vec<_> =
-            snapshot.routines().filter(|it| it.has_type(&is_it)).cloned().collect();
-        if let Some(routine) = routines.first() {
-            check(format!("{} {}", routine.word(), routine.signature()))?;
-        }
-        if !routines.is_empty() {
-            self.drop_routines(transaction, &routines, behavior)?;
-        }
-        for (table, column) in columns {
-            self.drop_column(transaction, &table.lookup_name(), &column.name, behavior)?;
-        }
-        match domains.is_empty() {
-            true => Ok(()),
-            false => self.drop_domains(transaction, &domains, behavior),
-        }
     }
 }

@@ -1,6 +1,9 @@
-//! CREATE, ALTER and DROP of domains.
+//! CREATE, ALTER and DROP of types.
 
+mod composites;
 mod enums;
+
+pub(crate) use composites::attribute_exists;
 
 use std::sync::Arc;
 
@@ -11,7 +14,7 @@ use super::change::{CatalogChange, check_name};
 use super::depended;
 use crate::catalog::{Catalog, DropBehavior};
 use crate::error::{Result, SqlError, SqlState};
-use crate::schema::errors::no_schema;
+use crate::schema::errors::{no_schema, relation_exists};
 use crate::schema::names::{is_system_schema, shown_name, split_lookup_name};
 use crate::schema::{Domain, ObjectId};
 
@@ -51,8 +54,9 @@ impl CatalogChange<'_> {
 
     /// Refuses a lookup name of a relation that a type has.
     pub fn check_no_type(&self, name: &str) -> Result<()> {
-        if !self.before.type_names.contains_key(name) {
-            return Ok(());
+        let Some(id) = self.before.type_names.get(name) else { return Ok(()) };
+        if self.before.composites.contains_key(id) {
+            return Err(relation_exists(name));
         }
         let hint = "A relation has an associated type of the same name, so you must use a name that doesn't conflict with any existing type.";
         Err(type_exists(name).with_hint(hint))

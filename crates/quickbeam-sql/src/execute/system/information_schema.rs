@@ -3,6 +3,7 @@
 use super::constraints::{Constraint, constraints};
 use super::{NAME, SnapshotNames, SystemRow, SystemSource, view_columns};
 use crate::bind::updatability;
+use crate::catalog::ObjectId;
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
@@ -107,6 +108,7 @@ impl SystemSource<'_> {
                 }
             }
             "domains" => self.domain_rows(),
+            "user_defined_types" | "attributes" => self.composite_rows(),
             "routines" | "parameters" => self.routine_rows(),
             "triggers" => self.trigger_rows(),
             _ => {}
@@ -171,7 +173,7 @@ impl SystemSource<'_> {
                         let domain = column.domain.and_then(|id| snapshot.domain(id));
                         self.add(|row| {
                             table_column(row, (&table.schema, &table.name), column);
-                            enumerated_column(row, snapshot, column);
+                            user_type(row, ("udt", "udt_name"), snapshot, column.data_type);
                             if let Some(domain) = domain {
                                 let (schema, name) = (&domain.schema, &domain.name);
                                 qualified(row, "domain", schema, "domain_name", name);
@@ -300,13 +302,24 @@ impl SystemSource<'_> {
     }
 }
 
-/// Names the enumerated type of a column.
-fn enumerated_column(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, column: &Column) {
-    let mut enums = snapshot.enums().filter(|it| snapshot.is_enum(column.data_type, it.id));
-    let Some(known) = enums.next() else { return };
-    let is_array = column.data_type.element().is_some();
-    let name = if is_array { format!("_{}", known.name) } else { known.name.to_string() };
-    qualified(row, "udt", &known.schema, "udt_name", &name);
+/// Names the type of a column or attribute that a user has made.
+pub(super) fn user_type(
+    row: &mut SystemRow<'_>,
+    (prefix, last): (&str, &str),
+    snapshot: &CatalogSnapshot,
+    data_type: DataType,
+) {
+    let enums = snapshot.enums().find(|it| snapshot.is_enum(data_type, it.id));
+    let of_rows = data_type.row_object().map(ObjectId);
+    let named = enums.map(|it| (&it.schema, &it.name)).or_else(|| {
+        let id = of_rows?;
+        let composite = snapshot.composites.get(&id).map(|it| (&it.schema, &it.name));
+        composite.or_else(|| snapshot.table(id).map(|it| (&it.schema, &it.name)))
+    });
+    let Some((schema, name)) = named else { return };
+    let is_array = data_type.element().is_some();
+    let name = if is_array { format!("_{name}") } else { name.to_string() };
+    qualified(row, prefix, schema, last, &name);
     if !is_array {
         row.text("data_type", "USER-DEFINED");
     }

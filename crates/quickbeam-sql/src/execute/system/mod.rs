@@ -57,6 +57,12 @@ impl<'t> SystemRow<'t> {
         self
     }
 
+    /// Returns the value of a column; NULL if the catalog has none of that name.
+    fn value(&self, name: &str) -> Value {
+        let at = self.table.columns.iter().position(|column| column.0 == name);
+        at.and_then(|at| self.values.get(at)).cloned().unwrap_or(Value::Null)
+    }
+
     fn text(&mut self, name: &str, text: impl AsRef<str>) -> &mut Self {
         let column = self.table.columns.iter().find(|column| column.0 == name);
         match column.map(|column| column.2) {

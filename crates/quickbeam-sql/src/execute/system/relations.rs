@@ -26,7 +26,7 @@ fn method(method: Method) -> i64 {
     }
 }
 
-fn small(number: usize) -> Value {
+pub(super) fn small(number: usize) -> Value {
     Value::SmallInt(i16::try_from(number).unwrap_or(i16::MAX))
 }
 
@@ -43,8 +43,12 @@ impl SystemSource<'_> {
             "pg_class" => {
                 system_tables().for_each(|table| self.system_class(table));
                 snapshot.described().into_iter().for_each(|relation| self.pg_class(relation));
+                self.composite_class();
             }
-            "pg_attribute" => self.pg_attribute(),
+            "pg_attribute" => {
+                self.pg_attribute();
+                self.composite_attributes();
+            }
             "pg_attrdef" => {
                 for table in snapshot.tables() {
                     for column in &table.columns {
@@ -113,6 +117,7 @@ impl SystemSource<'_> {
             "pg_type" => {
                 self.pg_type();
                 self.enum_types();
+                self.composite_types();
             }
             "pg_enum" => self.pg_enum(),
             _ => {}
@@ -356,7 +361,7 @@ pub(super) fn pg_proc(row: &mut SystemRow<'_>, known: &Procedure) {
     row.set("prorettype", i64::from(known.result)).text("proargtypes", arguments.join(" "));
 }
 
-fn attribute(
+pub(super) fn attribute(
     row: &mut SystemRow<'_>,
     relation: i64,
     number: usize,

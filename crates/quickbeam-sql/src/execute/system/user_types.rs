@@ -1,12 +1,39 @@
 //! Types of users in the system catalogs.
 
-use super::SystemSource;
-use super::information_schema::{column_row, over_domain, qualified};
+use super::information_schema::{column_row, over_domain, qualified, user_type};
+use super::relations::{attribute, small};
+use super::{SystemRow, SystemSource};
 use crate::catalog::system::{
-    domain_check_oid, enum_label_oid, fixed_rows, object_oid, type_modifier, type_oid,
+    domain_check_oid, enum_label_oid, fixed_rows, object_oid, row_type_oid, type_modifier, type_oid,
 };
 use crate::catalog::{Domain, DomainCheck};
 use crate::types::Value;
+
+/// What the rows of `pg_type` of a type that is no domain have in common.
+struct UserTypeRow<'t> {
+    name: &'t str,
+    schema: i64,
+    owner: i64,
+    /// That of the type, and that of its arrays.
+    oids: (u32, u32),
+}
+
+impl UserTypeRow<'_> {
+    fn set(&self, row: &mut SystemRow<'_>) {
+        row.set("oid", i64::from(self.oids.0)).text("typname", self.name);
+        row.set("typnamespace", self.schema).set("typowner", self.owner);
+        row.set("typisdefined", true).text("typdelim", ",").set("typtypmod", -1_i32);
+        row.set("typarray", i64::from(self.oids.1));
+    }
+
+    fn set_array(&self, row: &mut SystemRow<'_>, align: &str) {
+        self.set(row);
+        row.set("oid", i64::from(self.oids.1)).text("typname", format!("_{}", self.name));
+        row.set("typarray", 0_i64).set("typelem", i64::from(self.oids.0));
+        row.set("typlen", Value::SmallInt(-1)).text("typtype", "b").text("typcategory", "A");
+        row.text("typalign", align).text("typstorage", "x");
+    }
+}
 
 impl SystemSource<'_> {
     /// Adds the rows of `pg_type`.
@@ -49,26 +76,87 @@ impl SystemSource<'_> {
             let Some(encoded) = snapshot.enum_types.get(&known.id) else { continue };
             let (own, array) = encoded.oids();
             let (schema, owner) = (snapshot.schema_oid(&known.schema), self.owner_oid(known.id));
-            for is_array in [false, true] {
+            let common = UserTypeRow { name: &known.name, schema, owner, oids: (own, array) };
+            self.add(|row| {
+                common.set(row);
+                row.set("typlen", Value::SmallInt(4)).set("typbyval", true);
+                row.text("typtype", "e").text("typcategory", "E");
+                row.text("typalign", "i").text("typstorage", "p");
+            });
+            self.add(|row| common.set_array(row, "i"));
+        }
+    }
+
+    /// Adds the rows of composite types, and of arrays of them, to `pg_type`.
+    pub(super) fn composite_types(&mut self) {
+        let snapshot = self.snapshot;
+        for known in snapshot.composites() {
+            let Some(encoded) = snapshot.row_types.get(&known.id) else { continue };
+            let (schema, owner) = (snapshot.schema_oid(&known.schema), self.owner_oid(known.id));
+            let common = UserTypeRow { name: &known.name, schema, owner, oids: encoded.oids() };
+            self.add(|row| {
+                common.set(row);
+                row.set("typlen", Value::SmallInt(-1)).text("typtype", "c");
+                row.text("typcategory", "C").set("typrelid", object_oid(known.id));
+                row.text("typalign", "d").text("typstorage", "x");
+                row.text("typinput", "record_in").text("typoutput", "record_out");
+                row.text("typreceive", "record_recv").text("typsend", "record_send");
+            });
+            self.add(|row| common.set_array(row, "d"));
+        }
+    }
+
+    /// Adds the rows of composite types to `pg_class`.
+    pub(super) fn composite_class(&mut self) {
+        let snapshot = self.snapshot;
+        for known in snapshot.composites() {
+            let (schema, owner) = (snapshot.schema_oid(&known.schema), self.owner_oid(known.id));
+            self.add(|row| {
+                row.set("oid", object_oid(known.id)).text("relname", &known.name);
+                row.set("relnamespace", schema).set("relowner", owner);
+                row.set("reltype", row_type_oid(known.id)).text("relkind", "c");
+                row.set("reltuples", Value::Real(-1.0)).text("relpersistence", "p");
+                row.text("relreplident", "n").set("relispopulated", true);
+                row.set("relnatts", small(known.attributes.len()));
+            });
+        }
+    }
+
+    /// Adds the rows of the views of `information_schema` that list composite types.
+    pub(super) fn composite_rows(&mut self) {
+        let snapshot = self.snapshot;
+        for known in snapshot.composites() {
+            if self.table.name == "user_defined_types" {
                 self.add(|row| {
-                    row.set("typnamespace", schema).set("typowner", owner);
-                    row.set("typisdefined", true).text("typdelim", ",").text("typstorage", "p");
-                    row.set("typtypmod", -1_i32).text("typalign", "i");
-                    match is_array {
-                        false => {
-                            row.set("oid", i64::from(own)).text("typname", &known.name);
-                            row.set("typlen", Value::SmallInt(4)).set("typbyval", true);
-                            row.text("typtype", "e").text("typcategory", "E");
-                            row.set("typarray", i64::from(array));
-                        }
-                        true => {
-                            row.set("oid", i64::from(array));
-                            row.text("typname", format!("_{}", known.name));
-                            row.set("typlen", Value::SmallInt(-1)).set("typelem", i64::from(own));
-                            row.text("typtype", "b").text("typcategory", "A");
-                            row.text("typstorage", "x");
-                        }
-                    }
+                    let last = "user_defined_type_name";
+                    qualified(row, "user_defined_type", &known.schema, last, &known.name);
+                    row.text("user_defined_type_category", "STRUCTURED");
+                    row.text("is_instantiable", "YES");
+                });
+                continue;
+            }
+            for (own, number) in known.attributes.iter().zip(1..) {
+                self.add(|row| {
+                    column_row(row, ("", ""), (number, ""), own.data_type);
+                    let named = row.value("udt_name");
+                    let (prefix, last) = ("attribute_udt", "attribute_udt_name");
+                    qualified(row, prefix, "pg_catalog", last, "");
+                    row.set(last, named);
+                    user_type(row, (prefix, last), snapshot, own.data_type);
+                    qualified(row, "udt", &known.schema, "udt_name", &known.name);
+                    row.text("attribute_name", &own.name);
+                    row.text("is_derived_reference_attribute", "NO");
+                });
+            }
+        }
+    }
+
+    /// Adds the attributes of composite types to `pg_attribute`.
+    pub(super) fn composite_attributes(&mut self) {
+        for known in self.snapshot.composites() {
+            for (own, number) in known.attributes.iter().zip(1..) {
+                self.add(|row| {
+                    attribute(row, object_oid(known.id), number, &own.name, own.data_type);
                 });
             }
         }

@@ -3,7 +3,7 @@
 use super::json::json_functions::row_to_json;
 use super::{Builtin, Implementation, integer, mismatch, strict};
 use crate::error::Result;
-use crate::types::{DataType, EncodedKind, RowRef, Value, ValueRef};
+use crate::types::{DataType, RowRef, Value, ValueRef};
 
 /// What the fields of a row are tested for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,12 +34,7 @@ pub fn record_function(name: &str) -> Option<&'static Builtin> {
 
 /// Returns the first argument.
 pub(super) fn row<'v>(arguments: &[ValueRef<'v>]) -> Result<RowRef<'v>> {
-    match arguments.first() {
-        Some(ValueRef::Encoded(encoded, bytes)) if encoded.kind() == EncodedKind::Record => {
-            RowRef::read(bytes).ok_or_else(mismatch)
-        }
-        _ => Err(mismatch()),
-    }
+    arguments.first().and_then(|value| value.row()).ok_or_else(mismatch)
 }
 
 /// Returns whether all fields of a row are NULL, or none is.

@@ -58,6 +58,12 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
         word: "type",
         name: known.name.to_string(),
     }));
+    all.extend(snapshot.composites().map(|known| Owned {
+        id: known.id,
+        kind: AclKind::Type,
+        word: "type",
+        name: known.name.to_string(),
+    }));
     all.extend(snapshot.domains().map(|domain| Owned {
         id: domain.id,
         kind: AclKind::Type,
@@ -356,6 +362,12 @@ impl AccessChange<'_> {
         if !enums.is_empty() {
             let behavior = DropBehavior::from(cascade);
             look.catalog.drop_enums(look.transaction, &enums, behavior)?;
+        }
+        let composites: Vec<_> =
+            snapshot.composites().filter(|it| is_owned(&snapshot, it.id)).cloned().collect();
+        if !composites.is_empty() {
+            let behavior = DropBehavior::from(cascade);
+            look.catalog.drop_composites(look.transaction, &composites, behavior)?;
         }
         let schemas = snapshot.schemas().filter(|it| is_owned(&snapshot, it.id));
         let names: Vec<SmolStr> = schemas.map(|it| it.name.clone()).collect();

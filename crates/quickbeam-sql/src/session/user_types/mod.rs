@@ -1,5 +1,6 @@
-//! Statements about domains and enumerated types.
+//! Statements about domains, enumerated types and composite types.
 
+mod composites;
 mod enums;
 
 use std::sync::Arc;
@@ -15,8 +16,8 @@ use super::events::NoticeLevel;
 use crate::bind::{Binder, Names, kept_domain_check};
 use crate::catalog::rights::not_owner;
 use crate::catalog::{
-    CatalogSnapshot, Domain, DomainCheck, DropBehavior, EnumType, ObjectAccess, ObjectId, Table,
-    lookup_name, shown_name,
+    CatalogSnapshot, CompositeType, Domain, DomainCheck, DropBehavior, EnumType, ObjectAccess,
+    ObjectId, Table, lookup_name, shown_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, domain_constraint_name, no_type, type_exists};
@@ -43,9 +44,13 @@ impl Session {
         match statement {
             TypeStatement::CreateDomain(create) => create_domain(create, look),
             TypeStatement::CreateEnum(name, labels) => enums::create_enum(name, labels, look),
+            TypeStatement::CreateComposite(name, attributes) => {
+                composites::create_composite(name, attributes, look)
+            }
             TypeStatement::Alter(_, name, change) => match own_type(statement, name, look)? {
                 UserType::Domain(domain) => self.alter_domain(&domain, change, look),
                 UserType::Enum(known) => self.alter_enum(&known, change, look),
+                UserType::Composite(known) => self.alter_composite(&known, change, look),
             },
             TypeStatement::Drop(drop) => self.drop_types(statement, drop, look),
         }
@@ -112,6 +117,10 @@ impl Session {
                 new.schema = target_schema(Some(schema), look)?;
             }
             TypeChange::Owner(name) => return set_owner(domain.id, name, look),
+            TypeChange::Attributes(_) | TypeChange::RenameAttribute(..) => {
+                let message = format!("relation \"{}\" does not exist", domain.name);
+                return Err(SqlError::new(SqlState::UndefinedTable, message));
+            }
             TypeChange::AddValue(..) | TypeChange::RenameValue(..) => {
                 let message = format!("\"{}\" is not an enum", domain.name);
                 return Err(SqlError::new(SqlState::WrongObjectType, message));
@@ -127,7 +136,7 @@ impl Session {
         drop: &DropTypes,
         look: &CompileContext<'_>,
     ) -> Result<()> {
-        let (mut domains, mut enums) = (Vec::new(), Vec::new());
+        let (mut domains, mut enums, mut composites) = (Vec::new(), Vec::new(), Vec::new());
         for name in &drop.names {
             let found = own_type(statement, name, look);
             let missing =
@@ -148,10 +157,17 @@ impl Session {
                         refuse_named(look.snapshot, known.id, &known.name, "dropping")?;
                         enums.push(known);
                     }
+                    UserType::Composite(known) => {
+                        refuse_named(look.snapshot, known.id, &known.name, "dropping")?;
+                        composites.push(known);
+                    }
                 },
             }
         }
         let behavior = DropBehavior::from(drop.cascade);
+        if !composites.is_empty() {
+            look.catalog.drop_composites(look.transaction, &composites, behavior)?;
+        }
         if !domains.is_empty() {
             look.catalog.drop_domains(look.transaction, &domains, behavior)?;
         }
@@ -173,6 +189,7 @@ fn shown(name: &Name) -> String {
 enum UserType {
     Domain(Arc<Domain>),
     Enum(Arc<EnumType>),
+    Composite(Arc<CompositeType>),
 }
 
 /// Returns the type that a statement changes, which its role has to own.
@@ -180,7 +197,9 @@ fn own_type(statement: &TypeStatement, name: &Name, look: &CompileContext<'_>) -
     let (kind, drops) = match statement {
         TypeStatement::Alter(kind, ..) => (*kind, false),
         TypeStatement::Drop(drop) => (drop.kind, true),
-        TypeStatement::CreateDomain(_) | TypeStatement::CreateEnum(..) => ("DOMAIN", false),
+        TypeStatement::CreateDomain(_)
+        | TypeStatement::CreateEnum(..)
+        | TypeStatement::CreateComposite(..) => ("DOMAIN", false),
     };
     let not_a_domain = |name: &str| {
         SqlError::new(SqlState::WrongObjectType, format!("\"{name}\" is not a domain"))
@@ -198,16 +217,22 @@ fn own_type(statement: &TypeStatement, name: &Name, look: &CompileContext<'_>) -
             None => no_type(&shown(name)),
         });
     };
-    let (found, schema, own) = match (snapshot.domain(id), snapshot.enums.get(&id)) {
-        (Some(domain), _) => (UserType::Domain(domain.clone()), &domain.schema, &domain.name),
-        (None, Some(known)) if kind == "DOMAIN" && drops => return Err(not_a_domain(&known.name)),
-        (None, Some(known)) if kind == "DOMAIN" => {
-            let message = format!("{} is not a domain", known.name);
-            return Err(SqlError::new(SqlState::WrongObjectType, message));
-        }
-        (None, Some(known)) => (UserType::Enum(known.clone()), &known.schema, &known.name),
-        (None, None) => return Err(no_type(&shown(name))),
+    let (found, schema, own) = if let Some(domain) = snapshot.domain(id) {
+        (UserType::Domain(domain.clone()), &domain.schema, &domain.name)
+    } else if let Some(known) = snapshot.enums.get(&id) {
+        (UserType::Enum(known.clone()), &known.schema, &known.name)
+    } else if let Some(known) = snapshot.composites.get(&id) {
+        (UserType::Composite(known.clone()), &known.schema, &known.name)
+    } else {
+        return Err(no_type(&shown(name)));
     };
+    if kind == "DOMAIN" && !matches!(found, UserType::Domain(_)) {
+        if drops {
+            return Err(not_a_domain(own));
+        }
+        let message = format!("{own} is not a domain");
+        return Err(SqlError::new(SqlState::WrongObjectType, message));
+    }
     if let Some(role) = look.role
         && !look.snapshot.owns(role, id)
         && !look.snapshot.owns(role, look.snapshot.schema_id(schema))

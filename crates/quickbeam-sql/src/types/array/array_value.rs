@@ -285,6 +285,17 @@ impl<'a> ArrayRef<'a> {
         value.unwrap_or_default()
     }
 
+    /// Returns the array of what a function makes of each element.
+    pub(crate) fn map(
+        self,
+        to: ElementType,
+        mut function: impl FnMut(ValueRef<'a>) -> Result<Value>,
+    ) -> Result<Array> {
+        let mut builder = ArrayBuilder::new(to);
+        self.iter().try_for_each(|element| builder.push(function(element)?.as_ref()))?;
+        builder.finish(&self.dimensions())
+    }
+
     /// Returns the elements in storage order.
     pub fn iter(self) -> impl ExactSizeIterator<Item = ValueRef<'a>> + use<'a> {
         let count = self.len();

@@ -272,7 +272,7 @@ pub struct EncodedType {
     length: [u8; 3],
 }
 
-/// A type in a record of the catalog. An enumerated type has the number of its object there.
+/// A type in a record of the catalog. A type with a definition has the number of its object there.
 #[derive(Serialize, Deserialize)]
 struct StoredType {
     kind: EncodedKind,
@@ -281,8 +281,10 @@ struct StoredType {
 
 impl From<EncodedType> for StoredType {
     fn from(encoded: EncodedType) -> StoredType {
-        let object = encoded.definition().map(|known| EncodedType::new(encoded.kind, known.id));
-        StoredType { kind: encoded.kind, length: object.unwrap_or(encoded).length }
+        let of_label = encoded.definition().map(|known| known.id);
+        let object = of_label.or_else(|| encoded.row_type_name().map(|known| known.id));
+        let stored = object.map_or(encoded, |object| EncodedType::new(encoded.kind, object));
+        StoredType { kind: stored.kind, length: stored.length }
     }
 }
 

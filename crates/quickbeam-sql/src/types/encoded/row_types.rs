@@ -23,6 +23,8 @@ pub type RowField = (SmolStr, DataType);
 /// The name of the type of a relation's rows.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RowTypeName {
+    /// The number of the object in its catalog.
+    pub id: u32,
     /// The name in `pg_type`.
     pub name: SmolStr,
     /// The name as statements write it.
@@ -77,6 +79,12 @@ impl RowType {
 }
 
 impl EncodedType {
+    /// Returns the type of rows of that number; in a record of the catalog, of that object.
+    #[must_use]
+    pub(crate) const fn of_rows(number: u32) -> EncodedType {
+        EncodedType::new(EncodedKind::Record, number)
+    }
+
     /// Returns the definition of a type of rows, unless it stands for rows of any fields.
     pub(crate) fn row_type(self) -> Option<&'static RowType> {
         if self.kind != EncodedKind::Record {
