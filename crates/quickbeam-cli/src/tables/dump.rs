@@ -5,10 +5,11 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
+use quickbeam_sql::catalog::comments::Comment;
 use quickbeam_sql::catalog::programs::RoutineKind;
 use quickbeam_sql::catalog::text::{
-    Wording, add_foreign_keys, comments, create_indexes, create_schemas, create_sequence,
-    create_table, create_view, quoted, quoted_relation, set_sequence, view_defaults,
+    Wording, add_foreign_keys, create_indexes, create_schemas, create_sequence, create_table,
+    create_view, quoted, quoted_relation, set_sequence, view_defaults,
 };
 use quickbeam_sql::catalog::{Table, is_temporary_schema};
 use quickbeam_sql::types::{TextSettings, format_value};
@@ -69,6 +70,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     for table in tables() {
         sink.statement(&create_table(&catalog, table, wording))?;
     }
+    catalog.own_sequences().try_for_each(|text| sink.statement(&text))?;
     catalog
         .create_routines(RoutineKind::RowsOfTables)
         .try_for_each(|text| sink.statement(&text))?;
@@ -78,7 +80,6 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     }
     for table in tables() {
         create_indexes(table, wording).try_for_each(|text| sink.statement(&text))?;
-        comments(table).try_for_each(|text| sink.statement(&text))?;
     }
     for table in tables() {
         add_foreign_keys(&catalog, table).try_for_each(|text| sink.statement(&text))?;
@@ -90,10 +91,12 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     for trigger in catalog.triggers() {
         catalog.create_trigger(trigger).try_for_each(|text| sink.statement(&text))?;
     }
+    let comments = catalog.all_comments();
+    comments.iter().filter_map(Comment::statement).try_for_each(|text| sink.statement(&text))?;
     // In the order in which a load creates them, so that a dump of what was loaded is the same.
     let permanent = catalog.sequences().filter(|sequence| !is_temporary(&sequence.schema));
     let (owned, free): (Vec<_>, Vec<_>) =
-        permanent.partition(|sequence| sequence.owned_by.is_some());
+        permanent.partition(|sequence| catalog.identity_of(sequence).is_some());
     for sequence in free.into_iter().chain(owned) {
         let next = database.catalog().next_unreserved(&transaction, sequence)?;
         sink.statement(&set_sequence(&catalog, sequence, next))?;

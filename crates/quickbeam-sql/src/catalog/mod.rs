@@ -14,6 +14,7 @@
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
 //!   must still hold when it commits. So neither misses what the other did.
 
+pub mod comments;
 mod composite_types;
 pub mod describe;
 pub mod programs;
@@ -67,6 +68,8 @@ pub(crate) const SEQUENCES: &str = "sql.sequences";
 pub(crate) const OBJECT: u8 = b'o';
 /// First byte of the keys of the records of rights; the object's number follows.
 pub(crate) const ACCESS: u8 = b'a';
+/// First byte of the keys of the records of comments; the object's number follows.
+pub(crate) const COMMENTS: u8 = b'c';
 /// Key of the version's record.
 pub(crate) const VERSION: &[u8] = b"version";
 /// Key of the record of the next number for an object.
@@ -305,6 +308,7 @@ impl Catalog {
             layouts: Layouts::first(&columns),
             next_column: 3,
             comments: BTreeMap::new(),
+            constraint_comments: BTreeMap::new(),
             database: Some(name.into()),
             columns,
         };

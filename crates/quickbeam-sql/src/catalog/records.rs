@@ -19,9 +19,9 @@ use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Check, Column, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType, ForeignKey,
-    ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate, KeyColumn, Method,
-    ObjectId, PrimaryKey, Routine, Schema, Sequence, Table, Trigger, View,
+    Check, Column, Comments, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType,
+    ForeignKey, ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate, KeyColumn,
+    Method, ObjectId, PrimaryKey, Routine, Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
 
@@ -40,6 +40,7 @@ pub enum Record {
     Domain(Domain),
     Enum(EnumType),
     Composite(CompositeType),
+    Comments(Comments),
 }
 
 #[derive(Serialize, Deserialize)]
@@ -61,6 +62,8 @@ pub struct TableRecord {
     /// By the number of the column, 0 for the table itself.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     comments: BTreeMap<u16, Arc<str>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    constraint_comments: BTreeMap<SmolStr, Arc<str>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -215,6 +218,7 @@ impl TableRecord {
                 .collect(),
             next_column: table.next_column,
             comments: table.comments.clone(),
+            constraint_comments: table.constraint_comments.clone(),
         }
     }
 
@@ -308,6 +312,7 @@ impl TableRecord {
             layouts,
             next_column: self.next_column,
             comments: self.comments,
+            constraint_comments: self.constraint_comments,
             database: None,
             columns,
         })

@@ -7,15 +7,15 @@ use quickbeam::{Database, Transaction, invariant};
 use smol_str::SmolStr;
 
 use super::records::Record;
-use super::{ACCESS, OBJECT};
+use super::{ACCESS, COMMENTS, OBJECT};
 use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    CompositeType, Domain, EnumType, Index, ObjectId, Reference, Relation, Routine, Schema,
-    Sequence, Table, Trigger, View,
+    Comments, CompositeType, Domain, EnumType, Index, ObjectId, Reference, Relation, Routine,
+    Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::EncodedType;
 
@@ -42,6 +42,8 @@ pub struct CatalogSnapshot {
     pub(crate) roles: BTreeMap<ObjectId, Arc<Role>>,
     /// The owners and rights, by the number of the object.
     pub(crate) access: BTreeMap<ObjectId, Arc<ObjectAccess>>,
+    /// The comments on objects that are no tables, by the number of the object.
+    pub(crate) comments: BTreeMap<ObjectId, Comments>,
     pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
     pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
     pub(crate) domains: BTreeMap<ObjectId, Arc<Domain>>,
@@ -110,7 +112,7 @@ impl CatalogSnapshot {
                 Record::Domain(domain) => domains.push(domain),
                 Record::Enum(known) => snapshot.add_enum(known)?,
                 Record::Composite(known) => composites.push(known),
-                Record::Access(_) => return Err(misplaced()),
+                Record::Access(_) | Record::Comments(_) => return Err(misplaced()),
             }
             more = cursor.next()?;
         }
@@ -132,18 +134,31 @@ impl CatalogSnapshot {
             snapshot.type_names.insert(domain.lookup_name(), domain.id);
             snapshot.domains.insert(domain.id, Arc::new(domain));
         }
-        more = cursor.seek(&[ACCESS])?;
-        while more && cursor.key().first() == Some(&ACCESS) {
-            let number = cursor.key().get(1..).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
-            let (Some(number), Record::Access(access)) = (number, Record::decode(cursor.value())?)
-            else {
-                return Err(misplaced());
-            };
-            snapshot.access.insert(ObjectId(u32::from_be_bytes(number)), Arc::new(access));
-            more = cursor.next()?;
+        for kind in [ACCESS, COMMENTS] {
+            more = cursor.seek(&[kind])?;
+            while more && cursor.key().first() == Some(&kind) {
+                snapshot.add_record_about(kind, cursor.key(), cursor.value())?;
+                more = cursor.next()?;
+            }
         }
         snapshot.add_tables(tables);
         Ok(snapshot)
+    }
+
+    /// Adds a record that goes with an object.
+    fn add_record_about(&mut self, kind: u8, key: &[u8], record: &[u8]) -> Result<()> {
+        let number = key.get(1..).and_then(|bytes| <[u8; 4]>::try_from(bytes).ok());
+        let id = ObjectId(u32::from_be_bytes(number.ok_or_else(misplaced)?));
+        match (kind, Record::decode(record)?) {
+            (ACCESS, Record::Access(access)) => {
+                self.access.insert(id, Arc::new(access));
+            }
+            (COMMENTS, Record::Comments(comments)) => {
+                self.comments.insert(id, comments);
+            }
+            _ => return Err(misplaced()),
+        }
+        Ok(())
     }
 
     fn add_name(&mut self, name: SmolStr, id: ObjectId) {
@@ -238,10 +253,11 @@ impl CatalogSnapshot {
     /// What a lookup name means.
     #[must_use]
     pub fn relation(&self, name: &str) -> Option<Relation> {
-        self.by_id(*self.names.get(name)?)
+        self.relation_by_id(*self.names.get(name)?)
     }
 
-    fn by_id(&self, id: ObjectId) -> Option<Relation> {
+    /// The table, view, sequence or index of that number.
+    pub(crate) fn relation_by_id(&self, id: ObjectId) -> Option<Relation> {
         if let Some(table) = self.tables.get(&id) {
             return Some(Relation::Table(table.clone()));
         }
@@ -259,7 +275,8 @@ impl CatalogSnapshot {
     /// All tables, views, sequences and indexes, by lookup name.
     #[must_use]
     pub fn relations(&self) -> Vec<(SmolStr, Relation)> {
-        let named = |(name, id): (&SmolStr, &ObjectId)| Some((name.clone(), self.by_id(*id)?));
+        let named =
+            |(name, id): (&SmolStr, &ObjectId)| Some((name.clone(), self.relation_by_id(*id)?));
         let mut all: Vec<_> = self.names.iter().filter_map(named).collect();
         all.sort_by(|a, b| a.0.cmp(&b.0));
         all

@@ -49,7 +49,7 @@ fn quoted_table(table: &Table) -> String {
 }
 
 /// A text as a literal.
-fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
@@ -81,11 +81,7 @@ pub fn create_sequence(sequence: &Sequence) -> String {
 /// The call of `setval` that makes `next` the next value; none: the sequence has come to its end.
 #[must_use]
 pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option<i64>) -> String {
-    let owner = sequence.owned_by.and_then(|(table, column)| {
-        let table = catalog.table(table)?;
-        Some((table, table.columns.get(table.position_of(column)?)?))
-    });
-    let name = match owner {
+    let name = match catalog.identity_of(sequence) {
         // The name that the sequence of an identity column will have depends on which names are
         // taken by then.
         Some((table, column)) => format!(
@@ -243,19 +239,6 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
     Some(text)
 }
 
-/// COMMENT ON a table and its columns.
-pub fn comments(table: &Table) -> impl Iterator<Item = String> + '_ {
-    table.comments.iter().filter_map(|(number, comment)| {
-        let name = quoted_table(table);
-        let comment = literal(comment);
-        if *number == 0 {
-            return Some(format!("COMMENT ON TABLE {name} IS {comment}"));
-        }
-        let column = table.columns.get(table.position_of(*number)?)?;
-        Some(format!("COMMENT ON COLUMN {name}.{} IS {comment}", quoted(&column.name)))
-    })
-}
-
 /// CREATE VIEW.
 #[must_use]
 pub fn create_view(view: &View) -> String {
@@ -284,9 +267,23 @@ pub fn view_defaults(view: &View) -> impl Iterator<Item = String> + '_ {
 }
 
 impl CatalogSnapshot {
-    /// Sequences that belong to no column, in the order in which they were made.
+    /// Sequences that belong to no identity column, in the order in which they were made.
     pub fn free_sequences(&self) -> impl Iterator<Item = &Sequence> {
-        self.sequences.values().map(|sequence| &**sequence).filter(|it| it.owned_by.is_none())
+        let all = self.sequences.values().map(|sequence| &**sequence);
+        all.filter(|sequence| self.identity_of(sequence).is_none())
+    }
+
+    /// ALTER SEQUENCE … OWNED BY of the sequences that a column owns, without being an identity
+    /// column.
+    pub fn own_sequences(&self) -> impl Iterator<Item = String> + '_ {
+        self.free_sequences().filter_map(|sequence| {
+            let (table, number) = sequence.owned_by?;
+            let table = self.table(table).filter(|it| !is_temporary_schema(&it.schema))?;
+            let column = table.columns.get(table.position_of(number)?)?;
+            let name = quoted_relation(&sequence.schema, &sequence.name);
+            let owner = format!("{}.{}", quoted_table(table), quoted(&column.name));
+            Some(format!("ALTER SEQUENCE {name} OWNED BY {owner}"))
+        })
     }
 
     /// All sequences, in the order in which they were made.

@@ -33,6 +33,7 @@ impl CompileContext<'_> {
                     Some(Command::Access(statement)) => Some(CatalogChange::Access(statement)),
                     Some(Command::Routine(statement)) => Some(CatalogChange::Routine(statement)),
                     Some(Command::Type(statement)) => Some(CatalogChange::Type(statement)),
+                    Some(Command::Comment(statement)) => Some(CatalogChange::Comment(statement)),
                     _ => None,
                 };
                 if let Some(change) = change {
@@ -150,10 +151,6 @@ impl CompileContext<'_> {
             } => Program::Catalog(binder.drop(*object_type, names, *if_exists, *cascade)?),
             Ast::Call(call) => Program::Catalog(binder.call_procedure(call)?),
             Ast::Truncate(truncate) => Program::Catalog(binder.truncate(truncate)?),
-            Ast::Comment { object_type, object_name, comment, if_exists: false } => {
-                let comment = comment.as_deref();
-                Program::Catalog(binder.comment(*object_type, object_name, comment)?)
-            }
             Ast::AlterTable(alter) => Program::Catalog(binder.alter_table(alter)?),
             Ast::Copy { source, to, target, options, legacy_options, values } => {
                 if values.iter().any(Option::is_some) {

@@ -9,7 +9,9 @@ use quickbeam::{CHECKS_INVARIANTS, Transaction, invariant};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
-use crate::catalog::{ACCESS, Catalog, CatalogSnapshot, OBJECT, SnapshotVisibility, VERSION};
+use crate::catalog::{
+    ACCESS, COMMENTS, Catalog, CatalogSnapshot, OBJECT, SnapshotVisibility, VERSION,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::{KeySpec, StoredRow};
@@ -18,8 +20,8 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    CompositeType, Domain, EnumType, Index, ObjectAccess, ObjectId, Role, Routine, Schema,
-    Sequence, Table, Trigger, View,
+    Comments, CompositeType, Domain, EnumType, Index, ObjectAccess, ObjectId, Role, Routine,
+    Schema, Sequence, SequenceOptions, Table, Trigger, View,
 };
 use crate::types::DataType;
 
@@ -98,6 +100,12 @@ impl<'a> CatalogChange<'a> {
             self.check_definition(table);
         }
         self.check_row_type_uses(table)?;
+        for index in self.before.table(table.id).iter().flat_map(|before| &before.indexes) {
+            let is_kept = table.indexes.iter().any(|other| other.id == index.id);
+            if !is_kept && self.before.comments.contains_key(&index.id) {
+                self.put_comments(index.id, Comments::default())?;
+            }
+        }
         self.changed.borrow_mut().insert(table.id, table.clone());
         self.put(table.id, &Record::Table(TableRecord::of(table)))
     }
@@ -157,11 +165,29 @@ impl<'a> CatalogChange<'a> {
         self.put(schema.id, &Record::Schema(schema))
     }
 
-    /// Removes an object, with the rights on it and its triggers.
+    /// Sets the comments on an object that is no table.
+    pub fn put_comments(&self, id: ObjectId, comments: Comments) -> Result<()> {
+        let mut key = key_of(id);
+        key[0] = COMMENTS;
+        let objects = &self.catalog.objects;
+        if comments.0.is_empty() {
+            objects.delete(self.transaction, &key)?;
+        } else {
+            objects.put(self.transaction, &key, &Record::Comments(comments).encode()?)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an object, with the rights and comments on it, its triggers and its indexes.
     pub fn remove(&self, id: ObjectId) -> Result<()> {
         for trigger in self.before.triggers.values().filter(|it| it.relation == id) {
             self.catalog.objects.delete(self.transaction, &key_of(trigger.id))?;
+            self.put_comments(trigger.id, Comments::default())?;
         }
+        for index in self.before.table(id).iter().flat_map(|table| &table.indexes) {
+            self.put_comments(index.id, Comments::default())?;
+        }
+        self.put_comments(id, Comments::default())?;
         self.catalog.objects.delete(self.transaction, &key_of(id))?;
         self.put_access(id, None)
     }
@@ -238,6 +264,21 @@ impl<'a> CatalogChange<'a> {
             return Err(relation_exists(name));
         }
         Ok(())
+    }
+
+    /// Returns the lookup name of the sequence of an identity column.
+    pub fn identity_name(
+        &self,
+        schema: &str,
+        options: &SequenceOptions,
+        parts: &[&str],
+        taken: &[SmolStr],
+    ) -> Result<SmolStr> {
+        if let Some(name) = &options.name {
+            self.check_free(name)?;
+            return Ok(name.clone());
+        }
+        Ok(lookup_name(schema, &self.name_or_made(schema, None, parts, "seq", taken)?))
     }
 
     /// Returns the name of an index or sequence in a schema: the given name, which must be free, or

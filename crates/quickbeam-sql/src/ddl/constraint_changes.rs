@@ -38,6 +38,9 @@ impl Catalog {
             return Err(constraint_exists(&table.name, to));
         }
         table.set_constraint_name(from, to)?;
+        if let Some(comment) = table.constraint_comments.remove(from) {
+            table.constraint_comments.insert(to.into(), comment);
+        }
         change.put_table(&table)
     }
 

@@ -169,6 +169,7 @@ impl Catalog {
         } else {
             return Err(no_constraint(&table.name, name));
         }
+        table.constraint_comments.remove(name);
         change.put_table(&table)
     }
 }

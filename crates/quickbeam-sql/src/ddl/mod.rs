@@ -2,8 +2,8 @@
 //! sequences and types.
 
 mod change;
-mod column_types;
 mod columns;
+mod comments;
 mod constraint_changes;
 mod constraints;
 mod indexes;
@@ -15,6 +15,7 @@ mod user_types;
 mod views;
 
 pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
+pub(crate) use comments::CommentTarget;
 pub(crate) use routines::no_trigger;
 pub(crate) use tables::depended;
 pub(crate) use user_types::{attribute_exists, domain_constraint_name, no_type, type_exists};

@@ -18,7 +18,7 @@ use crate::catalog::{Catalog, CatalogSnapshot, Reserved};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_relation, read_only};
 use crate::schema::names::split_lookup_name;
-use crate::schema::{ObjectId, Relation, Sequence};
+use crate::schema::{Column, Identity, ObjectId, Relation, Sequence, Table};
 use crate::schema::{SequenceChanges, SequenceOptions};
 use crate::types::DataType;
 
@@ -28,6 +28,22 @@ const RESERVED_AT_ONCE: i64 = 32;
 const ATTEMPTS: usize = 100;
 
 impl CatalogSnapshot {
+    /// Returns the identity column that a sequence belongs to.
+    #[must_use]
+    pub fn identity_of(&self, sequence: &Sequence) -> Option<(&Arc<Table>, &Column)> {
+        let (table, number) = sequence.owned_by?;
+        let table = self.table(table)?;
+        let column = table.columns.get(table.position_of(number)?)?;
+        let is_own = |identity: &Identity| identity.sequence == sequence.id;
+        column.identity.as_ref().is_some_and(is_own).then_some((table, column))
+    }
+
+    /// Returns the sequence that the column of a table owns.
+    #[must_use]
+    pub fn owned_sequence(&self, table: ObjectId, column: u16) -> Option<&Sequence> {
+        self.sequences().find(|sequence| sequence.owned_by == Some((table, column)))
+    }
+
     /// The sequence of that name, or an error that says what is wrong.
     pub fn sequence_named(&self, name: &str) -> Result<Arc<Sequence>> {
         match self.relation(name) {
@@ -49,7 +65,10 @@ impl Catalog {
         let change = CatalogChange::begin(self, transaction)?;
         change.check_free(name)?;
         change.check_no_type(name)?;
-        change.define_sequence(name, options, None)
+        let schema = split_lookup_name(name).0;
+        let owner = options.owned_by.as_ref();
+        let owner = owner.map(|owner| change.owner_of(&schema, owner)).transpose()?;
+        change.define_sequence(name, options, owner)
     }
 
     /// DROP SEQUENCE of all of these.
@@ -57,8 +76,7 @@ impl Catalog {
         let change = CatalogChange::begin(self, transaction)?;
         for name in names {
             let sequence = change.before.sequence_named(name)?;
-            if let Some((table, _)) = sequence.owned_by {
-                let table = change.before.known_table(table)?;
+            if let Some((table, _)) = change.before.identity_of(&sequence) {
                 let by = format!("column of table {}", table.name);
                 return Err(super::tables::depended(&format!("sequence {}", sequence.name), &by));
             }
@@ -96,6 +114,17 @@ impl Catalog {
         let old = change.before.sequence_named(name)?;
         let mut sequence = (*old).clone();
         sequence.change(changes)?;
+        if let Some(owner) = &changes.owned_by {
+            if change.before.identity_of(&old).is_some() {
+                let message = "cannot change ownership of identity sequence";
+                let detail = format!("Sequence \"{}\" is linked to a column.", old.name);
+                return Err(
+                    SqlError::new(SqlState::FeatureNotSupported, message).with_detail(detail)
+                );
+            }
+            let owner = owner.as_ref().map(|owner| change.owner_of(&old.schema, owner));
+            sequence.owned_by = owner.transpose()?;
+        }
         let next = match changes.restart {
             Some(value) => Some(value.unwrap_or(sequence.start)),
             None => self.next_after_change(transaction, &old, &sequence)?,
@@ -405,6 +434,21 @@ impl Sequence {
 }
 
 impl CatalogChange<'_> {
+    /// Returns the numbers of the table and the column of OWNED BY.
+    fn owner_of(
+        &self,
+        schema: &SmolStr,
+        (table, column): &(SmolStr, SmolStr),
+    ) -> Result<(ObjectId, u16)> {
+        let table = self.table(table)?;
+        if table.schema != *schema {
+            let message = "sequence must be in same schema as table it is linked to";
+            return Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message));
+        }
+        let position = table.known_column(column)?;
+        Ok((table.id, table.columns[position].id))
+    }
+
     /// Makes a sequence of that lookup name; its number.
     pub(crate) fn define_sequence(
         &self,

@@ -49,6 +49,7 @@ impl Catalog {
             layouts: Layouts::first(&columns),
             next_column: columns.len() as u16 + 1,
             comments: BTreeMap::new(),
+            constraint_comments: BTreeMap::new(),
             database: None,
             columns,
         };
@@ -230,11 +231,10 @@ impl CatalogChange<'_> {
                     ));
                 }
                 let parts = [table_name.as_str(), new.name.as_str()];
-                let name = self.name_or_made(schema, None, &parts, "seq", taken)?;
-                taken.push(name.clone());
                 let mut options = identity.options.clone();
                 options.data_type = Some(new.data_type);
-                let name = lookup_name(schema, &name);
+                let name = self.identity_name(schema, &options, &parts, taken)?;
+                taken.push(split_lookup_name(&name).1.into());
                 let sequence = self.define_sequence(&name, &options, Some((table, id)))?;
                 Some(Identity { always: identity.always, sequence })
             }

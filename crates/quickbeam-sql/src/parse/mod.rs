@@ -36,7 +36,11 @@ pub use access::{
     AccessStatement, GrantObjects, MembershipChange, OwnedObject, PrivilegeChange, RoleName,
     RoleOptions, without_passwords,
 };
-pub use command::{Command, Direction, Discard, Name, command};
+pub use command::{
+    Command, CommentStatement, CommentedObject, Direction, Discard, ExtensionStatement, Name,
+    StorageHint, command,
+};
+
 pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
@@ -44,7 +48,7 @@ pub use query_clauses::{
     ALL_FIELDS, arguments_of, is_rows_from, restore_row_stars, row_call, symmetric_bound,
 };
 pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, TriggerStatement};
-pub use sequences::ALTER as ALTER_SEQUENCE;
+pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
 pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};
 pub use text::Text;
 pub use user_types::{
@@ -118,6 +122,46 @@ fn case_depth(text: &str) -> usize {
     most
 }
 
+/// Kinds of objects of PostgreSQL that Quickbeam does not have.
+const UNSUPPORTED_OBJECTS: [&str; 19] = [
+    "ACCESS",
+    "AGGREGATE",
+    "CAST",
+    "COLLATION",
+    "CONVERSION",
+    "EVENT",
+    "FOREIGN",
+    "LANGUAGE",
+    "LARGE",
+    "OPERATOR",
+    "POLICY",
+    "PUBLICATION",
+    "RULE",
+    "SERVER",
+    "STATISTICS",
+    "SUBSCRIPTION",
+    "TABLESPACE",
+    "TEXT",
+    "TRANSFORM",
+];
+
+/// Returns the statement of PostgreSQL whose first words the parser's message names.
+fn unsupported_statement(message: &str) -> Option<String> {
+    let (expected, found) = message.split_once(", found: ")?;
+    let found = found.split_whitespace().next()?.to_uppercase();
+    if expected.ends_with("an SQL statement") {
+        return match &found[..] {
+            "SECURITY" => Some("SECURITY LABEL".to_owned()),
+            "IMPORT" => Some("IMPORT FOREIGN SCHEMA".to_owned()),
+            _ => None,
+        };
+    }
+    let verb = expected.rsplit_once(" after ")?.1;
+    let is_definition = matches!(verb, "CREATE" | "ALTER" | "DROP");
+    let is_known = UNSUPPORTED_OBJECTS.contains(&&found[..]);
+    (is_definition && is_known).then(|| format!("{verb} {found}"))
+}
+
 #[cold]
 fn syntax_error(text: &str, error: ParserError) -> SqlError {
     let message = match error {
@@ -133,6 +177,9 @@ fn syntax_error(text: &str, error: ParserError) -> SqlError {
     // The parser does not know the clause.
     if text.to_ascii_uppercase().contains("EXCLUDE USING") {
         return SqlError::unsupported("an EXCLUDE constraint");
+    }
+    if let Some(statement) = unsupported_statement(&message) {
+        return SqlError::unsupported(statement);
     }
     let (message, position) = match place_in(&message) {
         Some((what, location)) => (what.to_owned(), offset_of(text, location)),

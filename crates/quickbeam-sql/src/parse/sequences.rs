@@ -1,16 +1,33 @@
 //! Definitions of sequences, in the parser's form.
 //!
 //! PostgreSQL takes a sequence's options in any order, the parser in one only, so they are sorted.
-//! The parser does not know ALTER SEQUENCE; it becomes a procedure call.
+//! The parser does not know ALTER SEQUENCE; it becomes a procedure call. It does not know SEQUENCE
+//! NAME of an identity column either; that becomes the value of CACHE, as a marker.
 
 use std::ops::Range;
 
+use sqlparser::ast::{Expr, Value, ValueWithSpan};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
+
+use super::command::Name;
 
 /// The procedure that alters a sequence. Its arguments are the sequence's name, then the name of
 /// each option and its value; NULL is the default.
 pub const ALTER: &str = "\0alter_sequence";
+
+/// The beginning of the marker of SEQUENCE NAME; schema and name follow, each after a character 1.
+const SEQUENCE_NAME: &str = "\0sequence name";
+
+/// Returns the name that a value of CACHE stands for.
+pub fn sequence_name(cache: &Expr) -> Option<Name> {
+    let Expr::Value(ValueWithSpan { value: Value::Placeholder(marker), .. }) = cache else {
+        return None;
+    };
+    let mut parts = marker.strip_prefix(SEQUENCE_NAME)?.rsplit('\u{1}');
+    let name = parts.next()?.into();
+    Some((parts.next().filter(|schema| !schema.is_empty()).map(Into::into), name))
+}
 
 /// The tokens of a text, with the options of sequences in the parser's order.
 pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -23,10 +40,53 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     tokens = with_alterations(tokens);
     for at in 0..tokens.len() {
         if let Some(range) = options_at(&tokens, at) {
+            name_by_cache(&mut tokens, range.clone());
             sort(&mut tokens, range);
         }
     }
     tokens
+}
+
+/// Makes `SEQUENCE NAME name` the value of CACHE. Another CACHE has no effect and goes.
+fn name_by_cache(tokens: &mut [TokenWithSpan], range: Range<usize>) {
+    let Some(part) = tokens.get_mut(range) else { return };
+    let shown: Vec<usize> = words(part, 0).map(|(at, _)| at).collect();
+    let is_keyword = |part: &[TokenWithSpan], at: Option<&usize>, wanted: Keyword| {
+        at.is_some_and(|&at| keyword(&part[at].token) == Some(wanted))
+    };
+    let Some(start) =
+        shown.iter().position(|&at| keyword(&part[at].token) == Some(Keyword::SEQUENCE))
+    else {
+        return;
+    };
+    if !is_keyword(part, shown.get(start + 1), Keyword::NAME) {
+        return;
+    }
+    let (mut marker, mut next) = (SEQUENCE_NAME.to_owned(), start + 2);
+    while let Some(Token::Word(word)) = shown.get(next).map(|&at| &part[at].token) {
+        let is_quoted = word.quote_style.is_some();
+        marker.push('\u{1}');
+        marker.push_str(&if is_quoted { word.value.clone() } else { word.value.to_lowercase() });
+        next += 1;
+        match shown.get(next).map(|&at| &part[at].token) {
+            Some(Token::Period) => next += 1,
+            _ => break,
+        }
+    }
+    let blank = || Token::Whitespace(sqlparser::tokenizer::Whitespace::Space);
+    if let Some(cache) =
+        shown.iter().position(|&at| keyword(&part[at].token) == Some(Keyword::CACHE))
+    {
+        for &at in shown.iter().skip(cache).take(2) {
+            part[at].token = blank();
+        }
+    }
+    for &at in shown.get(start..next).unwrap_or_default() {
+        part[at].token = blank();
+    }
+    let cache = Word { value: "CACHE".to_owned(), quote_style: None, keyword: Keyword::CACHE };
+    part[shown[start]].token = Token::Word(cache);
+    part[shown[start + 1]].token = Token::Placeholder(marker);
 }
 
 fn keyword(token: &Token) -> Option<Keyword> {

@@ -191,6 +191,10 @@ pub struct SequenceOptions {
     pub maximum: Option<i64>,
     /// CYCLE.
     pub cycle: bool,
+    /// SEQUENCE NAME of an identity column: the lookup name.
+    pub name: Option<SmolStr>,
+    /// OWNED BY: the lookup name of a table, and the name of its column.
+    pub owned_by: Option<(SmolStr, SmolStr)>,
 }
 
 /// What ALTER SEQUENCE says; `None` says nothing.
@@ -212,6 +216,8 @@ pub struct SequenceChanges {
     pub maximum: Option<Option<i64>>,
     /// CYCLE, or NO CYCLE.
     pub cycle: Option<bool>,
+    /// OWNED BY: the lookup name of a table, and the name of its column; `None` within: NONE.
+    pub owned_by: Option<Option<(SmolStr, SmolStr)>>,
 }
 
 /// What an added column holds in the rows that are there.

@@ -1,12 +1,12 @@
 //! Definitions of tables, views and sequences as values, and the bytes of their rows and keys.
 
-pub(crate) mod definition;
+mod definition;
 pub(crate) mod encoding;
 pub(crate) mod errors;
 pub(crate) mod fired_triggers;
 pub(crate) mod index_expressions;
 pub(crate) mod names;
-pub(crate) mod object_id;
+pub(crate) mod objects;
 pub(crate) mod roles;
 pub(crate) mod routines;
 pub(crate) mod tables;
@@ -25,7 +25,7 @@ pub use names::{
     PUBLIC, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name, path_schemas,
     shown_name, split_lookup_name,
 };
-pub use object_id::ObjectId;
+pub use objects::{Comments, ObjectId};
 pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,

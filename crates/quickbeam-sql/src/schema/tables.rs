@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 
 use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 use super::names::{is_public, lookup_name, public};
-use super::object_id::ObjectId;
+use super::objects::ObjectId;
 use super::triggers::Trigger;
 use super::views::View;
 use crate::types::{DataType, Value};
@@ -74,6 +74,8 @@ pub struct Table {
     pub(crate) next_column: u16,
     /// Comments, by the number of their column; that of the table itself by 0.
     pub comments: BTreeMap<u16, Arc<str>>,
+    /// Comments on its constraints, by their names.
+    pub constraint_comments: BTreeMap<SmolStr, Arc<str>>,
     /// A database of the engine seen as a table: its name.
     pub(crate) database: Option<SmolStr>,
 }

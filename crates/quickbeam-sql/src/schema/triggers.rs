@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::object_id::ObjectId;
+use super::objects::ObjectId;
 
 /// When a trigger fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

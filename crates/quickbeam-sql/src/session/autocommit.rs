@@ -126,7 +126,12 @@ impl Session {
         if statement.control.is_none() {
             let (control, parsed) = match crate::parse::command(&statement.text)? {
                 // It changes the catalog, in the transaction of a statement.
-                Some(Command::Access(_) | Command::Routine(_) | Command::Type(_)) => (None, None),
+                Some(
+                    Command::Access(_)
+                    | Command::Routine(_)
+                    | Command::Type(_)
+                    | Command::Comment(_),
+                ) => (None, None),
                 Some(command) => (Some(Control::Command(Arc::new(command))), None),
                 None => {
                     let parsed = crate::parse::statement(&statement.text)?;

@@ -87,9 +87,12 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 create_schema(name, owner.as_ref(), look)?;
             }
         }
-        CatalogChange::Access(_) | CatalogChange::Routine(_) | CatalogChange::Type(_) => {
+        CatalogChange::Access(_)
+        | CatalogChange::Routine(_)
+        | CatalogChange::Type(_)
+        | CatalogChange::Comment(_) => {
             return Err(SqlError::internal(
-                "rights, functions and types are changed by their session",
+                "rights, functions, types and comments are changed by their session",
             ));
         }
         CatalogChange::RenameIndex(from, to) => catalog.rename_index(transaction, from, to)?,
@@ -288,9 +291,6 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
         TableChange::RenameColumn(from, to) => {
             let rewrite = |text: &str| renamed(text, from, to);
             catalog.rename_column(transaction, name, from, to, &rewrite)
-        }
-        TableChange::Comment(column, comment) => {
-            catalog.set_comment(transaction, name, column.as_deref(), comment.clone())
         }
         TableChange::Rename(to) => catalog.rename_table(transaction, name, to),
         TableChange::AddPrimaryKey(key) => catalog.add_primary_key(transaction, name, key),

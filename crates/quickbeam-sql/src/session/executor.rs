@@ -240,6 +240,11 @@ impl Session {
                 };
                 self.whole(transaction, alone, change).map(|()| Done::default())
             }
+            Program::Catalog(CatalogChange::Comment(statement)) => {
+                self.check_no_rows_read()?;
+                let change = || self.change_comment(statement, &look);
+                self.whole(transaction, alone, change).map(|()| Done::default())
+            }
             Program::Catalog(change) => {
                 if let (CatalogChange::CreateIndex(index, _), false) = (&*change, alone)
                     && index.concurrently

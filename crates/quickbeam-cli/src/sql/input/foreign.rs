@@ -120,9 +120,6 @@ impl Translator {
                 table.text
             }
             true if is_definition => without_collations(text),
-            false if first.first().is_some_and(|word| word == "create" || word == "alter") => {
-                sequence_names(text)
-            }
             is_sqlite => replace(text, is_sqlite),
         }
     }
@@ -141,17 +138,6 @@ impl Translator {
             "SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {last})"
         ))
     }
-}
-
-/// Removes from a definition of `pg_dump` the name of an identity column's sequence, which is the
-/// default one, and the cast of a sequence's name.
-fn sequence_names(text: &str) -> String {
-    let mut text = text.replace("'::regclass)", "')");
-    if let Some(start) = text.find("SEQUENCE NAME ") {
-        let end = text[start..].find('\n').map_or(text.len(), |end| start + end);
-        text.replace_range(start..end, "");
-    }
-    text
 }
 
 /// Replaces literals and calls outside quotes and comments.
@@ -211,13 +197,6 @@ mod tests {
         ] {
             assert_eq!(translator.translate(text), Foreign::Attempt(text.to_owned()));
         }
-        let text = "ALTER TABLE app.u ALTER COLUMN id ADD GENERATED ALWAYS AS IDENTITY (\n    \
-                    SEQUENCE NAME app.u_id_seq\n    START WITH 1\n)";
-        let Foreign::Execute(found) = translator.translate(text) else { panic!("not executed") };
-        assert_eq!(found, text.replace("SEQUENCE NAME app.u_id_seq", ""));
-        let text = "ALTER TABLE ONLY t ALTER COLUMN id SET DEFAULT nextval('public.s'::regclass)";
-        let Foreign::Execute(found) = translator.translate(text) else { panic!("not executed") };
-        assert!(found.ends_with("nextval('public.s')"), "{found}");
         for text in ["CREATE TRIGGER t BEFORE INSERT ON t EXECUTE FUNCTION f()", "GRANT ALL ON t"] {
             assert_eq!(translator.translate(text), Foreign::Attempt(text.to_owned()));
         }

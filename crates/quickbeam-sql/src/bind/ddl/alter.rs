@@ -18,7 +18,6 @@ use crate::catalog::{NewIdentity, Relation, TriggerState, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Frame};
 use crate::parse::{VIEW_TYPE, action_of};
-use crate::schema::errors::no_column;
 use crate::types::Value;
 
 fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
@@ -26,33 +25,6 @@ fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
 }
 
 impl Binder<'_> {
-    /// COMMENT ON a table or a column.
-    pub fn comment(
-        &mut self,
-        object: ast::CommentObject,
-        name: &ast::ObjectName,
-        comment: Option<&str>,
-    ) -> Result<CatalogChange> {
-        let (table, column) = match object {
-            ast::CommentObject::Table => (name.clone(), None),
-            ast::CommentObject::Column if name.0.len() > 1 => {
-                let mut parts = name.0.clone();
-                let column = parts.pop().and_then(|part| part.as_ident().map(fold));
-                (ast::ObjectName(parts), column)
-            }
-            _ => return Err(SqlError::unsupported(format!("COMMENT ON {object}"))),
-        };
-        let table = self.defined_table(&table, Right::Owns)?;
-        if let Some(column) = &column
-            && table.column(column).is_none()
-        {
-            return Err(no_column(&table.name, column));
-        }
-        let comment = comment.filter(|text| !text.is_empty()).map(Into::into);
-        let change = TableChange::Comment(column, comment);
-        Ok(CatalogChange::Alter(table.lookup_name(), vec![change], false))
-    }
-
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
         if alter.table_type == Some(VIEW_TYPE) {

@@ -107,6 +107,7 @@ impl Binder<'_> {
                     minimum: Some(sequence.minimum),
                     maximum: Some(sequence.maximum),
                     cycle: sequence.cycle,
+                    ..SequenceOptions::default()
                 };
             }
             new.identity = Some(NewIdentity { always: identity.always, options });

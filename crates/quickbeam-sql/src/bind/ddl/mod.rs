@@ -29,7 +29,9 @@ use crate::catalog::{
     NewView, Privileges, SequenceChanges, SequenceOptions, TriggerState, ViewChange,
 };
 use crate::error::{Result, SqlError};
-use crate::parse::{AccessStatement, ColumnAction, RoutineStatement, TypeStatement};
+use crate::parse::{
+    AccessStatement, ColumnAction, CommentStatement, RoutineStatement, TypeStatement,
+};
 use crate::types::Value;
 
 pub use generated::generated_columns;
@@ -80,6 +82,8 @@ pub enum CatalogChange {
     Routine(Arc<RoutineStatement>),
     /// A change of types.
     Type(Arc<TypeStatement>),
+    /// COMMENT ON.
+    Comment(Arc<CommentStatement>),
 }
 
 /// The kinds of objects that can be dropped.
@@ -106,8 +110,6 @@ pub enum TableChange {
     RenameColumn(SmolStr, SmolStr),
     /// RENAME TO.
     Rename(SmolStr),
-    /// COMMENT ON the table or one of its columns; `None` removes the comment.
-    Comment(Option<SmolStr>, Option<Arc<str>>),
     /// ADD PRIMARY KEY.
     AddPrimaryKey(NewKey),
     /// ADD UNIQUE.

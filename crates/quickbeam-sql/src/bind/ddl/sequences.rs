@@ -1,13 +1,16 @@
 //! CREATE SEQUENCE, ALTER SEQUENCE, and the sequence options of an identity column.
 
+use smol_str::SmolStr;
 use sqlparser::ast::{self, Spanned};
 
-use super::super::{Binder, object_name, types};
+use super::super::{Binder, fold, object_name, types};
 use super::{CatalogChange, ObjectKind};
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::ddl::table_outline::{OnExisting, Persistence};
-use crate::catalog::{SequenceChanges, SequenceOptions};
+use crate::catalog::{Relation, SequenceChanges, SequenceOptions, shown_name};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::sequence_name;
+use crate::schema::errors::{no_column, no_relation};
 use crate::types::DataType;
 
 impl Binder<'_> {
@@ -38,6 +41,10 @@ impl Binder<'_> {
                 Said::MinValue(None) | Said::MaxValue(None) => {}
                 // Values are not handed out in advance.
                 Said::Cache(count) => {
+                    if let Some((schema, name)) = sequence_name(count) {
+                        options.name = Some(self.lookup(schema.as_deref(), &name)?);
+                        continue;
+                    }
                     let count = self.number_of(count)?;
                     if count <= 0 {
                         let message = format!("CACHE ({count}) must be greater than zero");
@@ -61,12 +68,7 @@ impl Binder<'_> {
         if_not_exists: bool,
         persistence: Persistence,
     ) -> Result<CatalogChange> {
-        if let Some(owner) = owned_by
-            && !owner.to_string().eq_ignore_ascii_case("none")
-        {
-            let position = self.position(owner) as usize;
-            return Err(SqlError::unsupported("OWNED BY a column").at(position));
-        }
+        let owner = owned_by.map(|owner| self.owner_of(&owner.0)).transpose()?.flatten();
         let existing = OnExisting::from(if_not_exists);
         let (folded, _) = self.new_relation_of(persistence, name, existing)?;
         let type_of = |written: &ast::DataType| {
@@ -77,7 +79,8 @@ impl Binder<'_> {
             });
             known.map_err(|error| error.at(self.place_of_type(written, name.span().end)))
         };
-        let options = self.sequence_options(list, data_type.map(type_of).transpose()?)?;
+        let mut options = self.sequence_options(list, data_type.map(type_of).transpose()?)?;
+        options.owned_by = owner;
         Ok(CatalogChange::CreateSequence(folded, options, if_not_exists))
     }
 
@@ -163,9 +166,43 @@ impl Binder<'_> {
                 })?;
                 once(changes.data_type.replace(known).is_some())?;
             }
-            _ if text.eq_ignore_ascii_case("none") => {}
-            _ => return Err(SqlError::unsupported("OWNED BY a column")),
+            _ => {
+                let parts = match value {
+                    ast::Expr::Identifier(name) => vec![name.clone()],
+                    ast::Expr::CompoundIdentifier(parts) => parts.clone(),
+                    _ => Vec::new(),
+                };
+                let owner = self.owner_of(&ast::ObjectName::from(parts).0)?;
+                once(changes.owned_by.replace(owner).is_some())?;
+            }
         }
         Ok(())
+    }
+
+    /// Reads the column of OWNED BY; `None` is NONE.
+    fn owner_of(&self, parts: &[ast::ObjectNamePart]) -> Result<Option<(SmolStr, SmolStr)>> {
+        let Some((column, table)) = parts.split_last() else { return Ok(None) };
+        let column = column.as_ident().map(fold).unwrap_or_default();
+        if table.is_empty() {
+            if column == "none" {
+                return Ok(None);
+            }
+            let error = SqlError::new(SqlState::SyntaxError, "invalid OWNED BY option");
+            return Err(error.with_hint("Specify OWNED BY table.column or OWNED BY NONE."));
+        }
+        let table = self.relation_name(&ast::ObjectName(table.to_vec()))?;
+        match self.names.relation(&table)? {
+            Some(Relation::Table(known)) if !known.is_database() => {
+                self.check_owner(&Relation::Table(known.clone()), &known.name)?;
+                known.column(&column).ok_or_else(|| no_column(&known.name, &column))?;
+                Ok(Some((known.lookup_name(), column)))
+            }
+            Some(_) => {
+                let name = shown_name(&table);
+                let message = format!("sequence cannot be owned by relation \"{name}\"");
+                Err(SqlError::new(SqlState::WrongObjectType, message))
+            }
+            None => Err(no_relation(&table)),
+        }
     }
 }

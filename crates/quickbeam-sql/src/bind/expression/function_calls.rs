@@ -1,6 +1,5 @@
 //! Function calls: resolves names and argument types.
 
-use smol_str::SmolStr;
 use sqlparser::ast::{
     self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArgumentClause,
     FunctionArguments, TrimWhereField,
@@ -13,7 +12,7 @@ use crate::bind::routines::is_named;
 use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::system::type_oid;
-use crate::catalog::{ObjectId, Privileges, Relation, split_lookup_name};
+use crate::catalog::{ObjectId, Privileges, Relation, Sequence};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any, record_function};
 use crate::schema::errors::{is_not, no_relation};
@@ -356,7 +355,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds `pg_get_serial_sequence`: the quoted name of an identity column's sequence, or NULL.
+    /// Binds `pg_get_serial_sequence`: the quoted name of the sequence that a column owns, or NULL.
     fn serial_sequence(&self, table: &str, column: &str, position: u32) -> Result<Typed> {
         let Some(Relation::Table(known)) = self.relation_in(table)? else {
             return Err(no_relation(table).at(position as usize));
@@ -365,12 +364,13 @@ impl Binder<'_> {
             let message = format!("column \"{column}\" of relation \"{table}\" does not exist");
             SqlError::new(SqlState::UndefinedColumn, message).at(position as usize)
         })?;
-        let sequence = found.identity.and_then(|it| self.names.sequence_name(it.sequence));
-        let quoted = |lookup: SmolStr| {
-            let (schema, name) = split_lookup_name(&lookup);
-            format!("{}.{}", quoted_if_needed(&schema), quoted_if_needed(name))
+        let snapshot = self.names.snapshot();
+        let sequence = snapshot.and_then(|it| it.owned_sequence(known.id, found.id));
+        let quoted = |sequence: &Sequence| {
+            let (schema, name) = (&sequence.schema, &sequence.name);
+            format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name))
         };
-        let value = sequence.map_or(Value::Null, |name| Value::text(quoted(name)));
+        let value = sequence.map_or(Value::Null, |sequence| Value::text(quoted(sequence)));
         Ok(Typed::new(Expr::Constant(value), DataType::Text, position))
     }
 

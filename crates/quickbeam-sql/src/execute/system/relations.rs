@@ -71,17 +71,15 @@ impl SystemSource<'_> {
                     }
                 }
             }
-            "pg_description" => {
-                for table in snapshot.tables() {
-                    for (number, comment) in &table.comments {
-                        if *number > 0 && table.position_of(*number).is_none() {
-                            continue;
-                        }
-                        self.add(|row| {
-                            row.set("objoid", object_oid(table.id)).set("classoid", CLASS_OF_CLASS);
-                            row.set("objsubid", i32::from(*number)).text("description", comment);
-                        });
-                    }
+            name @ ("pg_description" | "pg_shdescription") => {
+                let is_shared = name == "pg_shdescription";
+                let all = snapshot.all_comments().into_iter();
+                for comment in all.filter(|comment| comment.is_shared == is_shared) {
+                    self.add(|row| {
+                        row.set("objoid", comment.oid).set("classoid", comment.class);
+                        row.set("objsubid", i32::from(comment.number));
+                        row.text("description", comment.text);
+                    });
                 }
             }
             "pg_tables" => {
@@ -113,6 +111,7 @@ impl SystemSource<'_> {
                     }
                 }
             }
+            "pg_depend" => self.sequence_dependencies(),
             "pg_proc" => self.pg_proc_rows(),
             "pg_type" => {
                 self.pg_type();
@@ -276,6 +275,21 @@ impl SystemSource<'_> {
             row.set("min_value", sequence.minimum).set("max_value", sequence.maximum);
             row.set("cache_size", 1_i64).set("cycle", sequence.cycle);
         });
+    }
+
+    /// Adds the columns that own sequences to `pg_depend`, which lists no other dependencies.
+    fn sequence_dependencies(&mut self) {
+        let snapshot = self.snapshot;
+        for sequence in snapshot.sequences() {
+            let Some((table, column)) = sequence.owned_by else { continue };
+            let is_identity = snapshot.identity_of(sequence).is_some();
+            self.add(|row| {
+                row.set("classid", CLASS_OF_CLASS).set("objid", object_oid(sequence.id));
+                row.set("refclassid", CLASS_OF_CLASS).set("refobjid", object_oid(table));
+                row.set("objsubid", 0_i32).set("refobjsubid", i32::from(column));
+                row.text("deptype", if is_identity { "i" } else { "a" });
+            });
+        }
     }
 
     pub(super) fn pg_index(&mut self) {

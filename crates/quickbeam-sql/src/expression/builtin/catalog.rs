@@ -7,11 +7,12 @@ use super::references::role_of_oid;
 use super::session::lookup_path;
 use super::{Builtin, Implementation, integer, stable, strict, text};
 use crate::catalog::Routine;
+use crate::catalog::comments::Comment;
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
 use crate::catalog::programs::Qualification;
-use crate::catalog::system::{Procedure, object_oid, procedure, type_named};
+use crate::catalog::system::{Procedure, object_oid, procedure, system_tables, type_named};
 use crate::error::{Result, SqlError, SqlState};
-use crate::schema::errors::no_relation;
+use crate::schema::errors::{no_column, no_relation};
 use crate::types::DataType::{BigInt, Boolean, Integer, SmallInt, Text};
 use crate::types::{DataType, Numeric, SystemType, Value, ValueRef};
 
@@ -102,6 +103,7 @@ pub(super) static TABLE: &[Builtin] = &[
         Ok(Value::Boolean(named == Some(oid)))
     }),
     strict("pg_type_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_get_function_sqlbody", &[OID], Text, |_| Ok(Value::Null)),
     strict("pg_function_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_collation_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_operator_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
@@ -162,11 +164,22 @@ pub(super) static TABLE: &[Builtin] = &[
     strict("pg_get_ruledef", &[OID], Text, |_| Ok(Value::Null)),
     strict("pg_get_ruledef", &[OID, Boolean], Text, |_| Ok(Value::Null)),
     strict("pg_get_partkeydef", &[OID], Text, |_| Ok(Value::Null)),
-    stable("obj_description", &[OID], Text, |f, v| comment(f, integer(v, 0)?, 0)),
-    stable("obj_description", &[OID, Text], Text, |f, v| comment(f, integer(v, 0)?, 0)),
-    strict("shobj_description", &[OID, Text], Text, |_| Ok(Value::Null)),
+    stable("obj_description", &[OID], Text, |f, v| {
+        comment(f, integer(v, 0)?, |comment| !comment.is_shared && comment.number == 0)
+    }),
+    stable("obj_description", &[OID, Text], Text, |f, v| {
+        let class = class_named(text(v, 1)?);
+        comment(f, integer(v, 0)?, |comment| {
+            !comment.is_shared && comment.number == 0 && Some(comment.class) == class
+        })
+    }),
+    stable("shobj_description", &[OID, Text], Text, |f, v| {
+        let class = class_named(text(v, 1)?);
+        comment(f, integer(v, 0)?, |comment| comment.is_shared && Some(comment.class) == class)
+    }),
     stable("col_description", &[OID, Integer], Text, |f, v| {
-        comment(f, integer(v, 0)?, u16::try_from(integer(v, 1)?).unwrap_or(0))
+        let number = u16::try_from(integer(v, 1)?).unwrap_or(0);
+        comment(f, integer(v, 0)?, |comment| !comment.is_shared && comment.number == number)
     }),
     stable("pg_get_serial_sequence", &[Text, Text], Text, |frame, v| {
         let (name, column) = (text(v, 0)?, text(v, 1)?);
@@ -175,11 +188,9 @@ pub(super) static TABLE: &[Builtin] = &[
         let Some(Described::Table(table)) = found.and_then(|oid| snapshot.relation_of(oid)) else {
             return Err(no_relation(name));
         };
-        let found = table.columns.iter().find(|known| known.name == column).ok_or_else(|| {
-            let message = format!("column \"{column}\" of relation \"{name}\" does not exist");
-            SqlError::new(SqlState::UndefinedColumn, message)
-        })?;
-        let sequence = found.identity.and_then(|it| snapshot.sequence(it.sequence));
+        let found = table.columns.iter().find(|known| known.name == column);
+        let found = found.ok_or_else(|| no_column(name, column))?;
+        let sequence = snapshot.owned_sequence(table.id, found.id);
         let quoted = |schema: &str, name: &str| {
             format!("{}.{}", quoted_if_needed(schema), quoted_if_needed(name))
         };
@@ -333,13 +344,16 @@ fn format_type(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::text(named.unwrap_or_else(unknown)))
 }
 
-/// Returns the comment on a table, or on its column of that number.
-fn comment(frame: &Frame<'_>, oid: i64, column: u16) -> Result<Value> {
-    let found = match frame.host()?.snapshot().relation_of(oid) {
-        Some(Described::Table(table)) => table.comments.get(&column).map(|text| &**text),
-        _ => None,
-    };
-    Ok(found.map_or(Value::Null, Value::text))
+/// Returns the comment on the object of an OID that `fits`.
+fn comment(frame: &Frame<'_>, oid: i64, fits: impl Fn(&Comment<'_>) -> bool) -> Result<Value> {
+    let all = frame.host()?.snapshot().all_comments().into_iter();
+    let found = all.filter(|comment| comment.oid == oid).find(|comment| fits(comment));
+    Ok(found.map_or(Value::Null, |comment| Value::text(comment.text)))
+}
+
+/// Returns the OID of the catalog of that name.
+fn class_named(name: &str) -> Option<i64> {
+    system_tables().find(|table| table.name == name).map(|table| table.oid)
 }
 
 /// Returns the changes that a relation allows, and for each column whether it can be changed.

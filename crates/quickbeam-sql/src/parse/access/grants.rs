@@ -134,13 +134,11 @@ impl TokenCursor<'_> {
         if self.takes("DATABASE") {
             return Ok(GrantObjects::Databases(self.names()?));
         }
-        if ["FUNCTION", "PROCEDURE", "ROUTINE"].iter().any(|it| self.takes(it)) {
+        let kinds = ["FUNCTION", "PROCEDURE", "ROUTINE"];
+        if let Some(kind) = kinds.into_iter().find(|it| self.takes(it)) {
             let mut functions = Vec::new();
             loop {
-                let name = self.qualified()?;
-                let arguments = self.parentheses()?;
-                let text = arguments.and_then(|range| self.text.get(range)).map(str::to_owned);
-                functions.push((name, text));
+                functions.push((self.qualified()?, self.signature(kind)?));
                 if !self.takes_token(&Token::Comma) {
                     return Ok(GrantObjects::Functions(functions));
                 }

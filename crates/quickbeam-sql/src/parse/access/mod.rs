@@ -123,7 +123,7 @@ pub enum GrantObjects {
     /// Databases.
     Databases(Vec<SmolStr>),
     /// Functions and procedures, with the texts of their argument types.
-    Functions(Vec<(Name, Option<String>)>),
+    Functions(Vec<(Name, Option<Vec<String>>)>),
     /// All tables and views of schemas.
     AllTables(Vec<SmolStr>),
     /// All sequences of schemas.
@@ -142,7 +142,7 @@ pub enum OwnedObject {
     /// The database.
     Database(SmolStr),
     /// A function or procedure, with the text of its argument types.
-    Function(Name, Option<String>),
+    Function(Name, Option<Vec<String>>),
 }
 
 fn is_word(token: Option<&Token>, word: &str) -> bool {
@@ -285,17 +285,6 @@ impl TokenCursor<'_> {
         cascade
     }
 
-    fn text_literal(&mut self) -> Result<String> {
-        let text = match self.peek() {
-            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
-                text.clone()
-            }
-            _ => return Err(self.error()),
-        };
-        self.at += 1;
-        Ok(text)
-    }
-
     fn role_name(&mut self) -> Result<RoleName> {
         for (word, role) in [
             ("CURRENT_USER", RoleName::Current),
@@ -416,11 +405,10 @@ impl TokenCursor<'_> {
             OwnedObject::Schema(self.name()?)
         } else if self.takes("DATABASE") {
             OwnedObject::Database(self.name()?)
-        } else if ["FUNCTION", "PROCEDURE", "ROUTINE"].iter().any(|word| self.takes(word)) {
-            let name = self.qualified()?;
-            let arguments = self.parentheses()?;
-            let text = arguments.and_then(|range| self.text.get(range)).map(str::to_owned);
-            OwnedObject::Function(name, text)
+        } else if let Some(kind) =
+            ["FUNCTION", "PROCEDURE", "ROUTINE"].into_iter().find(|word| self.takes(word))
+        {
+            OwnedObject::Function(self.qualified()?, self.signature(kind)?)
         } else {
             let kinds = ["table", "view", "sequence"];
             let kind = kinds.into_iter().find(|kind| self.takes(kind));

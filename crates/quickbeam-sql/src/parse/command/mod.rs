@@ -2,6 +2,9 @@
 //!
 //! Such a command begins with a word of its own, so that other statements pay one comparison.
 
+mod comments;
+mod extensions;
+mod storage_hints;
 pub(super) mod token_cursor;
 
 use std::ops::Range;
@@ -16,6 +19,9 @@ use super::routine::{self, RoutineStatement};
 use super::user_types::{self, TypeStatement};
 use super::{offset_of, statement_end};
 use crate::error::{Result, SqlError, SqlState};
+pub use comments::{CommentStatement, CommentedObject};
+pub use extensions::ExtensionStatement;
+pub use storage_hints::StorageHint;
 pub use token_cursor::Name;
 pub(in crate::parse) use token_cursor::TokenCursor;
 
@@ -38,6 +44,10 @@ pub enum Command {
     Checkpoint,
     /// VACUUM, ANALYZE, REINDEX or CLUSTER, of the named relations.
     Maintain(&'static str, Vec<Name>),
+    /// A statement about the storage of a relation.
+    StorageHint(StorageHint),
+    /// A statement about extensions.
+    Extension(ExtensionStatement),
     /// LOCK TABLE: the relations, and whether other transactions keep reading and writing them.
     Lock(Vec<Name>, bool),
     /// A statement about roles, rights or owners, which is executed as a change of the catalog.
@@ -46,6 +56,8 @@ pub enum Command {
     Routine(Arc<RoutineStatement>),
     /// A statement about types, which is a change of the catalog.
     Type(Arc<TypeStatement>),
+    /// COMMENT ON, which is a change of the catalog.
+    Comment(Arc<CommentStatement>),
     /// CALL: the procedure, and the text of the arguments in parentheses.
     Call(Name, Range<usize>),
     /// DO: the block, and where it begins.
@@ -93,7 +105,7 @@ pub enum Direction {
 }
 
 /// The first words of commands.
-const WORDS: [&str; 24] = [
+const WORDS: [&str; 25] = [
     "SHOW",
     "RESET",
     "PREPARE",
@@ -118,6 +130,7 @@ const WORDS: [&str; 24] = [
     "CLOSE",
     "CALL",
     "DO",
+    "COMMENT",
 ];
 
 /// Returns whether a statement that begins with the token is a command.
@@ -161,7 +174,9 @@ pub fn command(text: &str) -> Result<Option<Command>> {
         None if word.eq_ignore_ascii_case("SET") && sets_constraints(text) => "SET",
         None if access::may_begin(word, text)
             || routine::may_begin(word, text)
-            || user_types::may_begin(word, text) =>
+            || user_types::may_begin(word, text)
+            || storage_hints::may_begin(word, text)
+            || extensions::may_begin(word, text) =>
         {
             let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
             known.into_iter().find(|it| word.eq_ignore_ascii_case(it)).unwrap_or_default()
@@ -184,14 +199,19 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     }
     let is_routine = is_definition && routine::is_routine(&tokens);
     let is_type = is_definition && user_types::is_type(&tokens);
-    if is_definition && !is_routine && !is_type && !access::is_access(&tokens) {
+    let is_hint = is_definition && storage_hints::is_hint(&tokens);
+    let is_extension = is_definition && extensions::is_extension(&tokens);
+    let is_known = is_routine || is_type || is_hint || is_extension;
+    if is_definition && !is_known && !access::is_access(&tokens) {
         return Ok(None);
     }
     let mut cursor = TokenCursor::after_first(text, tokens);
-    let command = match (is_routine, is_type) {
-        (true, _) => Command::Routine(Arc::new(cursor.routine(word)?)),
-        (_, true) => Command::Type(Arc::new(cursor.type_statement(word)?)),
-        _ => cursor.command(word)?,
+    let command = match () {
+        () if is_routine => Command::Routine(Arc::new(cursor.routine(word)?)),
+        () if is_type => Command::Type(Arc::new(cursor.type_statement(word)?)),
+        () if is_hint => Command::StorageHint(cursor.storage_hint()?),
+        () if is_extension => Command::Extension(cursor.extension(word)?),
+        () => cursor.command(word)?,
     };
     cursor.end()?;
     Ok(Some(command))
@@ -223,6 +243,7 @@ impl TokenCursor<'_> {
             "GRANT" | "REVOKE" | "CREATE" | "ALTER" | "DROP" | "REASSIGN" => {
                 Command::Access(Arc::new(self.access(word)?))
             }
+            "COMMENT" => Command::Comment(Arc::new(self.comment()?)),
             "CALL" => {
                 let name = self.qualified()?;
                 Command::Call(name, self.parentheses()?.ok_or_else(|| self.error())?)
@@ -480,7 +501,11 @@ pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool
                 let token = &parser.peek_nth_token_ref(at).token;
                 (!statement_end(token)).then(|| token.clone())
             };
-            access::begins(&token) || routine::begins(&token) || user_types::begins(&token)
+            access::begins(&token)
+                || routine::begins(&token)
+                || user_types::begins(&token)
+                || storage_hints::begins(&token)
+                || extensions::begins(&token)
         }
     };
     // ALTER SEQUENCE reaches the parser as a call.

@@ -75,6 +75,18 @@ impl<'t> TokenCursor<'t> {
         Ok(name)
     }
 
+    pub(in crate::parse) fn text_literal(&mut self) -> Result<String> {
+        let text = match self.peek() {
+            Some(Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text)) => {
+                text.clone()
+            }
+            Some(Token::DollarQuotedString(quoted)) => quoted.value.clone(),
+            _ => return Err(self.error()),
+        };
+        self.at += 1;
+        Ok(text)
+    }
+
     /// Reads a name with dots, as one text.
     pub(in crate::parse) fn dotted(&mut self) -> Result<SmolStr> {
         let mut name = self.name()?.to_string();

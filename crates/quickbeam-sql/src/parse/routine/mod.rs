@@ -199,16 +199,7 @@ impl TokenCursor<'_> {
         let mut names = Vec::new();
         loop {
             let name = self.qualified()?;
-            let arguments = match self.peek() == Some(&Token::LParen) {
-                true => {
-                    let all = self.arguments()?;
-                    let is_input = |it: &WrittenArgument| it.mode.is_input() || kind == "PROCEDURE";
-                    let types = all.into_iter().filter(is_input).map(|it| it.data_type);
-                    Some(types.collect())
-                }
-                false => None,
-            };
-            names.push((name, arguments));
+            names.push((name, self.signature(kind)?));
             if !self.takes_token(&Token::Comma) {
                 break;
             }
@@ -216,6 +207,17 @@ impl TokenCursor<'_> {
         let cascade = self.takes("CASCADE");
         self.takes("RESTRICT");
         Ok(RoutineStatement::Drop(DropRoutines { kind, names, if_exists, cascade }))
+    }
+
+    /// Reads the texts of the argument types after the name of a function or procedure. They may
+    /// have modes and names. Returns `None` if there are no parentheses.
+    pub(super) fn signature(&mut self, kind: &str) -> Result<Option<Vec<String>>> {
+        if self.peek() != Some(&Token::LParen) {
+            return Ok(None);
+        }
+        let all = self.arguments()?;
+        let is_input = |it: &WrittenArgument| it.mode.is_input() || kind == "PROCEDURE";
+        Ok(Some(all.into_iter().filter(is_input).map(|it| it.data_type).collect()))
     }
 
     fn create_routine(&mut self, is_procedure: bool, replace: bool) -> Result<CreateRoutine> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::names::{is_public, lookup_name, public};
-use super::object_id::ObjectId;
+use super::objects::ObjectId;
 use crate::error::{Result, SqlError, SqlState};
 
 /// A view.

@@ -38,16 +38,8 @@ struct AccessChange<'c> {
 
 impl AccessChange<'_> {
     /// Returns the function or procedure that a statement names.
-    fn routine(&self, name: &Name, types: Option<&str>) -> Result<Arc<Routine>> {
-        let types: Option<Vec<String>> = match types {
-            None => None,
-            Some(types) if types.trim().is_empty() => Some(Vec::new()),
-            Some(types) => {
-                let parsed = crate::parse::data_types(types)?;
-                Some(parsed.iter().map(ToString::to_string).collect())
-            }
-        };
-        self.session.known_routine("ROUTINE", name, types.as_deref(), self.look)
+    fn routine(&self, name: &Name, types: Option<&[String]>) -> Result<Arc<Routine>> {
+        self.session.known_routine("ROUTINE", name, types, self.look)
     }
 }
 

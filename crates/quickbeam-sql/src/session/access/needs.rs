@@ -83,7 +83,10 @@ pub(crate) fn check_change(
             names.iter().try_for_each(|name| needs.own_schema(name))
         }
         // These check what they change themselves.
-        CatalogChange::Access(_) | CatalogChange::Routine(_) | CatalogChange::Type(_) => Ok(()),
+        CatalogChange::Access(_)
+        | CatalogChange::Routine(_)
+        | CatalogChange::Type(_)
+        | CatalogChange::Comment(_) => Ok(()),
     }
 }
 

@@ -4,14 +4,16 @@
 //! ones stay as they are (ROW-1). Only where each row needs a value of its own, or the key changes,
 //! rows are written again.
 
+mod types;
+
 use std::sync::Arc;
 
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use super::change::{CatalogChange, check_columns};
 use crate::catalog::DropBehavior;
 use crate::catalog::{Catalog, CatalogSnapshot};
+use crate::ddl::change::{CatalogChange, check_columns};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::encoding::{Layout, StoredRow};
@@ -136,7 +138,7 @@ impl Catalog {
         if let Some(reader) = table.columns.iter().find(reads_it).map(|it| it.name.clone()) {
             if !cascade {
                 let by = format!("column {reader} of table {}", table.name);
-                return Err(super::tables::depended(&what, &by));
+                return Err(crate::ddl::tables::depended(&what, &by));
             }
             self.drop_column(transaction, &table.lookup_name(), &reader, DropBehavior::Cascade)?;
             return self.drop_column(
@@ -200,7 +202,7 @@ impl Catalog {
         if table.column(to).is_some() {
             return Err(named_twice(to));
         }
-        super::change::check_name(to)?;
+        crate::ddl::change::check_name(to)?;
         let what = format!("column {from} of table {}", table.name);
         change.refuse_views(table.id, &what, "renaming")?;
         let id = table.columns[position].id;
@@ -227,27 +229,6 @@ impl Catalog {
                 *text = rewrite(text)?.into();
             }
         }
-        change.put_table(&table)
-    }
-
-    /// COMMENT ON a table, or on one of its columns. `None` removes the comment.
-    pub fn set_comment(
-        &self,
-        transaction: &Transaction,
-        table: &str,
-        column: Option<&str>,
-        comment: Option<Arc<str>>,
-    ) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(table)?;
-        let number = match column {
-            Some(column) => table.columns[table.known_column(column)?].id,
-            None => 0,
-        };
-        match comment {
-            Some(comment) => table.comments.insert(number, comment),
-            None => table.comments.remove(&number),
-        };
         change.put_table(&table)
     }
 
@@ -390,7 +371,7 @@ impl CatalogChange<'_> {
                 continue;
             }
             if !cascade {
-                return Err(super::tables::depended(what, &format!("table {}", child.name)));
+                return Err(crate::ddl::tables::depended(what, &format!("table {}", child.name)));
             }
             child.foreign_keys.retain(|key| !points(key));
             if reference.child == id {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
-use super::change::{CatalogChange, check_key_type};
 use crate::catalog::Catalog;
+use crate::ddl::change::{CatalogChange, check_key_type};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
@@ -89,8 +89,7 @@ impl Catalog {
         options.data_type = Some(known.data_type);
         let owner = Some((table.id, known.id));
         let parts = [table.name.as_str(), column];
-        let name = change.name_or_made(&table.schema, None, &parts, "seq", &[])?;
-        let name = crate::schema::names::lookup_name(&table.schema, &name);
+        let name = change.identity_name(&table.schema, &options, &parts, &[])?;
         let sequence = change.define_sequence(&name, &options, owner)?;
         table.columns[position].identity = Some(Identity { always: new.always, sequence });
         change.put_table(&table)
@@ -159,7 +158,7 @@ impl Catalog {
 
 impl Table {
     /// Gives a column the numbers of the columns that its expression reads.
-    pub(super) fn set_generated(&mut self, position: usize, new: &NewColumn) -> Result<()> {
+    pub(in crate::ddl) fn set_generated(&mut self, position: usize, new: &NewColumn) -> Result<()> {
         let Some(generated) = &new.generated else { return Ok(()) };
         let reads = self.known_columns(&generated.columns)?;
         let reads = reads.into_iter().map(|position| self.columns[position].id).collect();

@@ -3,26 +3,30 @@
 //! VACUUM, ANALYZE, REINDEX and CLUSTER check the names that they are given and do nothing else:
 //! the engine keeps its trees and its statistics up to date by itself.
 
+mod accepted;
+mod comments;
+
 use std::ops::Range;
 use std::sync::Arc;
 
 use quickbeam::ReadTransaction;
 use smol_str::SmolStr;
 
-use super::events::Event;
-use super::executor::ResultRows;
-use super::named::{CursorRows, Named, duplicate_statement, no_cursor, no_statement};
-use super::rows::Rows;
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
+use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::parse::{Command, Direction, Discard, Name};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
+use crate::session::events::Event;
 use crate::session::events::NoticeLevel;
+use crate::session::executor::ResultRows;
+use crate::session::named::{CursorRows, Named, duplicate_statement, no_cursor, no_statement};
 use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement, known_types};
+use crate::session::rows::Rows;
 use crate::session::settings::setting_table::setting;
 use crate::session::settings::variables::SettingScope;
 use crate::types::{DataType, Value};
@@ -193,6 +197,8 @@ impl Session {
                 }
                 self.check_relations(names, What::Maintain(what))?;
             }
+            Command::StorageHint(hint) => self.check_storage_hint(hint)?,
+            Command::Extension(statement) => self.execute_extension(statement)?,
             Command::Lock(names, is_weak) => self.lock_tables(names, *is_weak)?,
             Command::Call(name, arguments) => {
                 let (columns, rows) = self.call(name, arguments, call)?;
@@ -201,7 +207,7 @@ impl Session {
             Command::Do(block, at) => {
                 self.run_block(block).map_err(|error| error.of_body(*at))?;
             }
-            Command::Access(_) | Command::Routine(_) | Command::Type(_) => {
+            Command::Access(_) | Command::Routine(_) | Command::Type(_) | Command::Comment(_) => {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }
             Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,
@@ -292,26 +298,34 @@ impl Session {
         if names.is_empty() {
             return Ok(());
         }
-        let catalog = &self.database.catalog;
-        let check = |transaction: &quickbeam::Transaction| {
-            let snapshot = catalog.snapshot(transaction)?;
+        self.read_catalog(|look| {
             for (schema, name) in names {
-                let look = self.look(transaction, &snapshot);
-                let lookup = Binder::new(&look, "").lookup(schema.as_deref(), name)?;
+                let lookup = Binder::new(look, "").lookup(schema.as_deref(), name)?;
                 let Some(relation) = look.relation(&lookup)? else {
                     return Err(no_relation(&lookup));
                 };
                 if let Some(role) = look.role {
-                    self.check_use(&relation, name, what, &snapshot, role)?;
+                    self.check_use(&relation, name, what, look.snapshot, role)?;
                 }
             }
             Ok(())
+        })
+    }
+
+    /// Calls `work` with the catalog of the open transaction, or of one that only reads.
+    pub(super) fn read_catalog<T>(
+        &self,
+        work: impl Fn(&CompileContext<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let work = |transaction: &quickbeam::Transaction| {
+            let snapshot = self.database.catalog.snapshot(transaction)?;
+            work(&self.look(transaction, &snapshot))
         };
         if self.in_transaction() {
             self.make_begun()?;
-            check(&*self.begun()?)
+            work(&*self.begun()?)
         } else {
-            check(self.database.environment.begin_read()?.as_transaction())
+            work(self.database.environment.begin_read()?.as_transaction())
         }
     }
 

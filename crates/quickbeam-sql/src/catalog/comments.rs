@@ -1,0 +1,199 @@
+//! The comments on all objects, as the catalogs and the statements of a dump list them.
+
+use std::sync::Arc;
+
+use super::CatalogSnapshot;
+use super::describe::quoted_if_needed;
+use super::system::{
+    CLASS_OF_CLASS, check_oid, constraint_oid, foreign_key_oid, object_oid, role_oid, row_type_oid,
+};
+use super::text::{literal, quoted, quoted_relation};
+use crate::schema::names::is_temporary_schema;
+use crate::schema::{DATABASE_ID, Index, ObjectId, PUBLIC_SCHEMA_ID, Relation, Table};
+
+/// OIDs of the catalogs whose objects have comments.
+const CLASS_OF_TYPES: i64 = 1247;
+const CLASS_OF_ROUTINES: i64 = 1255;
+const CLASS_OF_ROLES: i64 = 1260;
+const CLASS_OF_DATABASES: i64 = 1262;
+const CLASS_OF_CONSTRAINTS: i64 = 2606;
+const CLASS_OF_SCHEMAS: i64 = 2615;
+const CLASS_OF_TRIGGERS: i64 = 2620;
+/// The OID of the only database.
+const DATABASE_OID: i64 = 5;
+
+/// A comment.
+#[derive(Clone, Debug)]
+pub struct Comment<'s> {
+    /// The OID of the object.
+    pub oid: i64,
+    /// The OID of the catalog that lists the object.
+    pub class: i64,
+    /// The number of the column, or 0.
+    pub number: u16,
+    /// The comment.
+    pub text: &'s str,
+    /// Whether the object belongs to all databases: `pg_shdescription` lists the comment.
+    pub is_shared: bool,
+    /// The object as COMMENT ON names it, or `None` for one that a dump leaves out.
+    object: Option<String>,
+}
+
+impl Comment<'_> {
+    /// Returns the COMMENT ON statement, or `None` for an object that a dump leaves out.
+    #[must_use]
+    pub fn statement(&self) -> Option<String> {
+        let object = self.object.as_ref()?;
+        Some(format!("COMMENT ON {object} IS {}", literal(self.text)))
+    }
+}
+
+/// Returns the OID of the constraint of that name.
+fn named_constraint(table: &Table, name: &str) -> Option<i64> {
+    if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
+        return Some(constraint_oid(table.id));
+    }
+    let is_named = |index: &&Arc<Index>| index.is_constraint && index.name == name;
+    if let Some(index) = table.indexes.iter().find(is_named) {
+        return Some(constraint_oid(index.id));
+    }
+    if table.checks.iter().any(|check| check.name == name) {
+        return Some(check_oid(table, name));
+    }
+    let is_foreign_key = table.foreign_keys.iter().any(|key| key.name == name);
+    is_foreign_key.then(|| foreign_key_oid(table, name))
+}
+
+impl CatalogSnapshot {
+    /// Returns the comments on all objects.
+    #[must_use]
+    pub fn all_comments(&self) -> Vec<Comment<'_>> {
+        let mut all: Vec<Comment<'_>> = Vec::new();
+        self.tables.values().for_each(|table| table_comments(table, &mut all));
+        for (&id, comments) in &self.comments {
+            for (&number, text) in &comments.0 {
+                if let Some(comment) = self.object_comment(id, number, text) {
+                    all.push(comment);
+                }
+            }
+        }
+        all
+    }
+
+    /// Returns the comment on an object that is no table. Returns `None` if the object is gone.
+    fn object_comment<'s>(
+        &'s self,
+        id: ObjectId,
+        number: u16,
+        text: &'s str,
+    ) -> Option<Comment<'s>> {
+        let is_shared = id == DATABASE_ID || self.roles.contains_key(&id);
+        let (oid, class, object) = if id == DATABASE_ID {
+            (DATABASE_OID, CLASS_OF_DATABASES, None)
+        } else if self.roles.contains_key(&id) {
+            (role_oid(id), CLASS_OF_ROLES, None)
+        } else if id == PUBLIC_SCHEMA_ID {
+            (self.schema_oid("public"), CLASS_OF_SCHEMAS, Some("SCHEMA public".to_owned()))
+        } else if let Some(schema) = self.schemas.values().find(|schema| schema.id == id) {
+            let object = format!("SCHEMA {}", quoted(&schema.name));
+            (object_oid(id), CLASS_OF_SCHEMAS, Some(object))
+        } else if let Some(routine) = self.routines.get(&id) {
+            let name = quoted_relation(&routine.schema, &routine.name);
+            let types: Vec<String> =
+                routine.signature_types().iter().map(ToString::to_string).collect();
+            let word = if routine.is_procedure() { "PROCEDURE" } else { "FUNCTION" };
+            let object = format!("{word} {name}({})", types.join(", "));
+            (object_oid(id), CLASS_OF_ROUTINES, Some(object))
+        } else if let Some(trigger) = self.triggers.get(&id) {
+            let name = self.relation_name(trigger.relation)?;
+            let object = format!("TRIGGER {} ON {name}", quoted(&trigger.name));
+            (object_oid(id), CLASS_OF_TRIGGERS, Some(object))
+        } else if let Some(domain) = self.domains.get(&id) {
+            let name = quoted_relation(&domain.schema, &domain.name);
+            (object_oid(id), CLASS_OF_TYPES, Some(format!("DOMAIN {name}")))
+        } else if let Some(known) = self.enums.get(&id) {
+            let name = quoted_relation(&known.schema, &known.name);
+            (object_oid(id), CLASS_OF_TYPES, Some(format!("TYPE {name}")))
+        } else if let Some(known) = self.composites.get(&id) {
+            let name = quoted_relation(&known.schema, &known.name);
+            (row_type_oid(id), CLASS_OF_TYPES, Some(format!("TYPE {name}")))
+        } else {
+            (object_oid(id), CLASS_OF_CLASS, Some(self.relation_object(id, number)?))
+        };
+        let object = object.filter(|_| !self.is_temporary(id));
+        Some(Comment { oid, class, number, text, is_shared, object })
+    }
+
+    /// Returns whether a view, sequence or index, or the relation of a trigger, is temporary.
+    fn is_temporary(&self, id: ObjectId) -> bool {
+        let relation = self.triggers.get(&id).map_or(id, |trigger| trigger.relation);
+        let schema = self.relation_by_id(relation).map(|relation| match relation {
+            Relation::Table(table) | Relation::Index(table, _) => table.schema.clone(),
+            Relation::View(view) => view.schema.clone(),
+            Relation::Sequence(sequence) => sequence.schema.clone(),
+        });
+        schema.is_some_and(|schema| is_temporary_schema(&schema))
+    }
+
+    /// Returns the quoted name of a table or view.
+    fn relation_name(&self, id: ObjectId) -> Option<String> {
+        if let Some(table) = self.tables.get(&id) {
+            return Some(quoted_relation(&table.schema, &table.name));
+        }
+        let view = self.views.get(&id)?;
+        Some(quoted_relation(&view.schema, &view.name))
+    }
+
+    /// Returns a view, its column, a sequence or an index as COMMENT ON names it.
+    fn relation_object(&self, id: ObjectId, number: u16) -> Option<String> {
+        if let Some(view) = self.views.get(&id) {
+            let name = quoted_relation(&view.schema, &view.name);
+            let Some(at) = usize::from(number).checked_sub(1) else {
+                return Some(format!("VIEW {name}"));
+            };
+            return Some(format!("COLUMN {name}.{}", quoted(view.columns.get(at)?)));
+        }
+        if let Some(sequence) = self.sequences.get(&id) {
+            let name = quoted_relation(&sequence.schema, &sequence.name);
+            return Some(format!("SEQUENCE {name}"));
+        }
+        let mut indexes = self
+            .tables
+            .values()
+            .flat_map(|table| table.indexes.iter().map(move |index| (&table.schema, index)));
+        let (schema, index) = indexes.find(|(_, index)| index.id == id)?;
+        Some(format!("INDEX {}", quoted_relation(schema, &index.name)))
+    }
+}
+
+/// Adds the comments on a table, its columns and its constraints.
+fn table_comments<'s>(table: &'s Table, all: &mut Vec<Comment<'s>>) {
+    let name = quoted_relation(&table.schema, &table.name);
+    let dumped = |object: String| (!is_temporary_schema(&table.schema)).then_some(object);
+    for (&number, text) in &table.comments {
+        let object = match table.position_of(number).and_then(|at| table.columns.get(at)) {
+            _ if number == 0 => format!("TABLE {name}"),
+            Some(column) => format!("COLUMN {name}.{}", quoted(&column.name)),
+            None => continue,
+        };
+        all.push(Comment {
+            oid: object_oid(table.id),
+            class: CLASS_OF_CLASS,
+            number,
+            text,
+            is_shared: false,
+            object: dumped(object),
+        });
+    }
+    for (constraint, text) in &table.constraint_comments {
+        let Some(oid) = named_constraint(table, constraint) else { continue };
+        all.push(Comment {
+            oid,
+            class: CLASS_OF_CONSTRAINTS,
+            number: 0,
+            text,
+            is_shared: false,
+            object: dumped(format!("CONSTRAINT {} ON {name}", quoted_if_needed(constraint))),
+        });
+    }
+}
