@@ -263,7 +263,8 @@ impl Binder<'_> {
         if self.is_view(name)? {
             let message = format!("cannot copy to view \"{}\"", object_name(name)?);
             let hint = "To enable copying to a view, provide an INSTEAD OF INSERT trigger.";
-            return Err(SqlError::new(SqlState::WrongObjectType, message).with_hint(hint));
+            let error = SqlError::new(SqlState::WrongObjectType, message).with_hint(hint);
+            return Err(error.at(self.position(name) as usize));
         }
         let table = self.table(name, Right::Has(Privileges::INSERT))?;
         let names: Vec<ast::ObjectName> =
