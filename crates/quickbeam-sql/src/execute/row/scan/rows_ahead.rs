@@ -16,7 +16,7 @@ use crate::execute::row::Context;
 use crate::table::TableHandle;
 
 /// Rows that are read one by one at first.
-const FIRST: usize = 16;
+const FIRST: usize = 2;
 /// The most rows that are read together.
 const MOST: usize = 1024;
 /// Keys that are looked up at a time.
@@ -118,7 +118,7 @@ impl RowsAhead {
         let count = self.ends.len();
         self.found.resize(count, RowAhead::Unread);
         let is_first = self.wanted <= FIRST;
-        self.wanted = (self.wanted * 4).clamp(FIRST * 4, MOST);
+        self.wanted = (self.wanted * 8).clamp(FIRST * 8, MOST);
         if is_first || count <= FIRST || handle.table().is_database() {
             return Ok(count > 0);
         }
