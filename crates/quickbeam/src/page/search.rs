@@ -11,6 +11,9 @@ use super::{HEADER_BYTES, PageId};
 /// Slots that [`Page::search_spread`] examines before it searches the whole page.
 const SPREAD_STEPS: usize = 16;
 
+/// Records that [`Page::fetch_alike`] loads.
+const FETCHED_ALIKE: usize = 8;
+
 /// A slot, encoded in a word: `[offset:16 | flags:2, length:14 | head:32]` from the low bits up.
 #[derive(Clone, Copy)]
 pub struct Slot(pub u64);
@@ -234,6 +237,20 @@ impl<'a> Page<'a> {
     #[inline]
     fn first_head(self, head: u32) -> usize {
         first_not_less(self.slots(), 0, |slot| slot.head() < head)
+    }
+
+    /// Loads the records that [`search`](Self::search) compares with `key` into the processor's
+    /// cache: those with the key's head. Keys of several columns often differ only after it.
+    pub fn fetch_alike(self, key: &[u8]) {
+        if self.shared_length() > 4 {
+            return;
+        }
+        let head = head_of(self.suffix_of(key));
+        let first = self.first_head(head);
+        let slots = (first..self.count()).map(|position| self.slot(position));
+        let alike = slots.take_while(|slot| slot.head() == head).take(FETCHED_ALIKE);
+        let words = alike.map(|slot| self.word(self.rest_offset(slot) >> 3));
+        std::hint::black_box(words.fold(0, |all, word| all | word));
     }
 
     /// Returns the first position from `first` on whose head and following eight bytes are not

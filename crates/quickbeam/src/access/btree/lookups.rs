@@ -31,11 +31,16 @@ impl Tree {
             *page = pool.read_resident(hint.leaf).map(|guard| guard.page);
         }
         pages.iter().flatten().for_each(|page| page.fetch_slots());
+        for (page, key) in pages.iter_mut().zip(keys) {
+            *page = page.filter(|page| page.is_leaf() && page.has_prefix_of(key));
+        }
+        for (page, key) in pages.iter().zip(keys) {
+            if let Some(page) = page {
+                page.fetch_alike(key);
+            }
+        }
         for ((page, key), hint) in pages.iter().zip(keys).zip(&mut *hints) {
-            if let Some(page) = page
-                && page.is_leaf()
-                && page.has_prefix_of(key)
-            {
+            if let Some(page) = page {
                 hint.hint = page.search(key).unwrap_or_else(|at| at);
             }
         }
