@@ -41,6 +41,7 @@ pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
 pub use self::dml::target::updatability;
 pub(crate) use self::expression::system_types::named_outputs;
 pub use self::routines::VariableLookup;
+pub(crate) use self::routines::row_result;
 pub use records::whole_rows::refuse_records;
 pub use scope::{RowOf, Scope, ScopeColumn, ScopeRelation};
 pub use statement_tree::*;

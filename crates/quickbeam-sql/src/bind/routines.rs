@@ -15,7 +15,8 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Implementation, RoutineCall, overloads};
-use crate::types::DataType;
+use crate::types::encoded::row_types::RowType;
+use crate::types::{DataType, EncodedType};
 
 /// The variables that a statement in the body of a function can name.
 pub trait VariableLookup {
@@ -68,10 +69,26 @@ pub(crate) fn result_columns(
                 column(&output.name.clone().unwrap_or_else(name), output.data_type)
             })
             .collect(),
-        RoutineResult::Row(table) => {
-            let table = snapshot.known_table(*table)?;
-            table.columns.iter().map(|it| column(&it.name, it.data_type)).collect()
+        RoutineResult::Row(of) => {
+            let fields = snapshot.row_data_type(*of)?.row_fields().iter();
+            fields.map(|(name, data_type)| column(name, *data_type)).collect()
         }
+    })
+}
+
+/// Returns the type of a function's result as one value, if it returns rows of several columns.
+pub(crate) fn row_result(
+    routine: &Routine,
+    snapshot: &CatalogSnapshot,
+) -> Result<Option<EncodedType>> {
+    Ok(match &routine.result {
+        RoutineResult::Row(of) => snapshot.row_data_type(*of)?.record(),
+        RoutineResult::Columns => {
+            let columns = result_columns(routine, snapshot)?.into_iter();
+            let fields = columns.map(|it| (it.name, it.data_type)).collect();
+            Some(RowType { name: None, fields }.intern())
+        }
+        _ => None,
     })
 }
 
@@ -118,7 +135,11 @@ impl Binder<'_> {
             }
             let result = match &routine.result {
                 RoutineResult::Value(data_type) => data_type.unconstrained(),
-                _ => DataType::Text,
+                _ => {
+                    let snapshot = self.names.snapshot();
+                    let row = snapshot.and_then(|it| row_result(&routine, it).ok().flatten());
+                    row.map_or(DataType::Text, DataType::Encoded)
+                }
             };
             entries.push(entry(&routine, &types[..count], result));
         }
@@ -169,12 +190,6 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let routine = self.routine_of(call, position)?;
         let builtin = self.with_defaults(builtin, &routine, &mut arguments)?;
-        let snapshot = self.names.snapshot();
-        let columns = snapshot.map(|it| result_columns(&routine, it)).transpose()?;
-        if columns.is_some_and(|columns| columns.len() != 1) {
-            let what = format!("{}, which returns several columns, outside of FROM", routine.name);
-            return Err(SqlError::unsupported(what).at(position as usize));
-        }
         let function = crate::expression::Function(builtin);
         let place = crate::expression::TextPosition(position);
         Ok(Typed::new(Expr::Call(function, arguments, place), builtin.result, position))

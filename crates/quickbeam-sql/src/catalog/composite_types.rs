@@ -116,6 +116,14 @@ impl CatalogSnapshot {
         self.row_types.get(&id).map(|encoded| DataType::Encoded(*encoded))
     }
 
+    /// Returns the row type of a table or composite type.
+    pub(crate) fn row_data_type(&self, id: ObjectId) -> Result<DataType> {
+        match self.composite_data_type(id) {
+            Some(known) => Ok(known),
+            None => Ok(self.known_table(id)?.row_data_type()),
+        }
+    }
+
     /// Returns the columns of the row type of that object, or of arrays of it, with their tables.
     pub fn columns_of_rows(&self, id: ObjectId) -> impl Iterator<Item = (&Arc<Table>, &Column)> {
         self.tables().flat_map(move |table| {
@@ -155,7 +163,23 @@ impl CatalogSnapshot {
     }
 }
 
+impl Table {
+    /// Returns the type of the table's rows.
+    pub(crate) fn row_data_type(&self) -> DataType {
+        let fields = self.columns.iter().map(|it| (it.name.clone(), it.data_type)).collect();
+        let name = Some(row_type_name(self.id, &self.schema, &self.name));
+        DataType::Encoded(RowType { name, fields }.intern())
+    }
+}
+
 impl DataType {
+    /// Returns the fields of a row type; none if they are not known.
+    #[must_use]
+    pub(crate) fn row_fields(self) -> &'static [RowField] {
+        let known = self.record().and_then(EncodedType::row_type);
+        known.map_or(&[], |known| &known.fields)
+    }
+
     /// Returns whether this is the row type of the object with that number, or the type of arrays
     /// of its rows.
     #[must_use]

@@ -68,7 +68,10 @@ impl CatalogSnapshot {
     /// Returns the statements that make the functions and procedures: those that return rows of a
     /// table, or all others.
     pub fn create_routines(&self, kind: RoutineKind) -> impl Iterator<Item = String> + '_ {
-        let is_of_table = |it: &Routine| matches!(it.result, RoutineResult::Row(_));
+        let is_of_table = |it: &Routine| {
+            matches!(it.result, RoutineResult::Row(_))
+                || it.has_type(&|data_type| data_type.row_object().is_some())
+        };
         let wanted = self
             .routines()
             .filter(move |it| is_of_table(it) == (kind == RoutineKind::RowsOfTables));
@@ -108,12 +111,8 @@ impl CatalogSnapshot {
             RoutineResult::Value(data_type) => format!("{set}{data_type}"),
             RoutineResult::Columns => format!("{set}record"),
             RoutineResult::Row(table) => {
-                let table = self.table(*table)?;
-                let name = match table.schema == PUBLIC {
-                    true => quoted_if_needed(&table.name),
-                    false => qualified(&table.schema, &table.name),
-                };
-                format!("{set}{name}")
+                let row_type = self.row_data_type(*table).ok()?;
+                format!("{set}{row_type}")
             }
         })
     }

@@ -187,7 +187,8 @@ impl CatalogChange<'_> {
     /// Drops the functions that return rows of a table, if `cascade`; otherwise there must be none.
     pub fn drop_functions_of(&self, table: &Table, cascade: bool) -> Result<()> {
         for routine in self.before.routines() {
-            if routine.result != RoutineResult::Row(table.id) {
+            let takes_rows = routine.has_type(&|data_type| data_type.is_of_rows(table.id.0));
+            if routine.result != RoutineResult::Row(table.id) && !takes_rows {
                 continue;
             }
             if !cascade {

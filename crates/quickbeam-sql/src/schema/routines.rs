@@ -124,8 +124,16 @@ pub enum RoutineResult {
     Value(DataType),
     /// The OUT arguments, or the columns of RETURNS TABLE.
     Columns,
-    /// A row of a table.
+    /// A row of a table or composite type.
     Row(ObjectId),
+}
+
+impl RoutineResult {
+    /// Returns whether calls return rows of several columns, also as one value.
+    #[must_use]
+    pub fn is_row(&self) -> bool {
+        matches!(self, RoutineResult::Row(_) | RoutineResult::Columns)
+    }
 }
 
 fn is_false(value: &bool) -> bool {

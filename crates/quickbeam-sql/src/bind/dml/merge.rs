@@ -111,7 +111,12 @@ impl Binder<'_> {
                 update_predicate: None,
                 delete_predicate: None,
                 ..
-            }) => MergeAction::Update(self.assignments(target, list, scope)?),
+            }) => {
+                // SET of a field reads the target as the first relation.
+                let mut scope = scope.clone();
+                scope.relations.rotate_right(1);
+                MergeAction::Update(self.assignments(target, list, &scope)?)
+            }
             AstAction::Insert(insert) => self.merge_insert(target, insert, scope)?,
             AstAction::Update(_) => return Err(SqlError::unsupported("this form of MERGE")),
         };

@@ -3,6 +3,7 @@
 pub(super) mod changing_with;
 mod conflict_target;
 pub(super) mod copy;
+mod field_assignments;
 pub(super) mod insert;
 mod merge;
 pub(in crate::bind) mod target;

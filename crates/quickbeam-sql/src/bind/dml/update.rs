@@ -206,6 +206,11 @@ impl Binder<'_> {
                     },
                 };
             for (name, value) in pairs {
+                if let Some(path) = self.field_path(changed, name) {
+                    let row = (&path[..], value);
+                    self.field_assignment(changed, name, row, (&mut assignments, scope))?;
+                    continue;
+                }
                 let target = self.target(changed, name, &assignments)?;
                 let column = &table.columns[target];
                 if is_default(value) {
@@ -253,7 +258,12 @@ impl Binder<'_> {
     }
 
     /// Refuses a value for a column GENERATED ALWAYS.
-    fn check_generated(&self, table: &Table, target: usize, name: &ast::ObjectName) -> Result<()> {
+    pub(super) fn check_generated(
+        &self,
+        table: &Table,
+        target: usize,
+        name: &ast::ObjectName,
+    ) -> Result<()> {
         let column = &table.columns[target];
         let is_generated = column.generated.is_some();
         if is_generated || column.identity.is_some_and(|identity| identity.always) {

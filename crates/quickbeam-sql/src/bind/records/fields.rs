@@ -7,7 +7,7 @@ use sqlparser::ast;
 
 use super::whole_rows::number;
 use crate::bind::{Binder, Typed, fold};
-use crate::catalog::{DeclaredType, Relation, row_type_name};
+use crate::catalog::{DeclaredType, Relation};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, TextPosition, record_function};
 use crate::parse::ALL_FIELDS;
@@ -103,12 +103,7 @@ impl Binder<'_> {
         } else {
             let folded = self.relation_name(name)?;
             match self.names.relation(&folded)? {
-                Some(Relation::Table(table)) if !table.is_database() => {
-                    let columns = table.columns.iter();
-                    let fields = columns.map(|it| (it.name.clone(), it.data_type)).collect();
-                    let name = Some(row_type_name(table.id, &table.schema, &table.name));
-                    DataType::Encoded(RowType { name, fields }.intern())
-                }
+                Some(Relation::Table(table)) if !table.is_database() => table.row_data_type(),
                 _ => return Err(missing),
             }
         };

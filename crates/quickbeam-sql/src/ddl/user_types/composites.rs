@@ -12,7 +12,7 @@ use crate::ddl::change::CatalogChange;
 use crate::ddl::depended;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::StoredRow;
-use crate::schema::{CompositeType, ObjectId, Table};
+use crate::schema::{CompositeType, ObjectId, Routine, RoutineResult, Table};
 use crate::types::encoded::RowShape;
 use crate::types::{DataType, EncodedType, Value, ValueRef};
 
@@ -225,7 +225,7 @@ struct Uses {
     columns: Vec<(Arc<Table>, smol_str::SmolStr)>,
     attributes: Vec<(Arc<CompositeType>, smol_str::SmolStr)>,
     domains: Vec<Arc<crate::schema::Domain>>,
-    routines: Vec<Arc<crate::schema::Routine>>,
+    routines: Vec<Arc<Routine>>,
 }
 
 impl Uses {
@@ -243,11 +243,15 @@ impl Uses {
             let own = composite.attributes.iter().filter(|it| is_it(it.data_type));
             own.map(|attribute| (composite.clone(), attribute.name.clone()))
         });
+        let has_routine = |it: &&Arc<Routine>| {
+            it.has_type(is_it)
+                || matches!(it.result, RoutineResult::Row(of) if dropped.contains(&of))
+        };
         Uses {
             columns: columns.collect(),
             attributes: attributes.collect(),
             domains: snapshot.domains().filter(|it| is_it(it.data_type)).cloned().collect(),
-            routines: snapshot.routines().filter(|it| it.has_type(is_it)).cloned().collect(),
+            routines: snapshot.routines().filter(has_routine).cloned().collect(),
         }
     }
 

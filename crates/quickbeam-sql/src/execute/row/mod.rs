@@ -39,7 +39,7 @@ use quickbeam::Transaction;
 
 use super::vector::BatchProgram;
 use crate::bind::Aggregate;
-use crate::bind::updatability;
+use crate::bind::{row_result, updatability};
 use crate::catalog::View;
 use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
@@ -48,6 +48,7 @@ use crate::execute::system::SnapshotNames;
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
 use crate::plan::{PlanNode, produced};
 use crate::table::TableHandle;
+use crate::types::encoded::RowShape;
 use crate::types::{DataType, Value};
 
 pub use crate::execute::dml::changing_with::ChangingWithExec;
@@ -172,7 +173,18 @@ impl Host for Context<'_> {
 
     fn call_routine(&self, routine: ObjectId, arguments: Vec<Value>) -> Result<Value> {
         let rows = self.session.call_routine(self.transaction, routine, arguments)?;
-        Ok(rows.into_iter().next().and_then(|row| row.into_iter().next()).unwrap_or(Value::Null))
+        let Some(mut values) = rows.into_iter().next() else { return Ok(Value::Null) };
+        let known = self.snapshot.routine(routine);
+        let row_type = known.map(|it| row_result(it, self.snapshot)).transpose()?.flatten();
+        let Some(row_type) = row_type else {
+            return Ok(if values.is_empty() { Value::Null } else { values.swap_remove(0) });
+        };
+        let fields = DataType::Encoded(row_type).row_fields();
+        let mut shape = RowShape::new(row_type, fields);
+        shape.is_nullable = true;
+        let mut row = shape.begin();
+        values.iter().try_for_each(|value| row.push(value.as_ref()))?;
+        row.finish()
     }
 
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()> {

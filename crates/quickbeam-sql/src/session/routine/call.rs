@@ -6,7 +6,7 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::CompiledRoutine;
-use super::variables::{Cell, assigned};
+use super::variables::{Cell, assigned, row_of};
 use crate::catalog::RoutineResult;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
@@ -130,6 +130,7 @@ impl<'s> Invocation<'s> {
     /// Returns a row with the types of the result.
     fn result_row(&self, row: Vec<Value>) -> Result<Vec<Value>> {
         let columns = &self.compiled.columns;
+        let row = self.fields_of_whole(row);
         if row.len() != columns.len() {
             let message = "returned record type does not match expected record type";
             return Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(format!(
@@ -143,11 +144,26 @@ impl<'s> Invocation<'s> {
         fields.map(|(value, it)| assigned(value, it.data_type, clock)).collect()
     }
 
+    /// Returns the fields of a row that was given as one value.
+    fn fields_of_whole(&self, row: Vec<Value>) -> Vec<Value> {
+        let columns = &self.compiled.columns;
+        let is_of_rows = self.compiled.routine.result.is_row();
+        let is_field = matches!(&columns[..], [only] if only.data_type.record().is_some());
+        let [value] = &row[..] else { return row };
+        match value.as_ref().row() {
+            Some(whole) if is_of_rows && !is_field => {
+                whole.fields().map(|field| field.value.to_value()).collect()
+            }
+            None if is_of_rows && value.is_null() => vec![Value::Null; columns.len()],
+            _ => row,
+        }
+    }
+
     /// Returns the values of the OUT arguments.
     pub fn output_row(&self) -> Vec<Value> {
         let value = |variable: usize| match &self.cells[variable] {
             Cell::Scalar(value) => value.clone(),
-            Cell::Record(..) => Value::Null,
+            Cell::Record(shape, values, _) => row_of(shape, values).unwrap_or(Value::Null),
         };
         self.compiled.outputs().map(value).collect()
     }
@@ -242,7 +258,7 @@ impl<'s> Invocation<'s> {
             if let Some(initial) = declared.initial {
                 let target =
                     crate::parse::plpgsql::AssignmentTarget { variable: *variable, field: None };
-                if !self.copy_record(&target, initial) {
+                if !self.copy_record(&target, initial)? {
                     let value = self.value(initial)?;
                     self.set(*variable, value)?;
                 }

@@ -219,16 +219,20 @@ impl Invocation<'_> {
         {
             return Ok(());
         }
-        let fits = last.len() == wanted.len()
-            && last.iter().zip(wanted).all(|(found, wanted)| {
-                let context = crate::types::cast_context(found.data_type, wanted.data_type);
-                matches!(
-                    context,
-                    Some(
-                        crate::types::CastContext::Implicit | crate::types::CastContext::Assignment
+        let is_whole = routine.result.is_row()
+            && matches!(&last[..], [only] if only.data_type.record().is_some());
+        let fits = is_whole
+            || last.len() == wanted.len()
+                && last.iter().zip(wanted).all(|(found, wanted)| {
+                    let context = crate::types::cast_context(found.data_type, wanted.data_type);
+                    matches!(
+                        context,
+                        Some(
+                            crate::types::CastContext::Implicit
+                                | crate::types::CastContext::Assignment
+                        )
                     )
-                )
-            });
+                });
         if fits {
             return Ok(());
         }

@@ -176,6 +176,8 @@ impl Session {
         for text in types {
             match written_type(look, text)? {
                 WrittenType::Value(data_type) => wanted.push(data_type.unconstrained()),
+                WrittenType::Row(_, data_type) => wanted.push(data_type),
+                WrittenType::Record => wanted.push(DataType::RECORD),
                 _ => return Err(SqlError::unsupported(format!("an argument of type {text}"))),
             }
         }
@@ -207,9 +209,10 @@ fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Resul
     for written in &create.arguments {
         let data_type = match written_type(look, &written.data_type)? {
             WrittenType::Value(data_type) => data_type.unconstrained(),
-            WrittenType::Row(_) | WrittenType::Record => {
-                let what = format!("an argument of the composite type {}", written.data_type);
-                return Err(SqlError::unsupported(what));
+            WrittenType::Row(_, data_type) => data_type,
+            WrittenType::Record if create.language == Language::PlPgSql => DataType::RECORD,
+            WrittenType::Record => {
+                return Err(invalid("SQL functions cannot have arguments of type record"));
             }
             WrittenType::Void | WrittenType::Trigger => {
                 let kind = if create.is_procedure { "procedures" } else { "functions" };
@@ -287,7 +290,7 @@ fn result_of(
     }
     let result = match written {
         WrittenType::Value(data_type) => RoutineResult::Value(data_type.unconstrained()),
-        WrittenType::Row(table) => RoutineResult::Row(table.id),
+        WrittenType::Row(id, _) => RoutineResult::Row(id),
         WrittenType::Void => RoutineResult::Void,
         WrittenType::Trigger => {
             if create.language == Language::Sql {

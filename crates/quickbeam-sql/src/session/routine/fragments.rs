@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use super::CompiledRoutine;
 use super::call::Invocation;
-use super::variables::{Cell, RecordShape, field_of, not_assigned};
+use super::variables::{Cell, RecordShape, field_of, not_assigned, row_of, row_type_of};
 use crate::bind::{OutputColumn, VariableLookup};
 use crate::catalog::Volatility;
 use crate::compile::session_command::Control;
@@ -20,8 +20,6 @@ use crate::parse::plpgsql::{BlockBody, Fragment, VariableKind, with_fields};
 use crate::session::executor::TransactionUse;
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::utility::CommandCall;
-use crate::types::encoded::row_types::RowType;
-use crate::types::encoded::{EncodedType, RowShape};
 use crate::types::{DataType, Value};
 
 /// A variable, or a field of a record by its position.
@@ -54,20 +52,6 @@ pub(super) struct Ran {
     pub columns: Arc<[OutputColumn]>,
     /// Whether it is a query.
     pub reads: bool,
-}
-
-/// Returns the type of the rows of a record.
-fn row_type_of(shape: &RecordShape) -> EncodedType {
-    RowType { name: None, fields: shape.to_vec() }.intern()
-}
-
-/// Returns a record as a value. One of NULLs alone is NULL, as one that no row was assigned to.
-fn row_of(shape: &RecordShape, values: &[Value]) -> Result<Value> {
-    let mut shape = RowShape::new(row_type_of(shape), shape);
-    shape.is_nullable = true;
-    let mut row = shape.begin();
-    values.iter().try_for_each(|value| row.push(value.as_ref()))?;
-    row.finish()
 }
 
 /// The variables that a statement can name.

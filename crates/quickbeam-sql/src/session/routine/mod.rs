@@ -115,7 +115,10 @@ impl CompiledRoutine {
             let number = smol_str::format_smolstr!("${}", at + 1);
             all.push(GivenVariable {
                 names: argument.name.clone().into_iter().chain([number]).collect(),
-                kind: VariableKind::Scalar(argument.data_type),
+                kind: match argument.data_type.record() {
+                    Some(_) => VariableKind::Record(argument.data_type.row_fields().to_vec()),
+                    None => VariableKind::Scalar(argument.data_type),
+                },
             });
         }
         let arguments = (first..all.len()).collect();

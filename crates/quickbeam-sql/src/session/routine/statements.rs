@@ -113,7 +113,7 @@ impl Invocation<'_> {
             BlockAction::Nothing => {}
             BlockAction::Block(block) => return self.block(block),
             BlockAction::Assign(target, value) => {
-                if !self.copy_record(target, *value) {
+                if !self.copy_record(target, *value)? {
                     let value = self.value(*value)?;
                     self.assign(target, value)?;
                 }
@@ -278,7 +278,9 @@ impl Invocation<'_> {
             let message = "structure of query does not match function result type";
             Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(detail))
         };
-        if ran.columns.len() != columns.len() {
+        let is_whole = self.compiled.routine.result.is_row()
+            && matches!(&ran.columns[..], [only] if only.data_type.record().is_some());
+        if !is_whole && ran.columns.len() != columns.len() {
             return mismatch(format!(
                 "Number of returned columns ({}) does not match expected column count ({}).",
                 ran.columns.len(),
@@ -286,9 +288,9 @@ impl Invocation<'_> {
             ));
         }
         let mut pairs = ran.columns.iter().zip(columns).enumerate();
-        if let Some((at, (found, wanted))) =
-            pairs.find(|(_, (found, wanted))| !found.data_type.is_same_kind(wanted.data_type))
-        {
+        if let Some((at, (found, wanted))) = pairs.find(|(_, (found, wanted))| {
+            !is_whole && !found.data_type.is_same_kind(wanted.data_type)
+        }) {
             return mismatch(format!(
                 "Returned type {} does not match expected type {} in column {}.",
                 found.data_type,

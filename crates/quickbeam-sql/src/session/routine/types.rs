@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::bind::{Binder, Names};
 use crate::catalog::describe::name_parts;
-use crate::catalog::{Relation, Table};
+use crate::catalog::{ObjectId, Relation, Table};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::VariableKind;
@@ -15,8 +15,8 @@ use crate::types::DataType;
 /// What the text of a type means.
 pub(super) enum WrittenType {
     Value(DataType),
-    /// The rows of a table.
-    Row(Arc<Table>),
+    /// The rows of a table or composite type, by the number of the object.
+    Row(ObjectId, DataType),
     /// `record`
     Record,
     /// `void`
@@ -64,8 +64,14 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
     }
     if let Some(name) = lower.strip_suffix("%rowtype") {
         let name = &text[..name.len()];
-        let table = parts_of(name).map(|parts| table_named(look, &parts)).transpose()?.flatten();
-        return table.map(WrittenType::Row).ok_or_else(|| no_relation(name.trim()));
+        return match written_type(look, name) {
+            Ok(row @ WrittenType::Row(..)) => Ok(row),
+            Ok(_) => Err(no_relation(name.trim())),
+            Err(error) if error.state() == SqlState::UndefinedObject => {
+                Err(no_relation(name.trim()))
+            }
+            Err(error) => Err(error),
+        };
     }
     if let Some(name) = lower.strip_suffix("%type") {
         let name = &text[..name.len()];
@@ -85,10 +91,14 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
         _ => Err(invalid_type(text)),
     });
     match found {
-        Ok(data_type) => Ok(WrittenType::Value(data_type)),
+        Ok(data_type) => Ok(match (data_type.record(), data_type.row_object()) {
+            (Some(_), Some(id)) => WrittenType::Row(ObjectId(id), data_type),
+            _ => WrittenType::Value(data_type),
+        }),
         Err(error) => {
             let table = parts_of(text).map(|parts| table_named(look, &parts)).transpose()?;
-            table.flatten().map(WrittenType::Row).ok_or_else(|| match error.state() {
+            let row = table.flatten().map(|it| WrittenType::Row(it.id, it.row_data_type()));
+            row.ok_or_else(|| match error.state() {
                 // Its place would be one in the type's text.
                 SqlState::SyntaxError => invalid_type(text),
                 _ => error.without_place(),
@@ -106,7 +116,7 @@ pub(super) fn row_shape(table: &Table) -> Vec<(SmolStr, DataType)> {
 pub(super) fn variable_kind(look: &CompileContext<'_>, text: &str) -> Result<VariableKind> {
     Ok(match written_type(look, text)? {
         WrittenType::Value(data_type) => VariableKind::Scalar(data_type),
-        WrittenType::Row(table) => VariableKind::Record(row_shape(&table)),
+        WrittenType::Row(_, data_type) => VariableKind::Record(data_type.row_fields().to_vec()),
         WrittenType::Record => VariableKind::Record(Vec::new()),
         WrittenType::Void | WrittenType::Trigger => {
             let message = format!("variable cannot have the pseudo-type {}", text.trim());

@@ -9,7 +9,11 @@ use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Datum, cast};
 use crate::parse::plpgsql::{AssignmentTarget, BlockBody, VariableKind};
-use crate::types::{CastContext, DataType, Value, cast_context, format_value, parse_value};
+use crate::types::encoded::row_types::RowType;
+use crate::types::encoded::{EncodedType, RowShape};
+use crate::types::{
+    CastContext, DataType, FieldRef, Value, cast_context, format_value, parse_value,
+};
 
 /// The columns of a record.
 pub(super) type RecordShape = Arc<[(SmolStr, DataType)]>;
@@ -33,6 +37,20 @@ impl Cell {
             }
         }
     }
+}
+
+/// Returns the type of the rows of a record.
+pub(super) fn row_type_of(shape: &RecordShape) -> EncodedType {
+    RowType { name: None, fields: shape.to_vec() }.intern()
+}
+
+/// Returns a record as a value. One of NULLs alone is NULL, as one that no row was assigned to.
+pub(super) fn row_of(shape: &RecordShape, values: &[Value]) -> Result<Value> {
+    let mut shape = RowShape::new(row_type_of(shape), shape);
+    shape.is_nullable = true;
+    let mut row = shape.begin();
+    values.iter().try_for_each(|value| row.push(value.as_ref()))?;
+    row.finish()
 }
 
 /// Returns a value as one of a type: by an assignment cast, or by its text if there is no cast.
@@ -102,6 +120,15 @@ impl Invocation<'_> {
                     values.fill(Value::Null);
                 }
                 Ok(())
+            }
+            VariableKind::Record(_) if let Some(row) = value.as_ref().row() => {
+                let column = |it: &FieldRef<'_>| OutputColumn {
+                    name: it.name.into(),
+                    data_type: it.data_type(),
+                };
+                let columns: Vec<OutputColumn> = row.fields().map(|it| column(&it)).collect();
+                let values = row.fields().map(|field| field.value.to_value()).collect();
+                self.set_record(variable, &columns, Some(values))
             }
             VariableKind::Record(_) => {
                 let message = "cannot assign non-composite value to a record variable";
@@ -180,20 +207,29 @@ impl Invocation<'_> {
     }
 
     /// Copies a record if that is all that the expression of an assignment is.
-    pub fn copy_record(&mut self, target: &AssignmentTarget, fragment: usize) -> bool {
+    pub fn copy_record(&mut self, target: &AssignmentTarget, fragment: usize) -> Result<bool> {
         let body = &self.compiled.body;
         let fragment = &body.fragments[fragment];
         let name = fragment.text.strip_prefix("SELECT ").unwrap_or_default().trim();
         let names: Vec<SmolStr> =
             name.split('.').map(|part| SmolStr::new(part.to_lowercase())).collect();
         let found = BlockBody::lookup(&body.namespaces, fragment.namespace, &names);
-        let Some((source, [])) = found else { return false };
+        let Some((source, [])) = found else { return Ok(false) };
         let source = self.cells[source].clone();
-        let Cell::Record(..) = source else { return false };
+        let Cell::Record(..) = source else { return Ok(false) };
         if target.field.is_some() || !matches!(self.cells[target.variable], Cell::Record(..)) {
-            return false;
+            return Ok(false);
         }
-        self.cells[target.variable] = source;
-        true
+        let Cell::Record(shape, values, true) = &source else {
+            self.cells[target.variable] = source;
+            return Ok(true);
+        };
+        let column = |(name, data_type): &(SmolStr, DataType)| OutputColumn {
+            name: name.clone(),
+            data_type: *data_type,
+        };
+        let columns: Vec<OutputColumn> = shape.iter().map(column).collect();
+        self.set_record(target.variable, &columns, Some(values.clone()))?;
+        Ok(true)
     }
 }
