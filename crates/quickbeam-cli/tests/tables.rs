@@ -67,6 +67,7 @@ CREATE FUNCTION app.marks() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN NEW.t :
 CREATE FUNCTION all_single() RETURNS SETOF single LANGUAGE sql AS 'SELECT * FROM single';
 CREATE FUNCTION late_of(n INT, OUT found INT) LANGUAGE sql STABLE AS 'SELECT late FROM v3 WHERE late > n LIMIT 1';
 CREATE TRIGGER marks BEFORE INSERT OR UPDATE OF t ON single FOR EACH ROW WHEN (NEW.t <> '') EXECUTE FUNCTION app.marks('it''s', 2);
+CREATE TRIGGER instead INSTEAD OF INSERT ON app.checked FOR EACH ROW EXECUTE FUNCTION app.marks('');
 CREATE TRIGGER off AFTER DELETE ON app.counted EXECUTE FUNCTION app.marks();
 ALTER TABLE app.counted DISABLE TRIGGER off;
 SELECT nextval('"Od""d"'), nextval('done'), nextval('done');

@@ -19,7 +19,7 @@ use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, Vari
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
 use crate::error::Result;
 use crate::execute::{
-    ChangingWithExec, InsertExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
+    ChangingWithExec, InsertExec, InsteadExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
 };
 use crate::expression::{Builtin, Clock, FunctionRegistry, Slot};
 use crate::parse::ExplainFormat;
@@ -52,6 +52,8 @@ pub(crate) enum Program {
     Insert(Box<InsertExec>),
     Change(Box<UpdateExec>),
     Merge(Box<MergeExec>),
+    /// A change of a view by its INSTEAD OF triggers.
+    Instead(Box<InsteadExec>),
     ChangingWith(Box<ChangingWithExec>),
     Catalog(CatalogChange),
     CreateAs(Box<CreateAs>),
@@ -72,6 +74,7 @@ impl Program {
                 | Program::Insert(_)
                 | Program::Change(_)
                 | Program::Merge(_)
+                | Program::Instead(_)
                 | Program::ChangingWith(_)
         )
     }
@@ -82,6 +85,7 @@ impl Program {
             Program::Insert(_) => Some("INSERT"),
             Program::Change(_) => Some("UPDATE or DELETE"),
             Program::Merge(_) => Some("MERGE"),
+            Program::Instead(_) => Some("a change of a view"),
             Program::ChangingWith(_) => Some("a WITH that changes rows"),
             Program::Catalog(_) => Some("a change of a definition"),
             Program::CreateAs(_) => Some("CREATE TABLE AS"),

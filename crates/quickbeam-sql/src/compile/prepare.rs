@@ -14,7 +14,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{
-    ChangingWithExec, InsertExec, MergeExec, OperatorBuilder, RowCounts, UpdateExec,
+    ChangingWithExec, InsertExec, InsteadExec, MergeExec, OperatorBuilder, RowCounts, UpdateExec,
 };
 use crate::expression::{Clock, Slot};
 use crate::parse::Command;
@@ -218,6 +218,9 @@ impl CompileContext<'_> {
             Action::Insert(insert) => Program::Insert(Box::new(InsertExec::new(insert, &builder)?)),
             Action::Change(change) => Program::Change(Box::new(UpdateExec::new(change, &builder)?)),
             Action::Merge(merge) => Program::Merge(Box::new(MergeExec::new(merge, &builder)?)),
+            Action::Instead(instead) => {
+                Program::Instead(Box::new(InsteadExec::new(instead, &builder)?))
+            }
             Action::ChangingWith(with) => {
                 Program::ChangingWith(Box::new(ChangingWithExec::new(with, &builder)?))
             }
@@ -302,6 +305,11 @@ fn name_outputs(action: &mut Action) {
         Action::Insert(InsertPlan { returning: Some(returning), .. })
         | Action::Change(ChangePlan { returning: Some(returning), .. }) => {
             named_outputs(&mut returning.outputs, &returning.columns);
+        }
+        Action::Instead(instead) => {
+            if let Some(returning) = &mut instead.returning {
+                named_outputs(&mut returning.outputs, &returning.columns);
+            }
         }
         Action::ChangingWith(with) => name_outputs(&mut with.main),
         Action::Insert(_) | Action::Change(_) | Action::Merge(_) => {}

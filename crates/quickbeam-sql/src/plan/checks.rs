@@ -35,6 +35,7 @@ impl Action {
                 let new = change.assignments.iter().flatten().map(|(_, value)| value);
                 check.reads(new.chain(&change.recheck), &own);
             }
+            Action::Instead(instead) => check.query(&instead.query, &[]),
             Action::Merge(merge) => {
                 let own = check.node(&merge.root, &[]);
                 let conditions = merge.clauses.iter().flat_map(|clause| &clause.condition);

@@ -112,6 +112,7 @@ impl Action {
                 insert.query.iter().for_each(|(query, ..)| query.root.each_access(visit));
             }
             Action::Change(change) => change.root.each_access(visit),
+            Action::Instead(instead) => instead.query.root.each_access(visit),
             Action::Merge(merge) => merge.root.each_access(visit),
             Action::ChangingWith(with) => {
                 with.parts.iter().for_each(|part| part.action.each_access(visit));
@@ -274,6 +275,10 @@ pub fn prune_prefixes(plan: &mut Plan) {
             }
             None => return,
         },
+        Action::Instead(instead) => {
+            each_of_query(&instead.query, &mut note);
+            &mut instead.query.root
+        }
         // A row to be changed is read as a whole.
         Action::Change(_) | Action::Merge(_) | Action::ChangingWith(_) => return,
     };

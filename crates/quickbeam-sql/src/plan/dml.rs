@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::instead_of;
 use super::rewrite::date_comparisons::compare_dates_of_change;
 use super::rewrite::simplify::{simplify_change, simplify_insert, simplify_merge};
 use super::{
@@ -61,6 +62,14 @@ pub fn plan_statement(
         BoundStatement::Query(query) => {
             let (plan, slots) = plan_query(query, slots, parameters, statistics)?;
             Ok((Action::Query(plan), slots))
+        }
+        BoundStatement::Insert(insert) if insert.table.is_view() => {
+            let planned = instead_of::plan_insert(insert, slots, parameters, statistics)?;
+            Ok((Action::Instead(Box::new(planned.0)), planned.1))
+        }
+        BoundStatement::Change(change) if change.table.is_view() => {
+            let planned = instead_of::plan_change(change, slots, parameters, statistics)?;
+            Ok((Action::Instead(Box::new(planned.0)), planned.1))
         }
         BoundStatement::Insert(insert) => {
             let (plan, slots) = plan_insert(insert, slots, parameters, names, statistics)?;

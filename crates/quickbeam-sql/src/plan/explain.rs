@@ -6,7 +6,7 @@ use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, T
 use crate::bind::{
     FunctionCall, SlotShape, Source, SubqueryKind, TableFunction, TableFunctionKind,
 };
-use crate::catalog::KeyColumn;
+use crate::catalog::{KeyColumn, TriggerEvent};
 use crate::expression::{Expr, Truth};
 use crate::types::Value;
 
@@ -55,6 +55,15 @@ impl Writer<'_> {
                 let what = if change.assignments.is_some() { "Update" } else { "Delete from" };
                 self.line(depth, format!("{what} {}", change.table.name));
                 self.node(&change.root, depth + 1);
+            }
+            Action::Instead(instead) => {
+                let what = match instead.event {
+                    TriggerEvent::Insert => "Insert into",
+                    TriggerEvent::Update => "Update",
+                    _ => "Delete from",
+                };
+                self.line(depth, format!("{what} {}, by triggers", instead.table.name));
+                self.query(&instead.query, depth + 1);
             }
             Action::Merge(merge) => {
                 self.line(depth, format!("Merge on {}", merge.table.name));

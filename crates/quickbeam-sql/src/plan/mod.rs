@@ -18,6 +18,7 @@ mod cost;
 mod dml;
 mod explain;
 mod in_list;
+mod instead_of;
 mod query;
 mod rewrite;
 mod turned_off;
@@ -29,7 +30,7 @@ use crate::bind::{
     Aggregate, BoundIndex, CombineKind, LockWait, OnConflict, OutputColumn, Returning, SlotShape,
     Stored, SubqueryKind, TableFunction, ViewCheck, WindowFunction,
 };
-use crate::catalog::Table;
+use crate::catalog::{Table, TriggerEvent};
 use crate::expression::{ColumnRef, Expr};
 use crate::types::{DataType, Value};
 
@@ -416,6 +417,8 @@ pub enum Action {
     Change(ChangePlan),
     /// Merges rows into a table.
     Merge(Box<MergePlan>),
+    /// Changes a view by its INSTEAD OF triggers.
+    Instead(Box<InsteadPlan>),
     /// Does several of these as one statement.
     ChangingWith(Box<ChangingWithPlan>),
 }
@@ -429,6 +432,7 @@ impl Action {
             Action::Merge(_) => return &[],
             Action::Insert(insert) => &insert.returning,
             Action::Change(change) => &change.returning,
+            Action::Instead(instead) => &instead.returning,
         };
         returning.as_ref().map_or(&[][..], |returning| &returning.columns)
     }
@@ -500,6 +504,21 @@ pub struct ChangePlan {
     pub single: bool,
     /// WITH CHECK OPTION of views, over the new row.
     pub view_checks: Vec<ViewCheck>,
+    /// RETURNING.
+    pub returning: Option<Returning>,
+}
+
+/// The plan of a change of a view by its INSTEAD OF triggers.
+#[derive(Clone, Debug)]
+pub struct InsteadPlan {
+    /// The view, as a table.
+    pub table: Arc<Table>,
+    /// What the statement does.
+    pub event: TriggerEvent,
+    /// The slot of the row that RETURNING reads.
+    pub slot: usize,
+    /// The rows: the old one unless rows are inserted, then the new one unless they are deleted.
+    pub query: QueryPlan,
     /// RETURNING.
     pub returning: Option<Returning>,
 }

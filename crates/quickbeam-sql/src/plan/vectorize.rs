@@ -42,6 +42,7 @@ pub fn choose_execution_mode(plan: &mut Plan, mode: ExecutionMode, can_batch: Ca
                 chooser.query(query);
             }
         }
+        Action::Instead(instead) => chooser.query(&mut instead.query),
         // A changed row must be the current row of its slot.
         Action::Change(_) | Action::Merge(_) | Action::ChangingWith(_) => {}
     }

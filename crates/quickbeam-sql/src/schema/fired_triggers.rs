@@ -1,9 +1,15 @@
-//! The triggers that a change of a table fires.
+//! The triggers that a change of a table or a view fires.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::tables::Table;
+use smol_str::SmolStr;
+
+use super::encoding::Layouts;
+use super::tables::{Column, Table};
 use super::triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerTiming};
+use super::views::View;
+use crate::types::{DataType, Value};
 
 /// The triggers that a statement fires on one table for one event, each kind in the order in which
 /// they fire.
@@ -69,5 +75,50 @@ impl Table {
                 && it.level == TriggerLevel::Row
                 && it.is_for(TriggerEvent::Update, None)
         })
+    }
+}
+
+impl Table {
+    /// Makes a table of the columns of a view, whose rows only INSTEAD OF triggers change.
+    pub(crate) fn of_view(
+        view: &View,
+        types: impl Iterator<Item = DataType>,
+        triggers: Vec<Arc<Trigger>>,
+    ) -> Table {
+        let column = |((at, name), data_type): ((usize, &SmolStr), DataType)| Column {
+            id: u16::try_from(at + 1).unwrap_or(u16::MAX),
+            name: name.clone(),
+            data_type,
+            domain: None,
+            not_null: false,
+            default: view.default(at).cloned(),
+            generated: None,
+            identity: None,
+            missing: Value::Null,
+        };
+        let columns: Vec<Column> = view.columns.iter().enumerate().zip(types).map(column).collect();
+        Table {
+            id: view.id,
+            schema: view.schema.clone(),
+            name: view.name.clone(),
+            primary_key: None,
+            indexes: Vec::new(),
+            checks: Vec::new(),
+            foreign_keys: Vec::new(),
+            referenced_by: Vec::new(),
+            triggers,
+            generation: 0,
+            layouts: Layouts::first(&columns),
+            next_column: u16::MAX,
+            comments: BTreeMap::new(),
+            constraint_comments: BTreeMap::new(),
+            database: None,
+            columns,
+        }
+    }
+
+    /// Whether it stands for a view that INSTEAD OF triggers change.
+    pub(crate) fn is_view(&self) -> bool {
+        self.triggers.iter().any(|trigger| trigger.timing == TriggerTiming::InsteadOf)
     }
 }

@@ -297,6 +297,7 @@ impl Session {
                     Program::Insert(insert) => insert.counts(&mut counts),
                     Program::Change(change) => change.counts(&mut counts),
                     Program::Merge(merge) => merge.counts(&mut counts),
+                    Program::Instead(instead) => instead.counts(&mut counts),
                     Program::ChangingWith(with) => with.counts(&mut counts),
                     _ => {}
                 }
@@ -306,6 +307,7 @@ impl Session {
             | Program::Insert(_)
             | Program::Change(_)
             | Program::Merge(_)
+            | Program::Instead(_)
             | Program::ChangingWith(_) => Ok(Done::default()),
         }
     }
@@ -323,7 +325,7 @@ impl Session {
                 done.count = query.collect(context, &mut done.returned)?;
                 return Ok(done);
             }
-            Program::Merge(_) | Program::ChangingWith(_) => None,
+            Program::Merge(_) | Program::Instead(_) | Program::ChangingWith(_) => None,
             _ => return Ok(done),
         };
         let (catalog, transaction, snapshot) =
@@ -344,6 +346,7 @@ impl Session {
             Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
             Program::Change(change) => change.run(context, &mut statement, &mut done.returned),
             Program::Merge(merge) => merge.run(context, &mut statement),
+            Program::Instead(it) => it.run(context, &mut statement, &mut done.returned),
             Program::ChangingWith(with) => with.run(context, &mut statement, &mut done.returned),
             _ => Ok(0),
         };

@@ -135,6 +135,32 @@ impl<'a> TableWriter<'a> {
         Ok(RowDecision::Changed(row))
     }
 
+    /// Calls the INSTEAD OF triggers of a change of a row of a view. Returns the new row, or of a
+    /// delete the old one; `None` if a trigger has not changed the row.
+    pub fn instead_of_row(
+        &mut self,
+        triggers: Option<&Arc<FiredTriggers>>,
+        table: &Arc<Table>,
+        old: Option<Vec<Value>>,
+        mut new: Option<Vec<Value>>,
+    ) -> Result<Option<Vec<Value>>> {
+        for trigger in triggers.iter().flat_map(|triggers| &triggers.instead_of) {
+            let call = TriggerCall {
+                transaction: self.transaction,
+                trigger,
+                table,
+                event: triggers.map_or(TriggerEvent::Insert, |it| it.event),
+                old: old.as_deref(),
+                new: new.as_deref(),
+            };
+            let Some(row) = self.triggers.caller()?.call_trigger(&call)? else { return Ok(None) };
+            if new.is_some() {
+                new = Some(row);
+            }
+        }
+        Ok(new.or(old))
+    }
+
     /// Queues the AFTER … FOR EACH ROW triggers of a change that was made or recorded.
     pub fn after_row(
         &mut self,

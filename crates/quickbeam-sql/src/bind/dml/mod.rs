@@ -5,6 +5,7 @@ mod conflict_target;
 pub(super) mod copy;
 mod field_assignments;
 pub(super) mod insert;
+mod instead_of;
 mod merge;
 pub(in crate::bind) mod target;
 pub(super) mod update;

@@ -12,6 +12,7 @@ use quickbeam::invariant;
 use smol_str::SmolStr;
 use sqlparser::ast;
 
+use super::instead_of::has_instead_of;
 use super::view_rows::{RowOfView, row_of, selected_relation};
 use crate::bind::relation_names::qualified_parts;
 use crate::bind::rights::Right;
@@ -19,7 +20,7 @@ use crate::bind::scope::{relation_of, relation_with};
 use crate::bind::{
     Binder, Change, Insert, Names, OutputColumn, Query, Returning, ScopeRelation, Source,
 };
-use crate::catalog::{ObjectId, Privileges, Relation, Table, View, lookup_name};
+use crate::catalog::{ObjectId, Privileges, Relation, Table, TriggerEvent, View, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Slots};
 
@@ -35,11 +36,19 @@ pub(in crate::bind) enum ChangeKind {
 }
 
 impl ChangeKind {
-    fn right(self) -> Right {
+    pub(super) fn right(self) -> Right {
         match self {
             ChangeKind::Insert => Right::Has(Privileges::INSERT),
             ChangeKind::Update => Right::Has(Privileges::UPDATE),
             ChangeKind::Delete => Right::Whole(Privileges::DELETE),
+        }
+    }
+
+    pub(super) fn event(self) -> TriggerEvent {
+        match self {
+            ChangeKind::Insert => TriggerEvent::Insert,
+            ChangeKind::Update => TriggerEvent::Update,
+            ChangeKind::Delete => TriggerEvent::Delete,
         }
     }
 
@@ -83,6 +92,8 @@ pub(in crate::bind) struct ChangeTarget {
     pub table: Arc<Table>,
     /// The view that the statement names, if it names one.
     pub view: Option<Box<TargetView>>,
+    /// The view that the statement names if INSTEAD OF triggers change it: `table` stands for it.
+    pub instead: Option<Arc<View>>,
 }
 
 /// A view whose table is changed.
@@ -116,7 +127,7 @@ pub(in crate::bind) struct ViewColumns {
 impl ChangeTarget {
     /// Makes a target of a table.
     pub fn of_table(table: Arc<Table>) -> ChangeTarget {
-        ChangeTarget { table, view: None }
+        ChangeTarget { table, view: None, instead: None }
     }
 
     /// Returns the name of what the statement names.
@@ -275,7 +286,10 @@ impl Binder<'_> {
         let position = self.position(name) as usize;
         let folded = self.relation_name(name).map_err(|error| error.at(position))?;
         match self.names.relation(&folded)? {
-            Some(Relation::View(view)) => self.view_target(view, kind),
+            Some(Relation::View(view)) => match self.instead_target(&view, kind)? {
+                Some(target) => Ok(target),
+                None => self.view_target(view, kind),
+            },
             found => {
                 let table = self.checked_table(found, &folded, kind.right());
                 Ok(ChangeTarget::of_table(table.map_err(|error| error.at(position))?))
@@ -307,7 +321,7 @@ impl Binder<'_> {
         }
         let columns = query.columns.into();
         let view = Some(Box::new(TargetView { layers, kind, table_role: role, row, columns }));
-        let target = ChangeTarget { table, view };
+        let target = ChangeTarget { table, view, instead: None };
         self.check_target(&target, kind)?;
         Ok(target)
     }
@@ -325,6 +339,10 @@ impl Binder<'_> {
             let (schema, own) = qualified_parts(selected_relation(&query).map_err(refused)?)?;
             let lookup = schema.map_or_else(|| own.clone(), |schema| lookup_name(&schema, &own));
             match self.names.relation(&lookup)? {
+                Some(Relation::View(below)) if has_instead_of(self.names, &below, kind) => {
+                    let what = "a change of a view that selects from one with INSTEAD OF triggers";
+                    return Err(SqlError::unsupported(what));
+                }
                 Some(Relation::View(below)) => views.push(below),
                 Some(Relation::Table(table)) => return Ok((views, table)),
                 _ => return Err(refused("Views that do not select from a single table or view")),
@@ -368,6 +386,9 @@ impl Binder<'_> {
         kind: ChangeKind,
     ) -> Result<()> {
         let wanted = kind.privilege();
+        if let Some(view) = &target.instead {
+            return self.check_columns_of_view(view, own, wanted);
+        }
         let Some(view) = &target.view else {
             return self.check_columns(&target.table, own.iter().copied(), wanted);
         };
@@ -412,6 +433,9 @@ impl Binder<'_> {
     /// Notes which columns of the target may be read in a relation of it.
     pub(in crate::bind) fn restrict_target(&mut self, target: &ChangeTarget, row: &ScopeRelation) {
         let Some(slot) = row.columns.first().map(|column| column.at.slot) else { return };
+        if let Some(view) = &target.instead {
+            return self.restrict_view(view, slot);
+        }
         match &target.view {
             None => self.restrict_table(&target.table, slot),
             Some(view) => self.restrict_view(&view.layers[0].view, slot),

@@ -8,13 +8,26 @@ use super::insert::is_default;
 use super::target::{ChangeKind, ChangeTarget, ViewColumns};
 use crate::bind::records::row_values::row_of;
 use crate::bind::{
-    Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Scope, Typed, fold, object_name,
+    Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Returning, Scope, Typed, fold,
+    object_name,
 };
 use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::schema::errors::no_column;
 use crate::types::Value;
+
+/// Refuses RETURNING of other rows than those of the view that INSTEAD OF triggers change.
+fn refuse_others(returning: Option<&Returning>, own: usize) -> Result<()> {
+    let mut is_own = true;
+    for output in returning.iter().flat_map(|returning| &returning.outputs) {
+        output.each_column(&mut |column| is_own &= column.slot == own);
+    }
+    if is_own {
+        return Ok(());
+    }
+    Err(SqlError::unsupported("RETURNING of FROM or USING for a view with INSTEAD OF triggers"))
+}
 
 impl Binder<'_> {
     /// UPDATE.
@@ -106,8 +119,8 @@ impl Binder<'_> {
         let target = self.change_target(name, kind)?;
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope::default();
-            let (slot, view) = binder.changed_rows(&target, alias.as_ref(), &mut scope)?;
-            let mut from = From::Table(slot);
+            let (slot, view, mut from) =
+                binder.changed_rows(&target, alias.as_ref(), &mut scope)?;
             if let Some(right) = binder.from(others, &mut scope)? {
                 let (left, right) = (Box::new(from), Box::new(right));
                 from = From::Join { kind: JoinKind::Inner, left, right, on: Vec::new() };
@@ -124,6 +137,9 @@ impl Binder<'_> {
         })?;
         let ((slot, view), from, filter, assignments, scope) = parts;
         let returning = returning.map(|items| self.returning(items, &scope)).transpose()?;
+        if target.instead.is_some() {
+            refuse_others(returning.as_ref(), slot)?;
+        }
         let mut change = Change {
             with: Vec::new(),
             table: target.table.clone(),
@@ -151,11 +167,15 @@ impl Binder<'_> {
         target: &ChangeTarget,
         alias: Option<&ast::TableAlias>,
         scope: &mut Scope,
-    ) -> Result<(usize, Option<ViewColumns>)> {
+    ) -> Result<(usize, Option<ViewColumns>, From)> {
+        if let Some(view) = &target.instead {
+            let (slot, from) = self.rows_of_view(view, alias, scope)?;
+            return Ok((slot, None, from));
+        }
         let Some(slot) = target.slot() else {
             let slot = self.stored(target.table.clone(), alias, scope)?;
             self.restrict_table(&target.table, slot);
-            return Ok((slot, None));
+            return Ok((slot, None, From::Table(slot)));
         };
         let name = alias.map_or_else(|| target.name().clone(), |alias| fold(&alias.name));
         let (mut row, view) = self.target_row(target, slot, name);
@@ -165,7 +185,7 @@ impl Binder<'_> {
             column.name = fold(&given.name);
         }
         scope.add(row)?;
-        Ok((slot, view))
+        Ok((slot, view, From::Table(slot)))
     }
 
     /// SET: positions of columns and their new values.

@@ -6,6 +6,7 @@
 use quickbeam::invariant;
 
 use super::insert::{InsertExec, Returned};
+use super::instead_of::InsteadExec;
 use super::merge::MergeExec;
 use super::update::UpdateExec;
 use crate::error::Result;
@@ -38,6 +39,7 @@ enum PartExec {
     Insert(Box<InsertExec>),
     Change(Box<UpdateExec>),
     Merge(Box<MergeExec>),
+    Instead(Box<InsteadExec>),
     Nested(Box<ChangingWithExec>),
 }
 
@@ -48,6 +50,9 @@ impl PartExec {
             Action::Insert(insert) => PartExec::Insert(Box::new(InsertExec::new(insert, builder)?)),
             Action::Change(change) => PartExec::Change(Box::new(UpdateExec::new(change, builder)?)),
             Action::Merge(merge) => PartExec::Merge(Box::new(MergeExec::new(merge, builder)?)),
+            Action::Instead(instead) => {
+                PartExec::Instead(Box::new(InsteadExec::new(instead, builder)?))
+            }
             Action::ChangingWith(with) => {
                 PartExec::Nested(Box::new(ChangingWithExec::new(with, builder)?))
             }
@@ -65,6 +70,7 @@ impl PartExec {
             PartExec::Insert(insert) => insert.run(context, statement, returned),
             PartExec::Change(change) => change.run(context, statement, returned),
             PartExec::Merge(merge) => merge.run(context, statement),
+            PartExec::Instead(instead) => instead.run(context, statement, returned),
             PartExec::Nested(with) => with.run(context, statement, returned),
         }
     }
@@ -75,6 +81,7 @@ impl PartExec {
             PartExec::Insert(insert) => insert.counts(counts),
             PartExec::Change(change) => change.counts(counts),
             PartExec::Merge(merge) => merge.counts(counts),
+            PartExec::Instead(instead) => instead.counts(counts),
             PartExec::Nested(with) => with.counts(counts),
         }
     }

@@ -53,6 +53,7 @@ use crate::types::{DataType, Value};
 
 pub use crate::execute::dml::changing_with::ChangingWithExec;
 pub use crate::execute::dml::insert::{InsertExec, Returned};
+pub use crate::execute::dml::instead_of::InsteadExec;
 pub use crate::execute::dml::merge::MergeExec;
 pub use crate::execute::dml::update::UpdateExec;
 pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};

@@ -8,8 +8,8 @@ use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{type_oid, type_row};
 use crate::catalog::{
-    CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, View,
-    is_temporary_schema,
+    CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, TriggerEvent,
+    TriggerTiming, View, is_temporary_schema,
 };
 use crate::types::{DataType, EncodedKind, Value};
 
@@ -157,12 +157,15 @@ impl SystemSource<'_> {
                     row.text("check_option", option);
                     row.text("is_updatable", yes_no(allows(snapshot, view, UPDATES)));
                     row.text("is_insertable_into", yes_no(allows(snapshot, view, INSERTS)));
-                    for flag in [
-                        "is_trigger_updatable",
-                        "is_trigger_deletable",
-                        "is_trigger_insertable_into",
+                    let triggers = snapshot.triggers_of(view.id);
+                    for (flag, event) in [
+                        ("is_trigger_updatable", TriggerEvent::Update),
+                        ("is_trigger_deletable", TriggerEvent::Delete),
+                        ("is_trigger_insertable_into", TriggerEvent::Insert),
                     ] {
-                        row.text(flag, "NO");
+                        let mut instead =
+                            triggers.iter().filter(|it| it.timing == TriggerTiming::InsteadOf);
+                        row.text(flag, yes_no(instead.any(|it| it.events.contains(&event))));
                     }
                 }),
                 ("columns", Described::Table(table)) => {

@@ -57,10 +57,6 @@ fn check_form(create: &CreateTrigger, name: &str, is_view: bool) -> Result<()> {
     if is_instead && !create.columns.is_empty() {
         return refused("INSTEAD OF triggers cannot have column lists");
     }
-    // A view takes no changes, so the trigger would never fire.
-    if is_instead {
-        return refused("INSTEAD OF triggers are not supported");
-    }
     if is_row && create.events.contains(&TriggerEvent::Truncate) {
         return refused("TRUNCATE FOR EACH ROW triggers are not supported");
     }
