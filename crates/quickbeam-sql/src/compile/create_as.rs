@@ -1,15 +1,16 @@
 //! CREATE TABLE … AS and SELECT … INTO: a table of a query's columns, and the INSERT that fills it
 //! with the query's rows.
 
+use smol_str::SmolStr;
 use sqlparser::ast::{self, Statement as Ast};
 
 use super::{CompileContext, Program};
 use crate::bind::{
-    Binder, CatalogChange, OnExisting, Persistence, on_commit_of, refuse_records, table_for,
+    Binder, CatalogChange, OnExisting, Persistence, fold, on_commit_of, refuse_records, table_for,
 };
 use crate::catalog::text::quoted_relation;
 use crate::catalog::{OnCommit, split_lookup_name};
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 
 /// CREATE TABLE … AS, SELECT … INTO.
 pub(crate) struct CreateAs {
@@ -24,6 +25,8 @@ pub(crate) struct CreateAs {
 /// What CREATE TABLE … AS says of its table.
 pub(crate) struct CreateAsTarget<'t> {
     pub name: &'t ast::ObjectName,
+    /// The names of its columns; for the rest the query's names stand.
+    pub columns: Vec<SmolStr>,
     pub existing: OnExisting,
     /// WITH DATA.
     pub with_data: bool,
@@ -36,6 +39,7 @@ impl<'t> CreateAsTarget<'t> {
     pub fn of_table(create: &'t ast::CreateTable) -> Result<CreateAsTarget<'t>> {
         Ok(CreateAsTarget {
             name: &create.name,
+            columns: create.columns.iter().map(|column| fold(&column.name)).collect(),
             existing: OnExisting::from(create.if_not_exists),
             with_data: create.with_data.is_none_or(|with| with.data),
             persistence: Persistence::from(create.temporary),
@@ -46,7 +50,8 @@ impl<'t> CreateAsTarget<'t> {
     /// The table of SELECT … INTO.
     pub fn of_into(name: &'t ast::ObjectName, persistence: Persistence) -> CreateAsTarget<'t> {
         let (existing, on_commit) = (OnExisting::Fail, OnCommit::Preserve);
-        CreateAsTarget { name, existing, with_data: true, persistence, on_commit }
+        let columns = Vec::new();
+        CreateAsTarget { name, columns, existing, with_data: true, persistence, on_commit }
     }
 }
 
@@ -69,7 +74,15 @@ impl CompileContext<'_> {
             return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
         }
         refuse_records(&bound.columns)?;
-        let change = table_for(table.clone(), &bound.columns, existing, on_commit);
+        let mut columns = bound.columns.clone();
+        if target.columns.len() > columns.len() {
+            let message = "too many column names were specified";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        for (column, name) in columns.iter_mut().zip(&target.columns) {
+            column.name = name.clone();
+        }
+        let change = table_for(table.clone(), &columns, existing, on_commit);
         let (schema, own) = split_lookup_name(&table);
         let written = quoted_relation(&schema, own);
         let insert = target.with_data.then(|| insert_of(&written, query)).transpose()?;

@@ -49,7 +49,7 @@ pub use query_clauses::{
 };
 pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, TriggerStatement};
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
-pub use table_clauses::{ColumnAction, LikeClause, action_of, like_clause};
+pub use table_clauses::{ColumnAction, LikeClause, action_of, is_untyped, like_clause};
 pub use text::Text;
 pub use user_types::{
     AttributeChange, CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement,

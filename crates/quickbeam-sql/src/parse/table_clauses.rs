@@ -1,10 +1,11 @@
 //! Clauses of ALTER TABLE and CREATE TABLE that the parser does not know, as markers.
 //!
 //! DROP EXPRESSION, DROP IDENTITY and SET GENERATED are SET DEFAULT with a marker. LIKE with its
-//! options is a column whose name is a marker. A marker is a quoted name that begins with the
-//! character 0, which no name contains.
+//! options is a column whose name is a marker. A name in the list of CREATE TABLE … (…) AS is a
+//! column whose type is a marker. A marker is a quoted name that begins with the character 0, which
+//! no name contains. CONCURRENTLY of DROP INDEX goes: an index is dropped in a transaction.
 
-use sqlparser::ast::{Expr, Ident, ObjectName};
+use sqlparser::ast::{DataType, Expr, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
@@ -207,9 +208,93 @@ fn end_of_element(tokens: &[TokenWithSpan]) -> usize {
     tokens.iter().position(ends).unwrap_or(tokens.len())
 }
 
+/// The type of a name in the list of CREATE TABLE … (…) AS.
+const UNTYPED: &str = "\0untyped";
+
+/// Returns whether a type stands for that of a query's column.
+pub fn is_untyped(data_type: &DataType) -> bool {
+    let DataType::Custom(name, _) = data_type else { return false };
+    let first = name.0.first().and_then(|part| part.as_ident());
+    first.is_some_and(|ident| ident.value == UNTYPED)
+}
+
+/// Gives the names of CREATE TABLE … (…) AS types, and removes CONCURRENTLY of DROP INDEX.
+fn with_typed_names(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_such = |token: &TokenWithSpan| {
+        ["AS", "CONCURRENTLY"].iter().any(|word| is_word(Some(token), word))
+    };
+    if !tokens.iter().any(is_such) {
+        return tokens;
+    }
+    let shown: Vec<usize> =
+        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
+    let token = |place: usize| shown.get(place).and_then(|&at| tokens.get(at));
+    let mut names: Vec<usize> = Vec::new();
+    let mut gone: Option<usize> = None;
+    for place in 0..shown.len() {
+        let begins =
+            place == 0 || token(place - 1).is_some_and(|token| token.token == Token::SemiColon);
+        if begins && is_word(token(place), "CREATE") {
+            names.extend(listed_names(&token, place).iter().map(|&place| shown[place]));
+        }
+        let drops = begins && is_word(token(place), "DROP") && is_word(token(place + 1), "INDEX");
+        if drops && is_word(token(place + 2), "CONCURRENTLY") {
+            gone = Some(shown[place + 2]);
+        }
+    }
+    if let Some(at) = gone {
+        tokens[at].token = Token::Whitespace(Whitespace::Space);
+    }
+    for &at in names.iter().rev() {
+        let value = UNTYPED.to_owned();
+        let made = Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword };
+        let span = tokens[at].span;
+        tokens.insert(at + 1, TokenWithSpan::new(Token::Word(made), span));
+        tokens.insert(at + 1, TokenWithSpan::new(Token::Whitespace(Whitespace::Space), span));
+    }
+    tokens
+}
+
+/// Returns the places of the names in the list of a CREATE TABLE … (…) AS that begins at `place`.
+fn listed_names<'t>(
+    token: &impl Fn(usize) -> Option<&'t TokenWithSpan>,
+    place: usize,
+) -> Vec<usize> {
+    let is = |place: usize, wanted: &Token| token(place).is_some_and(|it| it.token == *wanted);
+    let Some(table) = (place + 1..place + 4).find(|&at| is_word(token(at), "TABLE")) else {
+        return Vec::new();
+    };
+    let mut at = if is_word(token(table + 1), "IF") { table + 5 } else { table + 2 };
+    while is(at, &Token::Period) {
+        at += 2;
+    }
+    if !is(at, &Token::LParen) {
+        return Vec::new();
+    }
+    let mut names = Vec::new();
+    loop {
+        if !token(at + 1).is_some_and(|it| matches!(it.token, Token::Word(_))) {
+            return Vec::new();
+        }
+        names.push(at + 1);
+        at += 2;
+        if is(at, &Token::RParen) {
+            break;
+        }
+        if !is(at, &Token::Comma) {
+            return Vec::new();
+        }
+    }
+    let ends = ["AS", "WITH", "ON", "USING", "TABLESPACE", "WITHOUT"];
+    match ends.iter().any(|word| is_word(token(at + 1), word)) {
+        true => names,
+        false => Vec::new(),
+    }
+}
+
 /// Returns the tokens of a text with these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_likes(tokens);
+    let tokens = with_likes(with_typed_names(tokens));
     let is_such = |token: &TokenWithSpan| {
         ["EXPRESSION", "IDENTITY", "GENERATED"].iter().any(|word| is_word(Some(token), word))
     };

@@ -18,7 +18,7 @@ use crate::bind::ddl::table_outline::{OnExisting, Persistence};
 use crate::catalog::{NewColumn, NewIdentity, NewTable, OnCommit, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::parse::{first_from, is_word, like_clause};
+use crate::parse::{first_from, is_untyped, is_word, like_clause};
 
 /// The table that CREATE TABLE … AS makes.
 pub fn table_for(
@@ -46,8 +46,16 @@ pub fn check_create_table(create: &ast::CreateTable) -> Result<()> {
     if create.partition_by.is_some() || create.partition_of.is_some() {
         return Err(SqlError::unsupported("a table in partitions"));
     }
-    if create.query.is_some() && !(create.columns.is_empty() && create.constraints.is_empty()) {
-        return Err(SqlError::unsupported("CREATE TABLE … AS with columns or constraints"));
+    let mut columns = create.columns.iter();
+    let is_list_wrong = match create.query {
+        Some(_) => {
+            columns.any(|column| !is_untyped(&column.data_type)) || !create.constraints.is_empty()
+        }
+        None => columns.any(|column| is_untyped(&column.data_type)),
+    };
+    if is_list_wrong {
+        let message = "syntax error: CREATE TABLE … AS takes names, CREATE TABLE names and types";
+        return Err(SqlError::new(SqlState::SyntaxError, message));
     }
     let plain = CreateTableBuilder::new(create.name.clone())
         .if_not_exists(create.if_not_exists)
