@@ -341,9 +341,18 @@ struct Content {
     /// Whether the error is one of a statement within a function, which has no place in the
     /// statement that called it.
     is_inner: bool,
-    constraint: Option<String>,
+    object: ViolatedObject,
     context: Option<String>,
     cause: Option<quickbeam::Error>,
+}
+
+/// What a violated constraint belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct ViolatedObject {
+    schema: Option<String>,
+    table: Option<String>,
+    column: Option<String>,
+    constraint: Option<String>,
 }
 
 impl SqlError {
@@ -359,7 +368,7 @@ impl SqlError {
             hint: None,
             position: None,
             is_inner: false,
-            constraint: None,
+            object: ViolatedObject::default(),
             context: None,
             cause: None,
         };
@@ -388,6 +397,13 @@ impl SqlError {
     #[must_use]
     pub fn with_detail(mut self, detail: impl Into<String>) -> SqlError {
         self.content.detail = Some(detail.into());
+        self
+    }
+
+    /// Without its detail, which has values that the role may not see.
+    #[must_use]
+    pub(crate) fn without_detail(mut self) -> SqlError {
+        self.content.detail = None;
         self
     }
 
@@ -448,7 +464,22 @@ impl SqlError {
     /// With the name of the constraint that was violated.
     #[must_use]
     pub fn of_constraint(mut self, name: impl Into<String>) -> SqlError {
-        self.content.constraint = Some(name.into());
+        self.content.object.constraint = Some(name.into());
+        self
+    }
+
+    /// With the table of the constraint that was violated, and the table's schema.
+    #[must_use]
+    pub fn of_table(mut self, schema: &str, table: &str) -> SqlError {
+        self.content.object.schema = Some(schema.into());
+        self.content.object.table = Some(table.into());
+        self
+    }
+
+    /// With the name of the column whose constraint was violated.
+    #[must_use]
+    pub fn of_column(mut self, name: impl Into<String>) -> SqlError {
+        self.content.object.column = Some(name.into());
         self
     }
 
@@ -519,7 +550,25 @@ impl SqlError {
     /// The constraint that was violated.
     #[must_use]
     pub fn constraint(&self) -> Option<&str> {
-        self.content.constraint.as_deref()
+        self.content.object.constraint.as_deref()
+    }
+
+    /// The schema of the table whose constraint was violated.
+    #[must_use]
+    pub fn schema(&self) -> Option<&str> {
+        self.content.object.schema.as_deref()
+    }
+
+    /// The table whose constraint was violated.
+    #[must_use]
+    pub fn table(&self) -> Option<&str> {
+        self.content.object.table.as_deref()
+    }
+
+    /// The column that was NULL and may not be.
+    #[must_use]
+    pub fn column(&self) -> Option<&str> {
+        self.content.object.column.as_deref()
     }
 
     /// Returns whether the same transaction, begun again, may succeed.

@@ -543,6 +543,12 @@ fn error_of(body: &[u8], text: &str) -> SqlError {
     if let Some(context) = field(b'W') {
         error = error.in_context(context);
     }
+    if let (Some(schema), Some(table)) = (field(b's'), field(b't')) {
+        error = error.of_table(&schema, &table);
+    }
+    if let Some(column) = field(b'c') {
+        error = error.of_column(column);
+    }
     if let Some(name) = field(b'n') {
         error = error.of_constraint(name);
     }

@@ -70,6 +70,9 @@ fn of_statement(error: &SqlError, text: &str, before: usize) -> PgWireBackendMes
         (b'H', error.hint().map(str::to_owned)),
         (b'P', position),
         (b'W', error.context().map(str::to_owned)),
+        (b's', error.schema().map(str::to_owned)),
+        (b't', error.table().map(str::to_owned)),
+        (b'c', error.column().map(str::to_owned)),
         (b'n', error.constraint().map(str::to_owned)),
     ];
     fields.extend(optional.into_iter().filter_map(|(field, text)| Some((field, text?))));

@@ -188,7 +188,8 @@ impl CatalogChange<'_> {
                     "check constraint \"{name}\" of relation \"{}\" is violated by some row",
                     table.name
                 );
-                Err(SqlError::new(SqlState::CheckViolation, message).of_constraint(name))
+                let error = SqlError::new(SqlState::CheckViolation, message);
+                Err(error.of_table(&table.schema, &table.name).of_constraint(name))
             }
             _ => Ok(()),
         })

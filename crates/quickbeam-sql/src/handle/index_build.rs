@@ -91,6 +91,6 @@ impl<'f> Filling<'f> {
         let message = format!("could not create unique index \"{}\"", index.name);
         let error = SqlError::new(SqlState::UniqueViolation, message);
         let error = error.with_detail(format!("Key {key} is duplicated."));
-        Ok(error.of_constraint(index.name.as_str()))
+        Ok(error.of_table(&table.schema, &table.name).of_constraint(index.name.as_str()))
     }
 }

@@ -16,7 +16,7 @@ use smol_str::SmolStr;
 
 use super::Session;
 use crate::bind::{CatalogChange, ObjectKind};
-use crate::catalog::CatalogSnapshot;
+use crate::catalog::{CatalogSnapshot, shown_name, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 
 /// How a notice is shown.
@@ -267,7 +267,9 @@ impl Session {
         let is_there = |name: &str| snapshot.relation(name).is_some();
         let exists = |name: &str| {
             if is_there(name) {
-                let message = || format!("relation \"{name}\" already exists, skipping");
+                let message = || {
+                    format!("relation \"{}\" already exists, skipping", split_lookup_name(name).1)
+                };
                 self.notice(NoticeLevel::Notice, SqlState::DuplicateTable, message);
             }
         };
@@ -285,14 +287,17 @@ impl Session {
                     ObjectKind::Index => "index",
                 };
                 for name in names.iter().filter(|name| !is_there(name)) {
-                    let message = || format!("{kind} \"{name}\" does not exist, skipping");
+                    let message =
+                        || format!("{kind} \"{}\" does not exist, skipping", shown_name(name));
                     self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
                 }
             }
             CatalogChange::Alter(name, _, true) | CatalogChange::AlterView(name, _, true)
                 if !is_there(name) =>
             {
-                let message = || format!("relation \"{name}\" does not exist, skipping");
+                let message = || {
+                    format!("relation \"{}\" does not exist, skipping", split_lookup_name(name).1)
+                };
                 self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
             }
             _ => {}

@@ -9,7 +9,7 @@ use super::access::{check_change, own_new};
 use super::definition::apply;
 use super::rows::{QueryTransaction, Rows};
 use crate::bind::{CatalogChange, ObjectKind, OutputColumn};
-use crate::catalog::{CatalogSnapshot, Relation, TriggerTiming};
+use crate::catalog::{AclKind, CatalogSnapshot, Privileges, Relation, TriggerTiming, lookup_name};
 use crate::compile::cascades::Cascades;
 use crate::compile::explain_format::formatted;
 use crate::compile::prepare::lines;
@@ -202,7 +202,30 @@ impl Session {
             budget: &budget,
         };
         let done = self.work(work, &mut context, alone);
+        let done = done.map_err(|error| self.hide_values(error, snapshot, transaction));
         self.finish_calls(transaction, done)
+    }
+
+    /// Removes the values of a row from the error of a violated constraint, unless the role may read
+    /// the table.
+    #[cold]
+    fn hide_values(
+        &self,
+        error: SqlError,
+        snapshot: &Arc<CatalogSnapshot>,
+        transaction: &Transaction,
+    ) -> SqlError {
+        let role = self.look(transaction, snapshot).role;
+        let (Some(role), Some(schema), Some(table)) = (role, error.schema(), error.table()) else {
+            return error;
+        };
+        let may_read = match snapshot.relation(&lookup_name(schema, table)) {
+            Some(Relation::Table(table)) => {
+                snapshot.rights(role, table.id, AclKind::Table).has(Privileges::SELECT)
+            }
+            _ => false,
+        };
+        if may_read { error } else { error.without_detail() }
     }
 
     /// Executes what is no query and changes no rows of a table by a plan of its own.

@@ -13,6 +13,7 @@ use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks};
 use super::table_writer::{TableWriter, differ, values_of};
 use super::trigger_queue::{QueuedEvent, RowDecision};
+use super::violations::check_violation;
 use crate::catalog::{FiredTriggers, ForeignKey, ForeignKeyAction, Table, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::describe;
@@ -99,6 +100,7 @@ impl Referring {
         );
         SqlError::new(SqlState::ForeignKeyViolation, message)
             .with_detail(format!("Key {} is not present in table \"{parent}\".", self.shown))
+            .of_table(&self.child.table().schema, child)
             .of_constraint(name)
     }
 
@@ -114,6 +116,7 @@ impl Referring {
             ),
         )
         .with_detail(format!("Key {} is still referenced from table \"{child}\".", self.shown))
+        .of_table(&self.child.table().schema, child)
         .of_constraint(name)
     }
 }
@@ -469,12 +472,7 @@ impl TableWriter<'_> {
         if self.expressions.check(table, check, row)? != Some(false) {
             return Ok(());
         }
-        let name = table.checks.get(check).map_or("", |check| check.name.as_str());
-        let error = SqlError::new(
-            SqlState::CheckViolation,
-            format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name),
-        );
-        Err(error.of_constraint(name))
+        Err(check_violation(table, check, row))
     }
 
     /// Rows that refer to a key, up to `limit` of them: their keys and bytes.

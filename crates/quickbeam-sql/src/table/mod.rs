@@ -11,6 +11,7 @@ mod recorded;
 mod table_writer;
 mod trigger_queue;
 mod triggers;
+mod violations;
 
 pub use crate::handle::{IndexHandle, TableHandle};
 pub use crate::schema::encoding::{
@@ -23,3 +24,4 @@ pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
 pub use trigger_queue::{RowDecision, TriggerCall, TriggerCaller};
+pub(crate) use violations::{check_violation, shown_row};

@@ -19,6 +19,7 @@ use super::change_record::ChangeRecord;
 use super::deferred::DeferredChecks;
 use super::foreign_keys::{CascadeTask, Pending};
 use super::trigger_queue::TriggerQueue;
+use super::violations::null_violation;
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::table_handle::{IndexHandle, TableHandle};
@@ -89,7 +90,7 @@ pub struct TableWriter<'a> {
 pub(crate) fn check_not_null(table: &Table, row: StoredRow<'_>) -> Result<()> {
     for (position, column) in table.columns.iter().enumerate() {
         if column.not_null && row.is_null(position) {
-            return Err(null_violation(table, position));
+            return Err(null_violation(table, position, row));
         }
     }
     Ok(())
@@ -101,7 +102,7 @@ fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result
         if table.columns.get(position).is_some_and(|column| column.not_null)
             && row.is_null(position)
         {
-            return Err(null_violation(table, position));
+            return Err(null_violation(table, position, row));
         }
     }
     Ok(())
@@ -163,18 +164,6 @@ impl TableHandle {
             (Updated::Unchanged | Updated::NotInPlace, None) => Ok(None),
         }
     }
-}
-
-#[cold]
-fn null_violation(table: &Table, position: usize) -> SqlError {
-    let column = table.columns.get(position).map_or("", |column| column.name.as_str());
-    SqlError::new(
-        SqlState::NotNullViolation,
-        format!(
-            "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
-            table.name
-        ),
-    )
 }
 
 impl<'a> TableWriter<'a> {
@@ -579,7 +568,7 @@ pub(super) fn duplicate(handle: &TableHandle, index: Option<usize>, row: &[u8]) 
         SqlState::UniqueViolation,
         format!("duplicate key value violates unique constraint \"{name}\""),
     );
-    let error = error.of_constraint(name);
+    let error = error.of_table(&table.schema, &table.name).of_constraint(name);
     match StoredRow::new(table, row) {
         Ok(row) => {
             let key = match index {

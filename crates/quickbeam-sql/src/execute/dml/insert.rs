@@ -13,6 +13,7 @@ use crate::expression::{Current, Datum, Expr};
 use crate::plan::{InsertPlan, PlanNode, QueryPlan};
 use crate::table::{
     self, Origin, RowBatch, RowDecision, RowFailure, Splice, StoredRow, TableHandle, TableWriter,
+    check_violation, shown_row,
 };
 use crate::types::{Value, ValueRef};
 
@@ -219,7 +220,7 @@ impl InsertExec {
     pub fn queue_row(&mut self, context: &mut Context<'_>, batch: &mut RowBatch) -> Result<()> {
         self.encode_row(0, context)?;
         generate(&self.handle, &self.generated, self.new_slot, context)?;
-        check(&self.handle, &self.checks, context)?;
+        check(&self.handle, &self.checks, self.new_slot, context)?;
         let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
         batch.bytes.extend_from_slice(row);
         batch.end_row();
@@ -301,7 +302,7 @@ impl InsertExec {
             return Ok(false);
         }
         generate(&self.handle, &self.generated, self.new_slot, context)?;
-        check(&self.handle, &self.checks, context)?;
+        check(&self.handle, &self.checks, self.new_slot, context)?;
         let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
         let Some(conflict) = &self.conflict else {
             statement.insert(&self.handle, row)?;
@@ -418,7 +419,7 @@ impl InsertExec {
             let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
             self.changed.extend_from_slice(row);
         }
-        check(&self.handle, &self.checks, context)?;
+        check(&self.handle, &self.checks, self.new_slot, context)?;
         let old = context.slots.get(self.old_slot).map_or(&[][..], |slot| slot.row());
         statement.update(&self.handle, &found.row_key, old, &self.changed, &changed)?;
         let (triggers, new) = (self.update_triggers.as_ref(), Some(&self.changed[..]));
@@ -462,15 +463,16 @@ pub(crate) fn give_back(
     Ok(())
 }
 
-/// Checks the CHECK constraints on the current row. NULL passes.
+/// Checks the CHECK constraints on the current row of a slot. NULL passes.
 pub(crate) fn check(
     handle: &TableHandle,
     checks: &[(usize, Expr)],
+    slot: usize,
     context: &Context<'_>,
 ) -> Result<()> {
     for (number, condition) in checks {
         if condition.truth(&context.frame())? == Some(false) {
-            return Err(violated(handle, *number));
+            return Err(check_violation(handle.table(), *number, row_in(handle, context, slot)?));
         }
     }
     Ok(())
@@ -499,23 +501,7 @@ fn hidden(handle: &TableHandle, check: &ViewCheck, slot: usize, context: &Contex
     if !check.may_see_row {
         return error;
     }
-    let show = |position: usize| match row.get(position) {
-        Ok(ValueRef::Null) => "null".to_owned(),
-        Ok(value) => shortened(value.to_string()),
-        Err(_) => "?".to_owned(),
-    };
-    let values: Vec<String> = (0..handle.table().columns.len()).map(show).collect();
-    error.with_detail(format!("Failing row contains ({}).", values.join(", ")))
-}
-
-/// Returns the first 64 bytes of a long value.
-fn shortened(mut text: String) -> String {
-    const LENGTH: usize = 64;
-    if text.len() > LENGTH {
-        text.truncate(text.floor_char_boundary(LENGTH));
-        text.push_str("...");
-    }
-    text
+    error.with_detail(shown_row(handle.table(), row))
 }
 
 /// Computes generated columns of the row in a slot.
@@ -538,15 +524,6 @@ pub(crate) fn generate(
     let mut row = Vec::new();
     handle.table().encode_values(&mut row, &values)?;
     set_current_row(context, slot, row)
-}
-
-#[cold]
-fn violated(handle: &TableHandle, number: usize) -> SqlError {
-    let table = handle.table();
-    let name = table.checks.get(number).map_or("", |check| &check.name);
-    let message =
-        format!("new row for relation \"{}\" violates check constraint \"{name}\"", table.name);
-    SqlError::new(SqlState::CheckViolation, message).of_constraint(name)
 }
 
 /// Makes an encoded row the current row of a slot.

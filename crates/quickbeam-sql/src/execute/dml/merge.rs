@@ -222,7 +222,7 @@ impl MergeExec {
                 };
                 set_current_row(context, self.new_slot, row)?;
                 generate(&self.handle, &self.generated, self.new_slot, context)?;
-                check(&self.handle, &self.checks, context)?;
+                check(&self.handle, &self.checks, self.new_slot, context)?;
                 let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
                 statement.insert(&self.handle, row)?;
                 statement.after_row(triggers, &self.handle, None, Some(row))?;
@@ -237,7 +237,7 @@ impl MergeExec {
                 };
                 set_current_row(context, self.slot, row)?;
                 generate(&self.handle, &update.generated, self.slot, context)?;
-                check(&self.handle, &update.checks, context)?;
+                check(&self.handle, &update.checks, self.slot, context)?;
                 let row = context.slots.get(self.slot).map_or(&[][..], |slot| slot.row());
                 if statement.update(&self.handle, key, old, row, &update.changed)? {
                     statement.after_row(triggers, &self.handle, Some(old), Some(row))?;

@@ -353,7 +353,7 @@ impl UpdateExec {
             let row = context.slots.get(self.slot).map_or(&[][..], |slot| slot.row());
             self.new.extend_from_slice(row);
         }
-        check(&self.handle, &self.checks, context)?;
+        check(&self.handle, &self.checks, self.slot, context)?;
         let is_changed =
             statement.update(&self.handle, &self.key, &old, &self.new, &self.changed)?;
         if let Some(triggers) = self.triggers.as_ref().filter(|_| is_changed) {
