@@ -36,6 +36,7 @@ fn first_opener_serves_the_others() {
     assert_eq!(error.unwrap_err().code(), "22P02");
     let error = second.execute(insert, &[Value::Integer(1), Value::Null]).unwrap_err();
     assert_eq!((error.code(), error.constraint()), ("23505", Some("t_pkey")));
+    assert_eq!((error.schema(), error.table()), (Some("public"), Some("t")));
     // The next process takes over when the first has gone.
     drop(first);
     assert!(second.query(query, &[]).is_err());

@@ -206,8 +206,8 @@ impl Session {
         self.finish_calls(transaction, done)
     }
 
-    /// Removes the values of a row from the error of a violated constraint, unless the role may read
-    /// the table.
+    /// Removes the values of a row from the error of a violated constraint, unless the role may
+    /// read the table.
     #[cold]
     fn hide_values(
         &self,

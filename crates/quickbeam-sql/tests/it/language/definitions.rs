@@ -47,7 +47,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE TABLE n (a INTEGER, b INTEGER, FOREIGN KEY (a, b) REFERENCES u (a, b) MATCH FULL)",
         "CREATE INDEX n ON t (a int4_ops)",
         "CREATE INDEX n ON t (a) USING HASH",
-        "CREATE VIEW n WITH (security_barrier) AS SELECT 1 AS a",
         "CREATE VIEW IF NOT EXISTS n AS SELECT 1 AS a",
         "CREATE MATERIALIZED VIEW n AS SELECT 1 AS a",
         "ALTER TABLE t ADD CHECK (a > 0) NOT ENFORCED",

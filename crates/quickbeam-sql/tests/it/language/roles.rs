@@ -245,3 +245,32 @@ fn roles_and_rights_outlive_the_process() {
     assert_eq!(run(&anna, acl).unwrap(), ["anna=r/quickbeam"]);
     anna.execute("CREATE TABLE mine (id INT)", &[]).unwrap();
 }
+
+#[test]
+fn errors_of_constraints_show_rows_to_who_may_read_them() {
+    let (database, owner) = database(&[
+        "CREATE TABLE t (a INT PRIMARY KEY, b TEXT NOT NULL, c INT CHECK (c > 0))",
+        "INSERT INTO t VALUES (1, 'secret', 1)",
+        "CREATE ROLE anna LOGIN",
+        "GRANT INSERT, UPDATE ON t TO anna",
+    ]);
+    let anna = database.connect_as("anna").unwrap();
+    let fields = |connection: &Connection, text: &str| {
+        let error = run(connection, text).unwrap_err();
+        let parts = [error.schema(), error.table(), error.column(), error.constraint()];
+        let parts = parts.map(|part| part.unwrap_or("-")).join(" ");
+        format!("{} {parts}: {}", error.code(), error.detail().unwrap_or("-"))
+    };
+    for (text, expected, detail) in [
+        (
+            "UPDATE t SET c = -5",
+            "23514 public t - t_c_check",
+            "Failing row contains (1, secret, -5).",
+        ),
+        ("UPDATE t SET b = NULL", "23502 public t b -", "Failing row contains (1, null, 1)."),
+        ("INSERT INTO t VALUES (1, 'x')", "23505 public t - t_pkey", "Key (a)=(1) already exists."),
+    ] {
+        assert_eq!(fields(&owner, text), format!("{expected}: {detail}"));
+        assert_eq!(fields(&anna, text), format!("{expected}: -"));
+    }
+}
