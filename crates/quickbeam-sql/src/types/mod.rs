@@ -267,6 +267,15 @@ impl DataType {
     /// Returns whether values of both types are stored and compared in the same way.
     #[must_use]
     pub fn is_same_kind(self, other: DataType) -> bool {
+        // Values of arrays do not know which enumerated or row type their elements have.
+        if let (DataType::Array(a), DataType::Array(b)) = (self, other)
+            && let (a @ DataType::Encoded(one), b @ DataType::Encoded(two)) =
+                (a.data_type(), b.data_type())
+            && one.kind().has_definition()
+            && one.kind() == two.kind()
+        {
+            return cast_context(a, b) == Some(CastContext::Implicit);
+        }
         let plain = |data_type: DataType| match data_type {
             DataType::Varchar(_) => DataType::Text,
             DataType::Char(_) => DataType::Char(1),
