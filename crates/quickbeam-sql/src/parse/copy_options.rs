@@ -4,6 +4,8 @@
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
+use super::positions::is_word;
+
 /// Returns the tokens of a text with TRUE and FALSE for the values of COPY's options.
 pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_first_copy = tokens
@@ -27,11 +29,6 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     tokens
-}
-
-fn is_word(token: &Token, name: &str) -> bool {
-    matches!(token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(name))
 }
 
 fn boolean(token: &Token) -> Option<bool> {

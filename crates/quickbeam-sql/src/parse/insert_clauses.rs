@@ -8,6 +8,7 @@ use sqlparser::ast::{CreateIndex, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
+use super::positions::is_word_at;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Whose values identity columns get.
@@ -33,11 +34,6 @@ pub fn overriding_of(columns: &[ObjectName]) -> (&[ObjectName], Option<Overridin
     (columns.get(..columns.len() - 1).unwrap_or_default(), overriding)
 }
 
-fn is_word(token: Option<&TokenWithSpan>, wanted: &str) -> bool {
-    matches!(token.map(|token| &token.token), Some(Token::Word(word))
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
-}
-
 const TARGET: &str = "\0conflict target ";
 
 /// Returns the conflict target that a marker has the text of, as columns and predicate of an index.
@@ -61,7 +57,7 @@ fn are_names(inside: &[&TokenWithSpan]) -> bool {
 
 /// Returns the tokens of a text with conflict targets in the parser's form.
 fn with_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_conflict = |token: &TokenWithSpan| is_word(Some(token), "CONFLICT");
+    let is_conflict = |token: &TokenWithSpan| is_word_at(Some(token), "CONFLICT");
     if !tokens.iter().any(is_conflict) {
         return tokens;
     }
@@ -101,7 +97,7 @@ fn target_at(tokens: &[TokenWithSpan]) -> Option<(usize, String)> {
                 depth = depth.checked_sub(1)?;
                 close = close.or((depth == 0).then_some(at));
             }
-            _ if depth == 0 && is_word(Some(token), "DO") => {
+            _ if depth == 0 && is_word_at(Some(token), "DO") => {
                 end = Some(at);
                 break;
             }
@@ -120,14 +116,15 @@ fn target_at(tokens: &[TokenWithSpan]) -> Option<(usize, String)> {
 /// Returns the tokens of a text with `THEN INSERT DEFAULT VALUES` of MERGE as
 /// `THEN INSERT VALUES (DEFAULT)`.
 fn with_merge_defaults(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.iter().any(|token| is_word(Some(token), "MERGE")) {
+    if !tokens.iter().any(|token| is_word_at(Some(token), "MERGE")) {
         return tokens;
     }
     let shown: Vec<usize> =
         (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
     let words = ["THEN", "INSERT", "DEFAULT", "VALUES"];
-    let is_start =
-        |place: &[usize]| place.iter().zip(words).all(|(&at, word)| is_word(tokens.get(at), word));
+    let is_start = |place: &[usize]| {
+        place.iter().zip(words).all(|(&at, word)| is_word_at(tokens.get(at), word))
+    };
     let starts = shown.windows(words.len()).filter(|place| is_start(place));
     let places: Vec<(usize, usize)> = starts.map(|place| (place[2], place[3])).collect();
     let mut out = Vec::with_capacity(tokens.len() + 4 * places.len());
@@ -150,7 +147,7 @@ fn with_merge_defaults(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 /// Returns the tokens of a text with the clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let tokens = with_merge_defaults(with_targets(tokens));
-    if !tokens.iter().any(|token| is_word(Some(token), "OVERRIDING")) {
+    if !tokens.iter().any(|token| is_word_at(Some(token), "OVERRIDING")) {
         return tokens;
     }
     let shown: Vec<usize> =
@@ -160,11 +157,13 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut next = 0;
     for place in 1..shown.len() {
         let marker = match () {
-            () if !is_word(token(place), "OVERRIDING") || !is_word(token(place + 2), "VALUE") => {
+            () if !is_word_at(token(place), "OVERRIDING")
+                || !is_word_at(token(place + 2), "VALUE") =>
+            {
                 continue;
             }
-            () if is_word(token(place + 1), "SYSTEM") => SYSTEM,
-            () if is_word(token(place + 1), "USER") => USER,
+            () if is_word_at(token(place + 1), "SYSTEM") => SYSTEM,
+            () if is_word_at(token(place + 1), "USER") => USER,
             () => continue,
         };
         let (Some(&before), Some(&start), Some(&end)) =

@@ -1,5 +1,5 @@
-//! Positions of types, operators and keywords, which the parser's tree does not have. They are
-//! searched among the tokens, so that comments and quoted texts do not match.
+//! Words among the tokens of a text, and the positions of types, operators and keywords, which the
+//! parser's tree does not have. Comments and quoted texts do not match.
 
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
@@ -53,6 +53,25 @@ pub fn count_table_names(text: &str, name: &str) -> usize {
 /// Whether a token is that word, and not a name in quotes.
 pub fn is_word(token: &Token, wanted: &str) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+}
+
+/// Returns whether there is a token and it is that word, without quotes.
+pub fn is_word_at(token: Option<&TokenWithSpan>, wanted: &str) -> bool {
+    token.is_some_and(|token| is_word(&token.token, wanted))
+}
+
+/// Returns whether a token is one of these words, without quotes.
+pub fn is_any_word(token: Option<&Token>, words: &[&str]) -> bool {
+    token.is_some_and(|token| words.iter().any(|word| is_word(token, word)))
+}
+
+/// Returns whether a text has one of these words, in any case, perhaps as a part of a longer one.
+pub fn mentions(text: &str, words: &[&str]) -> bool {
+    let has = |word: &&str| {
+        let mut windows = text.as_bytes().windows(word.len());
+        windows.any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    words.iter().any(has)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use sqlparser::ast::{DataType, Expr, Ident, ObjectName};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
+use super::positions::is_word_at;
 use crate::error::{Result, SqlError, SqlState};
 
 /// An action of ALTER COLUMN.
@@ -44,11 +45,6 @@ const ACTIONS: [(&[&str], &str, ColumnAction); 6] = [
 pub fn action_of(default: &Expr) -> Option<ColumnAction> {
     let Expr::Identifier(name) = default else { return None };
     ACTIONS.iter().find(|(_, marker, _)| name.value == *marker).map(|(.., action)| *action)
-}
-
-fn is_word(token: Option<&TokenWithSpan>, wanted: &str) -> bool {
-    matches!(token.map(|token| &token.token), Some(Token::Word(word))
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
 const LIKE: &str = "\0like ";
@@ -133,8 +129,8 @@ pub fn like_clause(column: &Ident) -> Result<Option<LikeClause>> {
 
 /// Returns the tokens of a text with LIKE of CREATE TABLE in the parser's form.
 fn with_likes(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_like = |token: &TokenWithSpan| is_word(Some(token), "LIKE");
-    if !tokens.iter().any(is_like) || !tokens.iter().any(|it| is_word(Some(it), "CREATE")) {
+    let is_like = |token: &TokenWithSpan| is_word_at(Some(token), "LIKE");
+    if !tokens.iter().any(is_like) || !tokens.iter().any(|it| is_word_at(Some(it), "CREATE")) {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
@@ -177,9 +173,9 @@ fn with_likes(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             Token::Whitespace(_) => {}
             _ if depth == 0 => {
                 // CREATE, at most two words of a kind, TABLE.
-                let is_created = words == 0 && is_word(Some(token), "CREATE");
+                let is_created = words == 0 && is_word_at(Some(token), "CREATE");
                 words = if words > 0 || is_created { words + 1 } else { usize::MAX / 2 };
-                is_table |= words < 5 && is_word(Some(token), "TABLE");
+                is_table |= words < 5 && is_word_at(Some(token), "TABLE");
             }
             _ => {}
         }
@@ -221,7 +217,7 @@ pub fn is_untyped(data_type: &DataType) -> bool {
 /// Gives the names of CREATE TABLE … (…) AS types, and removes CONCURRENTLY of DROP INDEX.
 fn with_typed_names(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_such = |token: &TokenWithSpan| {
-        ["AS", "CONCURRENTLY"].iter().any(|word| is_word(Some(token), word))
+        ["AS", "CONCURRENTLY"].iter().any(|word| is_word_at(Some(token), word))
     };
     if !tokens.iter().any(is_such) {
         return tokens;
@@ -234,11 +230,12 @@ fn with_typed_names(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     for place in 0..shown.len() {
         let begins =
             place == 0 || token(place - 1).is_some_and(|token| token.token == Token::SemiColon);
-        if begins && is_word(token(place), "CREATE") {
+        if begins && is_word_at(token(place), "CREATE") {
             names.extend(listed_names(&token, place).iter().map(|&place| shown[place]));
         }
-        let drops = begins && is_word(token(place), "DROP") && is_word(token(place + 1), "INDEX");
-        if drops && is_word(token(place + 2), "CONCURRENTLY") {
+        let drops =
+            begins && is_word_at(token(place), "DROP") && is_word_at(token(place + 1), "INDEX");
+        if drops && is_word_at(token(place + 2), "CONCURRENTLY") {
             gone = Some(shown[place + 2]);
         }
     }
@@ -261,10 +258,10 @@ fn listed_names<'t>(
     place: usize,
 ) -> Vec<usize> {
     let is = |place: usize, wanted: &Token| token(place).is_some_and(|it| it.token == *wanted);
-    let Some(table) = (place + 1..place + 4).find(|&at| is_word(token(at), "TABLE")) else {
+    let Some(table) = (place + 1..place + 4).find(|&at| is_word_at(token(at), "TABLE")) else {
         return Vec::new();
     };
-    let mut at = if is_word(token(table + 1), "IF") { table + 5 } else { table + 2 };
+    let mut at = if is_word_at(token(table + 1), "IF") { table + 5 } else { table + 2 };
     while is(at, &Token::Period) {
         at += 2;
     }
@@ -286,7 +283,7 @@ fn listed_names<'t>(
         }
     }
     let ends = ["AS", "WITH", "ON", "USING", "TABLESPACE", "WITHOUT"];
-    match ends.iter().any(|word| is_word(token(at + 1), word)) {
+    match ends.iter().any(|word| is_word_at(token(at + 1), word)) {
         true => names,
         false => Vec::new(),
     }
@@ -296,9 +293,9 @@ fn listed_names<'t>(
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let tokens = with_likes(with_typed_names(tokens));
     let is_such = |token: &TokenWithSpan| {
-        ["EXPRESSION", "IDENTITY", "GENERATED"].iter().any(|word| is_word(Some(token), word))
+        ["EXPRESSION", "IDENTITY", "GENERATED"].iter().any(|word| is_word_at(Some(token), word))
     };
-    let alters = tokens.iter().any(|token| is_word(Some(token), "ALTER"));
+    let alters = tokens.iter().any(|token| is_word_at(Some(token), "ALTER"));
     if !alters || !tokens.iter().any(is_such) {
         return tokens;
     }
@@ -309,9 +306,10 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut next = 0;
     for place in 2..shown.len() {
         // The column's name follows ALTER or COLUMN.
-        let is_action = is_word(token(place - 2), "ALTER") || is_word(token(place - 2), "COLUMN");
+        let is_action =
+            is_word_at(token(place - 2), "ALTER") || is_word_at(token(place - 2), "COLUMN");
         let fits = |(words, ..): &&(&[&str], &str, ColumnAction)| {
-            words.iter().enumerate().all(|(offset, word)| is_word(token(place + offset), word))
+            words.iter().enumerate().all(|(offset, word)| is_word_at(token(place + offset), word))
         };
         let Some((words, marker, _)) = ACTIONS.iter().find(fits).filter(|_| is_action) else {
             continue;

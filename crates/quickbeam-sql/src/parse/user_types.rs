@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::command::token_cursor::{Name, TokenCursor};
+use super::positions::is_any_word;
 use crate::error::{Result, SqlError, SqlState};
 
 /// A statement about types.
@@ -144,15 +145,10 @@ const CONSTRAINTS: [&str; 10] = [
     "GENERATED",
 ];
 
-fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
-    matches!(token, Some(Token::Word(next)) if next.quote_style.is_none()
-        && words.iter().any(|word| next.value.eq_ignore_ascii_case(word)))
-}
-
 /// Returns whether a statement with these tokens is one about types.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
-    is_word(token(0).as_ref(), &["CREATE", "ALTER", "DROP"])
-        && is_word(token(1).as_ref(), &["DOMAIN", "TYPE"])
+    is_any_word(token(0).as_ref(), &["CREATE", "ALTER", "DROP"])
+        && is_any_word(token(1).as_ref(), &["DOMAIN", "TYPE"])
 }
 
 /// As [`begins`], of the tokens of a text.
@@ -256,7 +252,7 @@ impl TokenCursor<'_> {
                 Token::LParen | Token::LBracket => depth += 1,
                 Token::RParen | Token::Comma | Token::SemiColon if depth == 0 => break,
                 Token::RParen | Token::RBracket => depth -= 1,
-                token if is_word(Some(token), &["COLLATE", "CASCADE", "RESTRICT"]) => break,
+                token if is_any_word(Some(token), &["COLLATE", "CASCADE", "RESTRICT"]) => break,
                 _ => {}
             }
             self.at += 1;
@@ -351,7 +347,9 @@ impl TokenCursor<'_> {
                 Token::LParen | Token::LBracket => depth += 1,
                 Token::RParen | Token::RBracket => depth -= 1,
                 Token::SemiColon if depth == 0 => break,
-                token if depth == 0 && self.at > first && is_word(Some(token), &CONSTRAINTS) => {
+                token
+                    if depth == 0 && self.at > first && is_any_word(Some(token), &CONSTRAINTS) =>
+                {
                     break;
                 }
                 _ => {}
@@ -481,7 +479,7 @@ impl TokenCursor<'_> {
             return Ok(TypeChange::NotNull(true));
         }
         if !is_domain {
-            if is_word(self.token(self.at + 1), &["VALUE"]) && self.takes("ADD") {
+            if is_any_word(self.token(self.at + 1), &["VALUE"]) && self.takes("ADD") {
                 self.at += 1;
                 return self.added_value();
             }

@@ -5,6 +5,7 @@ use sqlparser::tokenizer::Token;
 use super::{AccessStatement, GrantObjects, MembershipChange, PrivilegeChange};
 use crate::error::{Result, SqlError};
 use crate::parse::command::token_cursor::TokenCursor;
+use crate::parse::positions::is_any_word;
 
 impl TokenCursor<'_> {
     /// Reads GRANT or REVOKE after that word.
@@ -70,7 +71,7 @@ impl TokenCursor<'_> {
         let start = self.at;
         let mut found = false;
         while let Some(token) = self.peek().filter(|token| **token != Token::SemiColon) {
-            if super::is_word(Some(token), "ON") {
+            if is_any_word(Some(token), &["ON"]) {
                 found = true;
                 break;
             }
@@ -145,7 +146,7 @@ impl TokenCursor<'_> {
             }
         }
         for word in ["TYPE", "DOMAIN", "LANGUAGE", "TABLESPACE", "FOREIGN", "LARGE", "PARAMETER"] {
-            if super::is_word(self.peek(), word) {
+            if is_any_word(self.peek(), &[word]) {
                 return Err(SqlError::unsupported(format!("GRANT and REVOKE on {word}")));
             }
         }

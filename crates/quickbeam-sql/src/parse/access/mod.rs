@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::command::token_cursor::{Name, TokenCursor};
+use super::positions::{is_any_word, mentions};
 use crate::error::{Result, SqlError, SqlState};
 pub use passwords::without_passwords;
 
@@ -145,15 +146,9 @@ pub enum OwnedObject {
     Function(Name, Option<Vec<String>>),
 }
 
-fn is_word(token: Option<&Token>, word: &str) -> bool {
-    matches!(token, Some(Token::Word(next))
-        if next.quote_style.is_none() && next.value.eq_ignore_ascii_case(word))
-}
-
 /// Returns whether a statement with these tokens is one about roles, rights or owners.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
-    let one_of =
-        |at: usize, words: &[&str]| words.iter().any(|word| is_word(token(at).as_ref(), word));
+    let one_of = |at: usize, words: &[&str]| is_any_word(token(at).as_ref(), words);
     if one_of(0, &["REASSIGN"]) {
         return true;
     }
@@ -198,11 +193,7 @@ pub(super) fn may_begin(first: &str, text: &str) -> bool {
     if !["CREATE", "ALTER", "DROP", "REASSIGN"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
         return false;
     }
-    let has = |word: &str| {
-        let mut windows = text.as_bytes().windows(word.len());
-        windows.any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    ["role", "user", "group", "owner", "owned"].iter().any(|word| has(word))
+    mentions(text, &["role", "user", "group", "owner", "owned"])
 }
 
 /// Returns whether the tokens of a text are such a statement.
@@ -296,7 +287,7 @@ impl TokenCursor<'_> {
                 return Ok(role);
             }
         }
-        if is_word(self.peek(), "NONE") {
+        if is_any_word(self.peek(), &["NONE"]) {
             let message = "role name \"none\" is reserved";
             return Err(SqlError::new(SqlState::ReservedName, message).at(self.offset()));
         }

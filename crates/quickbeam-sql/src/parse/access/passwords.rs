@@ -6,6 +6,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::parse::offset_of;
+use crate::parse::positions::is_word;
 
 /// Returns the text of statements with `***` in place of each password.
 ///
@@ -42,7 +43,7 @@ pub fn without_passwords(text: &str) -> Cow<'_, str> {
             }
             _ => {}
         }
-        is_after = super::is_word(Some(&token.token), "PASSWORD");
+        is_after = is_word(&token.token, "PASSWORD");
     }
     shown.push_str(text.get(from..).unwrap_or_default());
     Cow::Owned(shown)

@@ -5,6 +5,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::token_cursor::TokenCursor;
 use crate::error::Result;
+use crate::parse::positions::{is_any_word, mentions};
 
 /// A statement about extensions.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,19 +20,15 @@ pub enum ExtensionStatement {
 
 /// Returns whether a statement with these tokens is about extensions.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
-    let is_word = |at: usize, words: &[&str]| {
-        matches!(token(at), Some(Token::Word(next)) if next.quote_style.is_none()
-            && words.iter().any(|word| next.value.eq_ignore_ascii_case(word)))
-    };
-    is_word(0, &["CREATE", "ALTER", "DROP"]) && is_word(1, &["EXTENSION"])
+    let one_of = |at: usize, words: &[&str]| is_any_word(token(at).as_ref(), words);
+    one_of(0, &["CREATE", "ALTER", "DROP"]) && one_of(1, &["EXTENSION"])
 }
 
 /// Returns whether a text may be such a statement, so that its tokens are worth a look.
 pub(super) fn may_begin(first: &str, text: &str) -> bool {
     let is_definition =
         ["CREATE", "ALTER", "DROP"].iter().any(|word| first.eq_ignore_ascii_case(word));
-    let word = b"extension";
-    is_definition && text.as_bytes().windows(word.len()).any(|it| it.eq_ignore_ascii_case(word))
+    is_definition && mentions(text, &["extension"])
 }
 
 /// As [`begins`], of the tokens of a text.

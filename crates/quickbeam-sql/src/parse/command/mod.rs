@@ -15,6 +15,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::access::{self, AccessStatement};
+use super::positions::is_word;
 use super::routine::{self, RoutineStatement};
 use super::user_types::{self, TypeStatement};
 use super::{offset_of, statement_end};
@@ -486,10 +487,6 @@ impl TokenCursor<'_> {
 
 /// Moves a parser over a command and returns whether there was one.
 pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool {
-    let is_word = |token: &Token, wanted: &str| {
-        matches!(token, Token::Word(word)
-            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
-    };
     let sets_constraints = is_word(&parser.peek_token_ref().token, "SET")
         && is_word(&parser.peek_nth_token_ref(1).token, "CONSTRAINTS");
     let is_definition = |token: &Token| {

@@ -9,6 +9,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::token_cursor::{Name, TokenCursor};
 use crate::error::Result;
+use crate::parse::positions::{is_any_word, mentions};
 
 /// A statement about the storage of a relation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +26,9 @@ pub struct StorageHint {
     pub indexes: Vec<SmolStr>,
 }
 
-fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
-    matches!(token, Some(Token::Word(next)) if next.quote_style.is_none()
-        && words.iter().any(|word| next.value.eq_ignore_ascii_case(word)))
-}
-
 /// Returns whether a statement with these tokens is about the storage of a relation.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
-    let one_of = |at: usize, words: &[&str]| is_word(token(at).as_ref(), words);
+    let one_of = |at: usize, words: &[&str]| is_any_word(token(at).as_ref(), words);
     if !one_of(0, &["ALTER"]) || !one_of(1, &["TABLE", "INDEX"]) {
         return false;
     }
@@ -63,11 +59,7 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
 
 /// Returns whether a text may be such a statement, so that its tokens are worth a look.
 pub(super) fn may_begin(first: &str, text: &str) -> bool {
-    let has = |word: &str| {
-        let mut windows = text.as_bytes().windows(word.len());
-        windows.any(|window| window.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    first.eq_ignore_ascii_case("ALTER") && (has("set") || has("cluster"))
+    first.eq_ignore_ascii_case("ALTER") && mentions(text, &["set", "cluster"])
 }
 
 /// As [`begins`], of the tokens of a text.

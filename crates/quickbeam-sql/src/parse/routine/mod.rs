@@ -10,6 +10,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use smol_str::SmolStr;
 
 use super::command::token_cursor::{Name, TokenCursor};
+use super::positions::is_any_word;
 use crate::catalog::{ArgumentMode, Language, Volatility};
 use crate::error::{Result, SqlError, SqlState};
 pub use trigger::{CreateTrigger, TriggerStatement};
@@ -80,14 +81,9 @@ pub struct DropRoutines {
     pub cascade: bool,
 }
 
-fn is_word(token: Option<&Token>, words: &[&str]) -> bool {
-    matches!(token, Some(Token::Word(next)) if next.quote_style.is_none()
-        && words.iter().any(|word| next.value.eq_ignore_ascii_case(word)))
-}
-
 /// Returns whether a statement with these tokens is one about functions or procedures.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
-    let is = |at: usize, words: &[&str]| is_word(token(at).as_ref(), words);
+    let is = |at: usize, words: &[&str]| is_any_word(token(at).as_ref(), words);
     if is(0, &["CREATE"]) {
         let at = if is(1, &["OR"]) { 3 } else { 1 };
         return is(at, &["FUNCTION", "PROCEDURE", "TRIGGER"])
@@ -292,18 +288,18 @@ impl TokenCursor<'_> {
         } else if self.takes("STRICT") {
             made.strict = true;
         } else if self.takes("CALLED") || self.takes("RETURNS") {
-            made.strict = !is_word(self.token(self.at - 1), &["CALLED"]);
+            made.strict = !is_any_word(self.token(self.at - 1), &["CALLED"]);
             ["NULL", "ON", "NULL", "INPUT"]
                 .iter()
                 .skip(usize::from(!made.strict))
                 .try_for_each(|word| self.expect(word))?;
-        } else if self.takes("EXTERNAL") || is_word(self.peek(), &["SECURITY"]) {
+        } else if self.takes("EXTERNAL") || is_any_word(self.peek(), &["SECURITY"]) {
             self.expect("SECURITY")?;
             made.security_definer = self.takes("DEFINER");
             if !made.security_definer {
                 self.expect("INVOKER")?;
             }
-        } else if self.takes("NOT") || is_word(self.peek(), &["LEAKPROOF"]) {
+        } else if self.takes("NOT") || is_any_word(self.peek(), &["LEAKPROOF"]) {
             self.expect("LEAKPROOF")?;
         } else if self.takes("PARALLEL") {
             self.name()?;
@@ -321,10 +317,10 @@ impl TokenCursor<'_> {
                 _ => return Err(self.error()),
             });
             self.at += 1;
-        } else if is_word(self.peek(), &["RETURN", "BEGIN"]) {
+        } else if is_any_word(self.peek(), &["RETURN", "BEGIN"]) {
             return Err(SqlError::unsupported("a function body that is not a string")
                 .with_hint("Write the body as a string after AS."));
-        } else if is_word(self.peek(), &["SET", "WINDOW", "SUPPORT", "TRANSFORM"]) {
+        } else if is_any_word(self.peek(), &["SET", "WINDOW", "SUPPORT", "TRANSFORM"]) {
             let what = self.name()?.to_uppercase();
             return Err(SqlError::unsupported(format!("{what} in CREATE FUNCTION")));
         } else {
@@ -337,7 +333,8 @@ impl TokenCursor<'_> {
     fn text_until(&mut self, words: &[&str]) -> Result<String> {
         let start = self.offset();
         let first = self.at;
-        while self.peek().is_some_and(|it| *it != Token::SemiColon && !is_word(Some(it), words)) {
+        while self.peek().is_some_and(|it| *it != Token::SemiColon && !is_any_word(Some(it), words))
+        {
             self.at += 1;
         }
         if self.at == first {
@@ -379,9 +376,9 @@ impl TokenCursor<'_> {
         } else {
             ArgumentMode::In
         };
-        let is_type = is_word(self.peek(), &TYPES) && is_word(self.ahead(1), &OF_TYPES);
+        let is_type = is_any_word(self.peek(), &TYPES) && is_any_word(self.ahead(1), &OF_TYPES);
         let is_named = matches!(self.ahead(1), Some(Token::Word(word))
-            if word.quote_style.is_some() || !is_word(self.ahead(1), &["DEFAULT"]));
+            if word.quote_style.is_some() || !is_any_word(self.ahead(1), &["DEFAULT"]));
         let name = if is_named && !is_type { Some(self.name()?) } else { None };
         let data_type = self.text_at_level(true)?;
         let has_default = self.takes("DEFAULT")
@@ -402,7 +399,7 @@ impl TokenCursor<'_> {
                 Some(Token::RParen | Token::Comma) if depth == 0 => break,
                 Some(Token::RParen | Token::RBracket) => depth = depth.saturating_sub(1),
                 Some(Token::Eq | Token::Assignment) if depth == 0 && to_default => break,
-                token if depth == 0 && to_default && is_word(token, &["DEFAULT"]) => break,
+                token if depth == 0 && to_default && is_any_word(token, &["DEFAULT"]) => break,
                 Some(_) => {}
             }
             self.at += 1;

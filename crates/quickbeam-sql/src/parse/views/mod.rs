@@ -10,6 +10,8 @@ use sqlparser::ast::AlterTableType;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace, Word};
 
+use super::positions::is_word;
+
 /// The kind of table that stands for a view in ALTER TABLE.
 pub const VIEW_TYPE: AlterTableType = AlterTableType::Iceberg;
 
@@ -21,11 +23,6 @@ fn keyword(token: &Token) -> Option<Keyword> {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
     }
-}
-
-fn is_word(token: &Token, wanted: &str) -> bool {
-    matches!(token, Token::Word(word)
-        if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
 }
 
 /// Returns the tokens of a text with these clauses in the parser's form.
