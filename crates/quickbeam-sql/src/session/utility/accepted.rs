@@ -10,10 +10,10 @@ use crate::session::Session;
 use crate::session::events::NoticeLevel;
 
 /// The one extension, which every database has.
-const PLPGSQL: &str = "plpgsql";
+pub(super) const PLPGSQL: &str = "plpgsql";
 
 #[cold]
-fn no_extension(name: &str) -> SqlError {
+pub(super) fn no_extension(name: &str) -> SqlError {
     let message = format!("extension \"{name}\" does not exist");
     SqlError::new(SqlState::UndefinedObject, message)
 }

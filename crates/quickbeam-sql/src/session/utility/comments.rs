@@ -1,8 +1,9 @@
 //! COMMENT ON.
 
+use super::accepted::{PLPGSQL, no_extension};
 use crate::bind::{Binder, Names};
 use crate::catalog::rights::not_owner;
-use crate::catalog::{CatalogSnapshot, DATABASE_ID, ObjectId, Relation, Table, is_system_schema};
+use crate::catalog::{CatalogSnapshot, DATABASE_ID, ObjectId, Relation, is_system_schema};
 use crate::compile::CompileContext;
 use crate::ddl::{CommentTarget, no_trigger, no_type};
 use crate::error::{Result, SqlError, SqlState};
@@ -10,17 +11,6 @@ use crate::parse::{CommentStatement, CommentedObject, Name};
 use crate::schema::errors::{is_not, no_column, no_definition, no_relation, no_schema};
 use crate::session::Session;
 use crate::session::events::NoticeLevel;
-
-/// The one extension, which every database has.
-const EXTENSION: &str = "plpgsql";
-
-/// Returns whether a table has a constraint of that name.
-fn has_constraint(table: &Table, name: &str) -> bool {
-    table.primary_key.as_ref().is_some_and(|key| key.name == name)
-        || table.indexes.iter().any(|index| index.is_constraint && index.name == name)
-        || table.checks.iter().any(|check| check.name == name)
-        || table.foreign_keys.iter().any(|key| key.name == name)
-}
 
 #[cold]
 fn no_constraint(table: &str, name: &str) -> SqlError {
@@ -86,9 +76,8 @@ impl Session {
                 CommentTarget::Object(routine.id, 0)
             }
             CommentedObject::Extension(name) => {
-                if name != EXTENSION {
-                    let message = format!("extension \"{name}\" does not exist");
-                    return Err(SqlError::new(SqlState::UndefinedObject, message));
+                if name != PLPGSQL {
+                    return Err(no_extension(name));
                 }
                 self.notice(NoticeLevel::Warning, SqlState::FeatureNotSupported, || {
                     format!("the comment on extension \"{name}\" is not kept")
@@ -213,7 +202,7 @@ impl OwnedTargets<'_> {
             return Err(is_not(&table.1, "a table"));
         };
         self.check(found.id, "table", &found.name)?;
-        if !has_constraint(&found, name) {
+        if !found.has_constraint(name) {
             return Err(no_constraint(&found.name, name));
         }
         Ok(CommentTarget::Constraint(found.id, name.into()))
