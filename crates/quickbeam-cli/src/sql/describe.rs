@@ -5,8 +5,8 @@ use std::io::Write;
 
 use anyhow::bail;
 use quickbeam_sql::catalog::{
-    CatalogSnapshot, ForeignKey, ForeignKeyAction, Index, Method, Relation, Sequence, Table, View,
-    lookup_name, shown_name,
+    CatalogSnapshot, ConstraintTiming, ForeignKey, ForeignKeyAction, Index, Method, Relation,
+    Sequence, Table, View, lookup_name, shown_name,
 };
 
 use super::shell::Shell;
@@ -170,11 +170,17 @@ fn index_text(table: &Table, index: &Index) -> String {
         })
         .collect();
     let unique = match (index.is_constraint, index.unique) {
+        _ if index.is_primary => "PRIMARY KEY, ",
         (true, _) => "UNIQUE CONSTRAINT, ",
         (false, true) => "UNIQUE, ",
         (false, false) => "",
     };
-    format!("{unique}{} ({})", method(index.method), columns.join(", "))
+    let timing = match index.timing {
+        ConstraintTiming::NotDeferrable => "",
+        ConstraintTiming::Immediate => " DEFERRABLE",
+        ConstraintTiming::Deferred => " DEFERRABLE INITIALLY DEFERRED",
+    };
+    format!("{unique}{} ({}){timing}", method(index.method), columns.join(", "))
 }
 
 fn foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -> String {

@@ -180,9 +180,13 @@ impl CatalogSnapshot {
                 |index: &&Arc<Index>| index.is_constraint && constraint_oid(index.id) == oid;
             if let Some(index) = table.indexes.iter().find(unique) {
                 let columns = index.columns.iter().map(|column| &column.position);
-                let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
-                let columns = names(table, columns);
-                return Some(format!("UNIQUE{nulls} ({columns}){}", included(table, index)));
+                let kind = match index.nulls_not_distinct {
+                    _ if index.is_primary => "PRIMARY KEY",
+                    true => "UNIQUE NULLS NOT DISTINCT",
+                    false => "UNIQUE",
+                };
+                let (columns, include) = (names(table, columns), included(table, index));
+                return Some(format!("{kind} ({columns}){include}{}", index.timing.clauses()));
             }
             if let Some(check) = table.checks.iter().find(|it| check_oid(table, &it.name) == oid) {
                 let not_valid = if check.not_valid { " NOT VALID" } else { "" };
@@ -275,7 +279,7 @@ pub fn key_columns(index: Described<'_>) -> Vec<KeyColumn> {
 #[must_use]
 pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
     let (table, unique, method) = match index {
-        Described::Index(table, index) => (table, index.unique, index.method),
+        Described::Index(table, index) => (table, index.is_unique(), index.method),
         Described::PrimaryKey(table) => (table, true, table.primary_key.as_ref()?.method),
         _ => return None,
     };

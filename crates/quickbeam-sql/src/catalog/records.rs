@@ -112,6 +112,10 @@ struct IndexRecord {
     expressions: Vec<IndexExpression>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     predicate: Option<IndexPredicate>,
+    #[serde(default, skip_serializing_if = "ConstraintTiming::is_default")]
+    timing: ConstraintTiming,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_primary: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -278,6 +282,8 @@ impl TableRecord {
                 nulls_not_distinct: index.nulls_not_distinct,
                 expressions: index.expressions,
                 predicate: index.predicate,
+                timing: index.timing,
+                is_primary: index.is_primary,
             }))
         };
         let foreign_key = |key: ForeignKeyRecord| {
@@ -386,6 +392,8 @@ impl IndexRecord {
             nulls_not_distinct: index.nulls_not_distinct,
             expressions: index.expressions.clone(),
             predicate: index.predicate.clone(),
+            timing: index.timing,
+            is_primary: index.is_primary,
         }
     }
 }

@@ -144,11 +144,12 @@ pub fn create_table(catalog: &CatalogSnapshot, table: &Table, wording: Wording) 
     for index in table.indexes.iter().filter(|index| index.is_constraint) {
         let columns = quoted_columns(table, index.columns.iter().map(|column| &column.position));
         let kind = match index.nulls_not_distinct {
+            _ if index.is_primary => "PRIMARY KEY",
             true => "UNIQUE NULLS NOT DISTINCT",
             false => "UNIQUE",
         };
         let key = key_text(&index.name, kind, &columns, index.method, wording);
-        parts.push(format!("{key}{}", include_text(table, index)));
+        parts.push(format!("{key}{}{}", include_text(table, index), index.timing.clauses()));
     }
     for check in table.checks.iter().filter(|check| !check.not_valid) {
         parts.push(format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expression));

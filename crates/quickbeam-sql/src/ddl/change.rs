@@ -384,7 +384,8 @@ impl<'a> CatalogChange<'a> {
         let index = IndexHandle { key, index: index.clone(), entries, evaluator };
         let mut filling = Filling::new(self.transaction, handle, &index);
         self.for_each_row(handle, |key, row| filling.add(row, key))?;
-        filling.put()
+        filling.put()?;
+        filling.check()
     }
 }
 

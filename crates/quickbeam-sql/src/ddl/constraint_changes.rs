@@ -10,9 +10,9 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::encoding::StoredRow;
-use crate::schema::errors::{constraint_exists, no_constraint, no_index};
+use crate::schema::errors::{constraint_exists, many_primary_keys, no_constraint, no_index};
 use crate::schema::names::lookup_name;
-use crate::schema::{Method, NewKey, Table};
+use crate::schema::{IndexConstraint, Method, NewKey, Table};
 
 /// Evaluates a CHECK on a row; NULL satisfies it.
 pub type RowCondition<'c> = dyn FnMut(StoredRow<'_>) -> Result<Option<bool>> + 'c;
@@ -78,16 +78,16 @@ impl Catalog {
         Err(SqlError::new(SqlState::WrongObjectType, message))
     }
 
-    /// ALTER TABLE … ADD UNIQUE or, if `is_primary`, ADD PRIMARY KEY USING INDEX. The index gets
-    /// the constraint's name. A primary key replaces the index: the table is stored by it.
+    /// ALTER TABLE … ADD UNIQUE or ADD PRIMARY KEY, USING INDEX. The index gets the constraint's
+    /// name. A primary key that is not DEFERRABLE replaces the index: the table is stored by it.
     pub fn use_index(
         &self,
         transaction: &Transaction,
         table_name: &str,
-        index: &str,
-        name: Option<&SmolStr>,
-        is_primary: bool,
+        constraint: &IndexConstraint,
     ) -> Result<()> {
+        let IndexConstraint { index, name, is_primary, timing } = constraint;
+        let (index, name) = (index.as_str(), name.as_ref());
         let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table_name)?;
         let lookup = lookup_name(&table.schema, index);
@@ -125,6 +125,9 @@ impl Catalog {
             change.check_free(&lookup_name(&table.schema, name))?;
         }
         let name = name.cloned().unwrap_or_else(|| index.into());
+        if timing.is_deferrable() {
+            return change.use_deferrably(table, at, (name, constraint));
+        }
         if !is_primary {
             let index = Arc::make_mut(&mut table.indexes[at]);
             (index.is_constraint, index.name) = (true, name);
@@ -143,6 +146,38 @@ impl Catalog {
         change.regenerate(&mut table)?;
         change.put_table(&table)?;
         self.add_primary_key(transaction, table_name, &key)
+    }
+}
+
+impl CatalogChange<'_> {
+    /// Makes an index that of a key that is DEFERRABLE: its entries have another form.
+    fn use_deferrably(
+        &self,
+        mut table: Table,
+        at: usize,
+        (name, constraint): (SmolStr, &IndexConstraint),
+    ) -> Result<()> {
+        let positions: Vec<usize> =
+            table.indexes[at].columns.iter().map(|column| column.position).collect();
+        if constraint.is_primary {
+            if table.primary_columns().is_some() {
+                return Err(many_primary_keys(&table.name));
+            }
+            self.refuse_nulls(&table, &positions)?;
+            positions.iter().for_each(|&position| table.columns[position].not_null = true);
+        }
+        if table.indexes[at].method == Method::Hash {
+            return Err(SqlError::unsupported("a key USING HASH that is DEFERRABLE"));
+        }
+        let index = Arc::make_mut(&mut table.indexes[at]);
+        (index.is_constraint, index.name, index.unique) = (true, name, false);
+        (index.timing, index.is_primary) = (constraint.timing, constraint.is_primary);
+        let index = table.indexes[at].clone();
+        let handle = self.handle(table.id)?;
+        self.transaction.drop_database(&index_tree(index.id))?;
+        self.fill_index(&handle, &index)?;
+        self.regenerate(&mut table)?;
+        self.put_table(&table)
     }
 }
 

@@ -51,7 +51,16 @@ impl Catalog {
         change.define_primary_key(&mut with_key, key, &mut Vec::new())?;
         change.refuse_nulls(&table, &table.known_columns(&key.columns)?)?;
         table.columns = with_key.columns;
-        change.rebuild(&mut table, with_key.primary_key)?;
+        match with_key.primary_key {
+            Some(primary_key) => change.rebuild(&mut table, Some(primary_key))?,
+            None => {
+                let index = with_key.indexes.pop();
+                let index = index.ok_or_else(|| SqlError::internal("a key without an index"))?;
+                change.fill_index(&*change.handle(table.id)?, &index)?;
+                table.indexes.push(index);
+                change.regenerate(&mut table)?;
+            }
+        }
         change.put_table(&table)
     }
 
@@ -174,6 +183,13 @@ impl Catalog {
     }
 }
 
+/// The error of a foreign key to a key that is DEFERRABLE.
+fn deferrable_parent(kind: &str, parent: &Table) -> SqlError {
+    let message =
+        format!("cannot use a deferrable {kind} for referenced table \"{}\"", parent.name);
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+}
+
 impl CatalogChange<'_> {
     /// Checks the rows of a table against a CHECK constraint.
     pub(crate) fn check_rows(
@@ -207,14 +223,15 @@ impl CatalogChange<'_> {
         statement.finish()
     }
 
-    /// Makes columns the primary key of a definition. The rows are not looked at.
+    /// Makes columns the primary key of a definition: the key of its rows, or, if it is DEFERRABLE,
+    /// the last of its indexes. The rows are not looked at.
     pub(crate) fn define_primary_key(
         &self,
         table: &mut Table,
         key: &NewKey,
         taken: &mut Vec<SmolStr>,
     ) -> Result<()> {
-        if table.primary_key.is_some() {
+        if table.primary_columns().is_some() {
             return Err(many_primary_keys(&table.name));
         }
         let columns = table.known_columns(&key.columns)?;
@@ -226,6 +243,11 @@ impl CatalogChange<'_> {
         taken.push(name.clone());
         for &position in &columns {
             table.columns[position].not_null = true;
+        }
+        if key.timing.is_deferrable() {
+            let index = Index { is_primary: true, ..self.key_index(table, key, name)? };
+            table.indexes.push(Arc::new(index));
+            return Ok(());
         }
         table.primary_key = Some(PrimaryKey { name, columns, method: key.method });
         Ok(())
@@ -244,18 +266,26 @@ impl CatalogChange<'_> {
         parts.extend(key.include.iter().map(SmolStr::as_str));
         let name = self.name_or_made(&table.schema, key.name.as_ref(), &parts, "key", taken)?;
         taken.push(name.clone());
+        self.key_index(table, key, name)
+    }
+
+    /// Returns the index of a key.
+    fn key_index(&self, table: &Table, key: &NewKey, name: SmolStr) -> Result<Index> {
+        let columns = table.known_columns(&key.columns)?;
         let column = |position| KeyColumn { position, descending: false, nulls_first: false };
         Ok(Index {
             id: self.new_id()?,
             name,
             columns: columns.into_iter().map(column).collect(),
-            unique: true,
+            unique: !key.timing.is_deferrable(),
             method: key.method,
             is_constraint: true,
             include: table.known_columns(&key.include)?,
             nulls_not_distinct: key.nulls_not_distinct,
             expressions: Vec::new(),
             predicate: None,
+            timing: key.timing,
+            is_primary: false,
         })
     }
 
@@ -283,6 +313,9 @@ impl CatalogChange<'_> {
         let parent_columns = match (&new.parent_columns[..], &parent.primary_key) {
             ([], Some(key)) => key.columns.clone(),
             ([], None) => {
+                if parent.primary_index().is_some() {
+                    return Err(deferrable_parent("primary key", parent));
+                }
                 let message =
                     format!("there is no primary key for referenced table \"{}\"", parent.name);
                 return Err(SqlError::new(SqlState::UndefinedObject, message));
@@ -302,7 +335,12 @@ impl CatalogChange<'_> {
         };
         let unique = parent.indexes.iter().filter(|index| index.unique && !index.is_partial());
         let has_key = parent.primary_key.as_ref().is_some_and(|key| is_same(key.columns.clone()))
-            || unique.map(|i| i.columns.iter().map(|c| c.position).collect()).any(is_same);
+            || unique.map(|i| i.columns.iter().map(|c| c.position).collect()).any(&is_same);
+        let positions = |i: &Index| i.columns.iter().map(|c| c.position).collect::<Vec<_>>();
+        let mut deferrable = parent.indexes.iter().filter(|index| index.timing.is_deferrable());
+        if !has_key && deferrable.any(|index| is_same(positions(index))) {
+            return Err(deferrable_parent("unique constraint", parent));
+        }
         if !has_key {
             return Err(wrong(format!(
                 "there is no unique constraint matching given keys for referenced table \"{}\"",

@@ -13,7 +13,7 @@ use crate::schema::NewIndex;
 use crate::schema::errors::no_index;
 use crate::schema::names::{lookup_name, split_lookup_name};
 use crate::schema::{
-    EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method, Table,
+    ConstraintTiming, EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method, Table,
 };
 
 /// Most columns of an index.
@@ -79,6 +79,8 @@ impl Catalog {
             nulls_not_distinct: new.nulls_not_distinct,
             expressions,
             predicate: predicate.transpose()?,
+            timing: ConstraintTiming::NotDeferrable,
+            is_primary: false,
         });
         change.fill_index(&*change.handle(table.id)?, &index)?;
         table.indexes.push(index);

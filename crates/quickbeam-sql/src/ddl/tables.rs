@@ -62,8 +62,10 @@ impl Catalog {
         change.transaction.create_database_as(&rows_tree(&table), table.access_method())?;
         for key in &new.uniques {
             let index = Arc::new(change.define_unique(&table, key, &mut taken)?);
-            change.transaction.create_database_as(&index_tree(index.id), index.access_method())?;
             table.indexes.push(index);
+        }
+        for index in &table.indexes {
+            change.transaction.create_database_as(&index_tree(index.id), index.access_method())?;
         }
         for check in &new.checks {
             let columns = table.known_columns(&check.columns)?;

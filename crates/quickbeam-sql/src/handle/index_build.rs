@@ -82,6 +82,19 @@ impl<'f> Filling<'f> {
         Ok(())
     }
 
+    /// Checks the values of a key that is DEFERRABLE: each row has an entry of its own.
+    pub fn check(&self) -> Result<()> {
+        if !self.index.index.timing.is_deferrable() {
+            return Ok(());
+        }
+        let mut found = Ok(());
+        self.index.each_duplicate(self.transaction, self.table, |key, value| {
+            found = Err(self.duplicated(key, value)?);
+            Ok(false)
+        })?;
+        found
+    }
+
     #[cold]
     fn duplicated(&self, key: &[u8], value: &[u8]) -> Result<SqlError> {
         let mut row = Vec::new();

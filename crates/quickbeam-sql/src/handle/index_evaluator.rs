@@ -36,6 +36,8 @@ pub(crate) enum EntryForm {
     Unique,
     /// The row's key follows the values.
     WithRowKey,
+    /// The row's key follows the values, which no other row may have once they are checked.
+    Checked,
 }
 
 /// Stands for the evaluator of an index in a catalog without a compiler. Rows can be read, not

@@ -1,7 +1,8 @@
 //! Open tables: their trees and key encodings, samples of their keys and rows, and the filling of
 //! new indexes.
 
-pub(crate) mod index_build;
+pub(crate) mod deferrable_key;
+mod index_build;
 pub(crate) mod index_evaluator;
 pub(crate) mod row_sample;
 pub(crate) mod sampling;

@@ -7,7 +7,7 @@
 //! | table without one | hidden row id, big-endian | the row |
 //! | unique index, no column NULL | the index's columns | 1, the row's key |
 //! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
-//! | other index, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
+//! | other index, DEFERRABLE key, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
 //! - TABLE-1: a row has one entry in each index of its table, or none in a partial index whose
 //!   predicate is not true of it. Every entry belongs to a row.
@@ -36,6 +36,7 @@ pub struct TableHandle {
     rows: Database,
     key: KeySpec,
     indexes: Vec<IndexHandle>,
+    has_deferrable_keys: bool,
     /// By position: whether a change of the column touches more than the row itself.
     structural: Vec<bool>,
     pub(crate) next_row: OnceLock<Arc<AtomicU64>>,
@@ -110,9 +111,20 @@ impl TableHandle {
             structural.fill(true);
         }
         let key = KeySpec::of_rows(&table);
+        let has_deferrable_keys = table.indexes.iter().any(|it| it.timing.is_deferrable());
         let (indexes, next_row) = (Vec::new(), OnceLock::new());
         let (samples, newest_sample) = (Samples::default(), NewestSample::default());
-        TableHandle { table, rows, key, indexes, structural, next_row, samples, newest_sample }
+        TableHandle {
+            table,
+            rows,
+            key,
+            indexes,
+            has_deferrable_keys,
+            structural,
+            next_row,
+            samples,
+            newest_sample,
+        }
     }
 
     /// The definition.
@@ -137,6 +149,12 @@ impl TableHandle {
     #[must_use]
     pub fn indexes(&self) -> &[IndexHandle] {
         &self.indexes
+    }
+
+    /// Returns whether one of its keys is DEFERRABLE.
+    #[inline]
+    pub(crate) fn has_deferrable_keys(&self) -> bool {
+        self.has_deferrable_keys
     }
 
     /// Whether a change of one of these columns touches more than the row itself.
@@ -218,7 +236,10 @@ impl IndexHandle {
         let holds_row_key = !self.index.unique || is_exempt;
         if holds_row_key {
             out.extend_from_slice(row_key);
-            return Ok(EntryForm::WithRowKey);
+            return Ok(match self.index.timing.is_deferrable() && !is_exempt {
+                true => EntryForm::Checked,
+                false => EntryForm::WithRowKey,
+            });
         }
         Ok(EntryForm::Unique)
     }
@@ -235,7 +256,7 @@ impl IndexHandle {
         if self.key.grouped {
             return Ok(());
         }
-        if form == EntryForm::WithRowKey {
+        if form != EntryForm::Unique {
             let place = u16::try_from(entry.len() - row_key.len());
             let place = place.map_err(|_| crate::schema::encoding::key_encoding::key_too_long())?;
             value.push(0);
@@ -286,8 +307,8 @@ impl IndexHandle {
         for position in columns {
             names.push(self.index.key_name(table.table(), position));
             let value = match position.checked_sub(EXPRESSIONS) {
-                Some(number) => computed.get(number).map(ToString::to_string),
-                None => row.get(position).map(|value| value.to_string()).ok(),
+                Some(number) => computed.get(number).map(|value| shown_value(value.as_ref())),
+                None => row.get(position).map(shown_value).ok(),
             };
             values.push(value.unwrap_or_else(|| "?".into()));
         }
@@ -372,11 +393,16 @@ fn last_row(rows: &Database, transaction: &Transaction) -> quickbeam::Result<u64
     Ok(cursor.key().first_chunk().map_or(0, |key| u64::from_be_bytes(*key)))
 }
 
+/// Returns a value of a key as messages show it.
+fn shown_value(value: ValueRef<'_>) -> String {
+    if value.is_null() { "null".to_owned() } else { value.to_string() }
+}
+
 /// `(a, b)=(1, 2)` of these columns of a row.
 pub(crate) fn describe(table: &Table, positions: &[usize], row: StoredRow<'_>) -> String {
     let names: Vec<&str> =
         positions.iter().filter_map(|&p| Some(table.columns.get(p)?.name.as_str())).collect();
-    let show = |&p: &usize| row.get(p).map_or_else(|_| "?".into(), |value| value.to_string());
+    let show = |&p: &usize| row.get(p).map_or_else(|_| "?".into(), shown_value);
     let values: Vec<String> = positions.iter().map(show).collect();
     format!("({})=({})", names.join(", "), values.join(", "))
 }

@@ -95,6 +95,21 @@ pub struct NewKey {
     pub include: Vec<SmolStr>,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
+    /// DEFERRABLE and INITIALLY.
+    pub timing: ConstraintTiming,
+}
+
+/// PRIMARY KEY or UNIQUE, USING INDEX.
+#[derive(Clone, Debug)]
+pub struct IndexConstraint {
+    /// The name of the index.
+    pub index: SmolStr,
+    /// The constraint's name, unless it is that of the index.
+    pub name: Option<SmolStr>,
+    /// PRIMARY KEY.
+    pub is_primary: bool,
+    /// DEFERRABLE and INITIALLY.
+    pub timing: ConstraintTiming,
 }
 
 /// CHECK.

@@ -15,8 +15,8 @@ pub(crate) mod user_types;
 pub(crate) mod views;
 
 pub use definition::{
-    Added, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
-    NewIndexExpression, NewIndexPredicate, NewKey, NewTable, OnCommit, SequenceChanges,
+    Added, IndexConstraint, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity,
+    NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, OnCommit, SequenceChanges,
     SequenceOptions,
 };
 pub use fired_triggers::FiredTriggers;

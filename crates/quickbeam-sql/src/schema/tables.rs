@@ -54,7 +54,8 @@ pub struct Table {
     pub name: SmolStr,
     /// Its columns, in order.
     pub columns: Vec<Column>,
-    /// Its primary key. A table without one keeps its rows by a hidden row id.
+    /// The primary key that its rows are stored by. A table without one keeps its rows by a hidden
+    /// row id, also one whose primary key is an index ([`Index::is_primary`]).
     pub primary_key: Option<PrimaryKey>,
     /// Its secondary indexes, those of UNIQUE constraints among them.
     pub indexes: Vec<Arc<Index>>,
@@ -184,7 +185,8 @@ pub struct Index {
     pub name: SmolStr,
     /// What it is sorted by.
     pub columns: Vec<KeyColumn>,
-    /// Whether two rows may not have the same values, none of them NULL.
+    /// Whether two rows may never have the same values, none of them NULL. Two may for a while if
+    /// it is [deferrable](Self::timing).
     pub unique: bool,
     /// How entries are found.
     pub method: Method,
@@ -198,9 +200,20 @@ pub struct Index {
     pub expressions: Vec<IndexExpression>,
     /// The predicate of a partial index.
     pub predicate: Option<IndexPredicate>,
+    /// When a constraint that is DEFERRABLE is checked. Its entries are those of an index that is
+    /// not unique.
+    pub timing: ConstraintTiming,
+    /// Whether it is a PRIMARY KEY that is DEFERRABLE.
+    pub is_primary: bool,
 }
 
 impl Index {
+    /// Returns whether two rows may not have the same values once it is checked.
+    #[must_use]
+    pub fn is_unique(&self) -> bool {
+        self.unique || self.timing.is_deferrable()
+    }
+
     /// Returns whether its entries depend on more than the values of columns.
     #[must_use]
     pub fn is_computed(&self) -> bool {
@@ -407,6 +420,32 @@ impl Table {
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         self.columns.iter().position(|column| column.name == name)
+    }
+
+    /// Returns when the constraint of that name is checked.
+    #[must_use]
+    pub fn timing_of(&self, name: &str) -> ConstraintTiming {
+        let keys = self.foreign_keys.iter().map(|key| (&key.name, key.timing));
+        let indexes = self.indexes.iter().map(|index| (&index.name, index.timing));
+        let mut all = keys.chain(indexes).filter(|(known, _)| *known == name);
+        all.next().map_or(ConstraintTiming::NotDeferrable, |(_, timing)| timing)
+    }
+
+    /// Returns the index that is its primary key. Another primary key is no index.
+    #[must_use]
+    pub fn primary_index(&self) -> Option<&Arc<Index>> {
+        self.indexes.iter().find(|index| index.is_primary)
+    }
+
+    /// Returns the positions of the columns of its primary key, whether rows are stored by it or
+    /// not.
+    #[must_use]
+    pub fn primary_columns(&self) -> Option<Vec<usize>> {
+        match (&self.primary_key, self.primary_index()) {
+            (Some(key), _) => Some(key.columns.clone()),
+            (None, Some(index)) => Some(index.columns.iter().map(|it| it.position).collect()),
+            (None, None) => None,
+        }
     }
 
     /// The position of the column of that number.

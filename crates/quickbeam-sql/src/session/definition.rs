@@ -313,9 +313,7 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             catalog.rename_constraint(transaction, name, from, to)
         }
         TableChange::Validate(constraint) => validate(name, constraint, look),
-        TableChange::UseIndex(index, constraint, is_primary) => {
-            catalog.use_index(transaction, name, index, constraint.as_ref(), *is_primary)
-        }
+        TableChange::UseIndex(constraint) => catalog.use_index(transaction, name, constraint),
         TableChange::Type(column, data_type, using) => {
             set_type(name, column, *data_type, using.as_deref(), look)
         }

@@ -110,7 +110,7 @@ fn check_not_deferred(
             let message =
                 format!("cannot {what} \"{}\" because it has pending trigger events", table.name);
             return Err(SqlError::new(SqlState::ObjectInUse, message)
-                .with_hint("Its deferred foreign keys are to be checked first."));
+                .with_hint("Its deferred constraints are to be checked first."));
         }
     }
     Ok(())
@@ -400,9 +400,11 @@ impl Session {
             return work();
         }
         let savepoint = transaction.savepoint()?;
+        let deferred = self.deferred_mark();
         let result = work();
         if result.is_err() {
             transaction.rollback_to(savepoint)?;
+            self.restore_deferred(deferred);
         }
         transaction.release(savepoint);
         result

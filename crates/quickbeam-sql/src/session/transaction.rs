@@ -18,7 +18,7 @@ use crate::session::Session;
 use crate::session::events::NoticeLevel;
 use crate::session::settings::variables::Saved;
 use crate::session::settings::variables::SettingScope;
-use crate::table::{ConstraintKey, ConstraintModes, DeferredChecks, TableWriter};
+use crate::table::{ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, TableWriter};
 
 /// A transaction under way.
 pub(crate) struct Open {
@@ -51,6 +51,8 @@ struct OpenSavepoint {
     events: usize,
     /// What SET CONSTRAINTS had said.
     modes: ConstraintModes,
+    /// What was deferred.
+    deferred: DeferredMark,
 }
 
 /// How a transaction ended.
@@ -185,10 +187,12 @@ impl Session {
             invariant!(
                 DEFER_1,
                 transaction.isolation() == Isolation::ReadCommitted
-                    || !self
-                        .check_deferred(&transaction, &deferred, None)
-                        .is_err_and(|error| { error.state() == SqlState::ForeignKeyViolation }),
-                "a reference has no row"
+                    || !self.check_deferred(&transaction, &deferred, None).is_err_and(|error| {
+                        let state = error.state();
+                        let unique = SqlState::UniqueViolation;
+                        state == SqlState::ForeignKeyViolation || state == unique
+                    }),
+                "a constraint is violated"
             );
             self.end_temporary(&transaction)?;
             self.check_events()?;
@@ -235,6 +239,18 @@ impl Session {
         checked
     }
 
+    /// Returns what the transaction under way has deferred.
+    pub fn deferred_mark(&self) -> DeferredMark {
+        self.open.borrow().as_ref().map(|open| open.deferred.mark()).unwrap_or_default()
+    }
+
+    /// Restores what the transaction under way had deferred, after a rollback to that moment.
+    pub fn restore_deferred(&self, mark: DeferredMark) {
+        if let Some(open) = &*self.open.borrow() {
+            open.deferred.rollback_to(mark);
+        }
+    }
+
     /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it has no effect.
     pub fn set_constraints(&self, names: Option<&[Name]>, is_deferred: bool) -> Result<()> {
         if !self.in_transaction() {
@@ -251,6 +267,7 @@ impl Session {
         let keys = names.map(|names| self.named_constraints(transaction, names)).transpose()?;
         if !is_deferred {
             self.check_deferred(transaction, deferred, keys.as_deref())?;
+            deferred.done(keys.as_deref());
         }
         deferred.set_constraints(keys.as_deref(), is_deferred);
         Ok(())
@@ -283,8 +300,7 @@ impl Session {
                 if !table.has_constraint(name) {
                     continue;
                 }
-                let found = table.foreign_keys.iter().find(|key| key.name == *name);
-                if !found.is_some_and(|key| key.timing.is_deferrable()) {
+                if !table.timing_of(name).is_deferrable() {
                     let message = format!("constraint \"{name}\" is not deferrable");
                     return Err(SqlError::new(SqlState::WrongObjectType, message));
                 }
@@ -357,6 +373,7 @@ impl Session {
                     outcome: open.outcome.borrow().clone(),
                     events: self.events.pending(),
                     modes: open.deferred.modes().clone(),
+                    deferred: open.deferred.mark(),
                 };
                 open.savepoints.borrow_mut().push(savepoint);
                 Ok(())
@@ -370,6 +387,7 @@ impl Session {
                     transaction.rollback_to(found.savepoint)?;
                     self.events.truncate(found.events);
                     open.deferred.set_modes(found.modes.clone());
+                    open.deferred.rollback_to(found.deferred);
                     if open.outcome.borrow().is_some() {
                         self.restore(found.settings.clone());
                         open.outcome.replace(found.outcome.clone());

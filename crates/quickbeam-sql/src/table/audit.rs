@@ -227,6 +227,18 @@ impl<'a> Audit<'a> {
         })
     }
 
+    /// Looks for rows with equal values of a key that is DEFERRABLE.
+    fn duplicates(&mut self, index: &IndexHandle) -> Result<()> {
+        let (handle, transaction) = (self.handle, self.transaction);
+        index.each_duplicate(transaction, handle, |entry, value| {
+            let row_key = index.row_key(entry, value)?;
+            let shown = self.shown(row_key, None);
+            let name = &index.index.name;
+            self.complain(&format!(", index \"{name}\", {shown}: another row has its values"));
+            Ok(true)
+        })
+    }
+
     fn problem_of(
         &mut self,
         index: &IndexHandle,
@@ -262,6 +274,10 @@ impl<'a> Audit<'a> {
                 self.complain(&format!(", index \"{name}\": {count} entries of {rows} rows"));
             }
             entries += count.unwrap_or(0);
+            if index.index.timing.is_deferrable() {
+                let checked = self.duplicates(index).map(|()| 0);
+                self.or_complain(&format!(", index \"{}\"", index.index.name), checked);
+            }
         }
         (rows.unwrap_or(0), entries)
     }

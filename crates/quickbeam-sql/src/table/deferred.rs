@@ -1,19 +1,21 @@
-//! Deferred foreign keys: DEFERRABLE, INITIALLY DEFERRED, SET CONSTRAINTS.
+//! Deferred constraints: DEFERRABLE, INITIALLY DEFERRED, SET CONSTRAINTS.
 //!
-//! - DEFER-1: a reference that a statement leaves without its row is kept until the transaction
-//!   ends, and checked before the commit, or when SET CONSTRAINTS makes its constraint immediate. A
-//!   check looks at the rows as they are then, so a rollback to a savepoint need not forget any.
+//! - DEFER-1: what a statement leaves unsatisfied of a deferred constraint is kept until the
+//!   transaction ends, and checked before the commit, or when SET CONSTRAINTS makes its constraint
+//!   immediate. A check looks at the rows as they are then. A rollback to a savepoint forgets the
+//!   checks that were added since, and brings back those that were done since.
 //! - DEFER-2: the reads of a check must still hold at commit, under every isolation level, as those
 //!   of an immediate one, STMT-2.
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use crate::catalog::{ForeignKey, ObjectId, Table};
-use crate::error::Result;
-use crate::schema::ConstraintTiming;
+use crate::catalog::{ConstraintTiming, ObjectId, Table};
+use crate::error::{Result, SqlError};
+use crate::handle::{IndexHandle, TableHandle};
 use crate::types::Value;
 
 /// A constraint: its table, and its name.
@@ -28,28 +30,88 @@ pub struct ConstraintModes {
     named: HashMap<ConstraintKey, bool>,
 }
 
-/// A reference whose row is missing.
-pub(super) struct DeferredCheck {
-    /// The table that it refers to.
-    pub parent: ObjectId,
-    /// In the order of the foreign key's columns.
-    pub key: Vec<Value>,
-    /// The row was missing when who refers to it came; otherwise it went.
-    pub came_first: bool,
+/// What is checked of a deferred constraint.
+#[derive(Clone)]
+pub(super) enum DeferredCheck {
+    /// A reference whose row is missing.
+    Reference {
+        /// The table that it refers to.
+        parent: ObjectId,
+        /// In the order of the foreign key's columns.
+        key: Vec<Value>,
+        /// The key as messages show it.
+        shown: String,
+        /// The row was missing when who refers to it came; otherwise it went.
+        came_first: bool,
+    },
+    /// A key that two rows had: the encoded values.
+    Key(Vec<u8>),
+}
+
+impl DeferredCheck {
+    /// Returns what tells the check from others of the constraint.
+    fn identity(&self) -> Vec<u8> {
+        match self {
+            DeferredCheck::Reference { key, .. } => format!("{key:?}").into_bytes(),
+            DeferredCheck::Key(values) => values.clone(),
+        }
+    }
+}
+
+/// A key that two rows had.
+pub(super) struct PendingKey {
+    pub handle: Arc<TableHandle>,
+    /// The place of its index.
+    pub number: usize,
+    /// The encoded values.
+    pub values: Vec<u8>,
+}
+
+impl PendingKey {
+    /// Returns its index.
+    pub fn index(&self) -> Result<&IndexHandle> {
+        let index = self.handle.indexes().get(self.number);
+        index.ok_or_else(|| SqlError::internal("an index that the table does not have"))
+    }
+}
+
+/// A check that was deferred.
+struct DeferredEntry {
+    constraint: ConstraintKey,
+    check: DeferredCheck,
+    /// The number of checks done before it, if it is done.
+    done: Option<u64>,
+}
+
+/// A moment of a transaction, for a rollback to it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct DeferredMark {
+    entries: usize,
+    done: u64,
+}
+
+#[derive(Default)]
+struct DeferredQueue {
+    /// In the order in which they were deferred.
+    entries: Vec<DeferredEntry>,
+    /// The places of those that are not done.
+    open: HashMap<(ConstraintKey, Vec<u8>), usize>,
+    /// Counts those that are done, also those that a rollback brought back.
+    done: u64,
 }
 
 /// The deferred checks of a transaction.
 #[derive(Default)]
 pub struct DeferredChecks {
     modes: RefCell<ConstraintModes>,
-    /// By the constraint, and the key as messages show it.
-    checks: RefCell<HashMap<(ConstraintKey, String), DeferredCheck>>,
+    queue: RefCell<DeferredQueue>,
 }
 
 impl DeferredChecks {
-    /// Returns whether the constraint is checked at the end of the transaction.
-    pub(super) fn defers(&self, table: &Table, key: &ForeignKey) -> bool {
-        let is_initially = match key.timing {
+    /// Returns whether a constraint of that name and timing is checked at the end of the
+    /// transaction.
+    pub(super) fn defers(&self, table: &Table, name: &SmolStr, timing: ConstraintTiming) -> bool {
+        let is_initially = match timing {
             ConstraintTiming::NotDeferrable => return false,
             ConstraintTiming::Immediate => false,
             ConstraintTiming::Deferred => true,
@@ -58,7 +120,7 @@ impl DeferredChecks {
         if modes.all.is_none() && modes.named.is_empty() {
             return is_initially;
         }
-        let named = modes.named.get(&(table.id, key.name.clone()));
+        let named = modes.named.get(&(table.id, name.clone()));
         named.copied().or(modes.all).unwrap_or(is_initially)
     }
 
@@ -83,26 +145,73 @@ impl DeferredChecks {
 
     /// Returns whether there is nothing to check.
     pub fn is_empty(&self) -> bool {
-        self.checks.borrow().is_empty()
+        self.queue.borrow().open.is_empty()
     }
 
     /// Returns whether a check reads the table.
     pub fn reads(&self, table: ObjectId) -> bool {
-        let checks = self.checks.borrow();
-        checks.iter().any(|(((child, _), _), check)| *child == table || check.parent == table)
+        let queue = self.queue.borrow();
+        let mut open = queue.entries.iter().filter(|entry| entry.done.is_none());
+        open.any(|entry| {
+            let refers =
+                matches!(entry.check, DeferredCheck::Reference { parent, .. } if parent == table);
+            entry.constraint.0 == table || refers
+        })
     }
 
-    /// Adds a check of a key, unless there is one.
-    pub(super) fn defer(&self, constraint: ConstraintKey, shown: String, check: DeferredCheck) {
-        self.checks.borrow_mut().entry((constraint, shown)).or_insert(check);
+    /// Adds a check, unless there is the same one.
+    pub(super) fn defer(&self, constraint: ConstraintKey, check: DeferredCheck) {
+        let DeferredQueue { entries, open, .. } = &mut *self.queue.borrow_mut();
+        open.entry((constraint.clone(), check.identity())).or_insert_with(|| {
+            entries.push(DeferredEntry { constraint, check, done: None });
+            entries.len() - 1
+        });
     }
 
-    /// Calls `each` with every check.
+    /// Calls `each` with the checks of these constraints, or of all, in order.
     pub(super) fn each(
         &self,
-        mut each: impl FnMut(&ConstraintKey, &str, &DeferredCheck) -> Result<()>,
+        constraints: Option<&[ConstraintKey]>,
+        mut each: impl FnMut(&ConstraintKey, &DeferredCheck) -> Result<()>,
     ) -> Result<()> {
-        let checks = self.checks.borrow();
-        checks.iter().try_for_each(|((key, shown), check)| each(key, shown, check))
+        let queue = self.queue.borrow();
+        let mut open = queue.entries.iter().filter(|entry| entry.is_open_of(constraints));
+        open.try_for_each(|entry| each(&entry.constraint, &entry.check))
+    }
+
+    /// Notes that the checks of these constraints, or all, are done.
+    pub fn done(&self, constraints: Option<&[ConstraintKey]>) {
+        let DeferredQueue { entries, open, done } = &mut *self.queue.borrow_mut();
+        for entry in entries.iter_mut().filter(|entry| entry.is_open_of(constraints)) {
+            open.remove(&(entry.constraint.clone(), entry.check.identity()));
+            entry.done = Some(*done);
+            *done += 1;
+        }
+    }
+
+    /// Returns the moment to roll back to.
+    pub fn mark(&self) -> DeferredMark {
+        let queue = self.queue.borrow();
+        DeferredMark { entries: queue.entries.len(), done: queue.done }
+    }
+
+    /// Forgets the checks that were added since, and brings back those that were done.
+    pub fn rollback_to(&self, mark: DeferredMark) {
+        let DeferredQueue { entries, open, .. } = &mut *self.queue.borrow_mut();
+        entries.truncate(mark.entries);
+        open.retain(|_, place| *place < mark.entries);
+        for (place, entry) in entries.iter_mut().enumerate() {
+            if entry.done.is_some_and(|done| done >= mark.done) {
+                entry.done = None;
+                open.insert((entry.constraint.clone(), entry.check.identity()), place);
+            }
+        }
+    }
+}
+
+impl DeferredEntry {
+    /// Returns whether it is to be checked, and of one of these constraints, if there are any.
+    fn is_open_of(&self, constraints: Option<&[ConstraintKey]>) -> bool {
+        self.done.is_none() && constraints.is_none_or(|list| list.contains(&self.constraint))
     }
 }

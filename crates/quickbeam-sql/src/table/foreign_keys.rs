@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quickbeam::query_layer::{DatabaseExt, ReadTracking, Scan, ScanBatch, TransactionExt};
 use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 
-use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks};
+use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks, PendingKey};
 use super::table_writer::{TableWriter, differ, values_of};
 use super::trigger_queue::{QueuedEvent, RowDecision};
 use super::violations::check_violation;
@@ -51,8 +51,13 @@ impl CascadeTask {
     }
 }
 
-/// A foreign-key violation to check for at the statement's end: a reference to a key that does not
-/// exist.
+/// What is checked at the statement's end.
+pub(super) enum PendingCheck {
+    Reference(Pending),
+    Key(PendingKey),
+}
+
+/// A foreign-key violation to check for: a reference to a key that does not exist.
 pub(super) struct Pending {
     reference: Referring,
     /// It was not there when who refers to it came; otherwise it went.
@@ -64,8 +69,9 @@ impl Pending {
     fn defer(self, deferred: &DeferredChecks) -> Result<()> {
         let Pending { reference, came_first } = self;
         let constraint = (reference.child.table().id, reference.definition()?.name.clone());
-        let (parent, key) = (reference.parent.table().id, reference.key);
-        deferred.defer(constraint, reference.shown, DeferredCheck { parent, key, came_first });
+        let (parent, key, shown) = (reference.parent.table().id, reference.key, reference.shown);
+        let check = DeferredCheck::Reference { parent, key, shown, came_first };
+        deferred.defer(constraint, check);
         Ok(())
     }
 }
@@ -263,7 +269,7 @@ impl TableWriter<'_> {
         }
         let parent = self.snapshot.handle(self.transaction, key.parent)?;
         let positions = parent_positions(parent.table(), key)?;
-        let deferred = self.deferred.filter(|deferred| deferred.defers(table, key));
+        let deferred = self.deferred.filter(|it| it.defers(table, &key.name, key.timing));
         let found = match converted(&values, parent.table(), &positions) {
             None => false,
             // The row may come later: that it is missing now need not hold at commit.
@@ -291,7 +297,8 @@ impl TableWriter<'_> {
         }
         // In its own table the statement may bring the row referred to after the one that refers to
         // it.
-        self.pending.push(Pending { reference, came_first: true });
+        let check = Pending { reference, came_first: true };
+        self.pending.push(PendingCheck::Reference(check));
         Ok(())
     }
 
@@ -301,7 +308,7 @@ impl TableWriter<'_> {
     }
 
     /// Reads so that what was read has to hold still at commit.
-    fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(super) fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.transaction.track_reads(ReadTracking::On);
         let result = read();
         let was_tracked = self.transaction.track_reads(before) == ReadTracking::On;
@@ -382,11 +389,12 @@ impl TableWriter<'_> {
                 ForeignKeyAction::NoAction => {
                     let table = work.reference.child.table().clone();
                     let key = work.reference.definition()?;
-                    let deferred = self.deferred.filter(|it| it.defers(&table, key));
+                    let deferred =
+                        self.deferred.filter(|it| it.defers(&table, &key.name, key.timing));
                     let check = Pending { reference: work.reference, came_first: false };
                     match deferred {
                         Some(deferred) => check.defer(deferred)?,
-                        None => self.pending.push(check),
+                        None => self.pending.push(PendingCheck::Reference(check)),
                     }
                 }
                 ForeignKeyAction::Restrict => return Err(work.reference.violated()),
@@ -463,7 +471,8 @@ impl TableWriter<'_> {
         if work.action == ForeignKeyAction::SetDefault {
             // The DEFAULT may be the key that went: then nothing was changed that would have been
             // looked at.
-            self.pending.push(Pending { reference: work.reference.clone(), came_first: false });
+            let check = Pending { reference: work.reference.clone(), came_first: false };
+            self.pending.push(PendingCheck::Reference(check));
         }
         Ok(())
     }
@@ -607,24 +616,29 @@ impl TableWriter<'_> {
         constraints: Option<&[ConstraintKey]>,
     ) -> Result<()> {
         let mut pending = Vec::new();
-        deferred.each(|constraint, shown, check| {
-            if constraints.is_some_and(|list| !list.contains(constraint)) {
-                return Ok(());
-            }
+        deferred.each(constraints, |constraint, check| {
             // A table or a constraint that was dropped has nothing to check.
             let Some(table) = self.snapshot.table(constraint.0) else { return Ok(()) };
-            let same = |key: &ForeignKey| key.name == constraint.1;
-            let Some(foreign_key) = table.foreign_keys.iter().position(same) else {
-                return Ok(());
-            };
-            let reference = Referring {
-                child: self.snapshot.handle(self.transaction, constraint.0)?,
-                foreign_key,
-                parent: self.snapshot.handle(self.transaction, check.parent)?,
-                key: check.key.clone(),
-                shown: shown.to_owned(),
-            };
-            pending.push(Pending { reference, came_first: check.came_first });
+            let handle = self.snapshot.handle(self.transaction, constraint.0)?;
+            pending.extend(match check {
+                DeferredCheck::Key(values) => {
+                    let mut indexes = table.indexes.iter();
+                    let index = indexes.position(|index| index.name == constraint.1);
+                    let values = values.clone();
+                    index.map(|number| PendingCheck::Key(PendingKey { handle, number, values }))
+                }
+                DeferredCheck::Reference { parent, key, shown, came_first } => {
+                    let mut keys = table.foreign_keys.iter();
+                    let Some(foreign_key) = keys.position(|key| key.name == constraint.1) else {
+                        return Ok(());
+                    };
+                    let parent = self.snapshot.handle(self.transaction, *parent)?;
+                    let (key, shown) = (key.clone(), shown.clone());
+                    let reference = Referring { child: handle, foreign_key, parent, key, shown };
+                    let came_first = *came_first;
+                    Some(PendingCheck::Reference(Pending { reference, came_first }))
+                }
+            });
             Ok(())
         })?;
         let (count, before) = (pending.len(), self.tracked.get());
@@ -635,24 +649,32 @@ impl TableWriter<'_> {
         Ok(())
     }
 
-    /// Checks the pending references at the statement's end: fails if a referenced key still does
-    /// not exist and a row still refers to it.
+    /// Checks what is pending at the statement's end: fails if a referenced key still does not
+    /// exist and a row still refers to it, or if two rows still have the same key.
     pub(super) fn check_pending(&mut self) -> Result<()> {
         for pending in std::mem::take(&mut self.pending) {
-            let reference = &pending.reference;
-            let parent = &reference.parent;
-            let positions = parent_positions(parent.table(), reference.definition()?)?;
-            let key: Vec<ValueRef<'_>> = reference.key.iter().map(Value::as_ref).collect();
-            let is_back = match converted(&key, parent.table(), &positions) {
-                None => false,
-                Some(key) => self.has_row(parent, &positions, &key)?,
-            };
-            if !is_back && !self.referring_rows(reference, 1)?.is_empty() {
-                return Err(match pending.came_first {
-                    true => reference.missing(),
-                    false => reference.violated(),
-                });
+            match pending {
+                PendingCheck::Reference(pending) => self.check_reference(&pending)?,
+                PendingCheck::Key(pending) => self.check_key(&pending)?,
             }
+        }
+        Ok(())
+    }
+
+    fn check_reference(&self, pending: &Pending) -> Result<()> {
+        let reference = &pending.reference;
+        let parent = &reference.parent;
+        let positions = parent_positions(parent.table(), reference.definition()?)?;
+        let key: Vec<ValueRef<'_>> = reference.key.iter().map(Value::as_ref).collect();
+        let is_back = match converted(&key, parent.table(), &positions) {
+            None => false,
+            Some(key) => self.has_row(parent, &positions, &key)?,
+        };
+        if !is_back && !self.referring_rows(reference, 1)?.is_empty() {
+            return Err(match pending.came_first {
+                true => reference.missing(),
+                false => reference.violated(),
+            });
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod recorded;
 mod table_writer;
 mod trigger_queue;
 mod triggers;
+mod unique_keys;
 mod violations;
 
 pub use crate::handle::{IndexHandle, TableHandle};
@@ -20,7 +21,7 @@ pub use crate::schema::encoding::{
 };
 pub(crate) use audit::Audit;
 pub use bulk_append::{RowBatch, RowFailure};
-pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks};
+pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
 pub use trigger_queue::{RowDecision, TriggerCall, TriggerCaller};

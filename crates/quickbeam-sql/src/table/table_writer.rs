@@ -16,8 +16,8 @@ use quickbeam::query_layer::TransactionExt;
 use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, Updated, invariant};
 
 use super::change_record::ChangeRecord;
-use super::deferred::DeferredChecks;
-use super::foreign_keys::{CascadeTask, Pending};
+use super::deferred::{DeferredChecks, DeferredMark};
+use super::foreign_keys::{CascadeTask, PendingCheck};
 use super::trigger_queue::TriggerQueue;
 use super::violations::null_violation;
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
@@ -67,6 +67,8 @@ pub struct TableWriter<'a> {
     /// The changes of the transaction before the statement, where invariants are checked.
     changes_before: Option<usize>,
     pub(super) deferred: Option<&'a DeferredChecks>,
+    /// What was deferred before the statement.
+    deferred_before: DeferredMark,
     key: Vec<u8>,
     entry: Vec<u8>,
     old_entry: Vec<u8>,
@@ -74,7 +76,7 @@ pub struct TableWriter<'a> {
     pub(super) queue: Vec<CascadeTask>,
     /// Those that the queue of triggers orders.
     pub(super) waiting: VecDeque<CascadeTask>,
-    pub(super) pending: Vec<Pending>,
+    pub(super) pending: Vec<PendingCheck>,
     /// The changes that are made later, if they are recorded.
     pub(super) record: Option<Box<ChangeRecord>>,
     /// Whether a row may come before the row of another table that it refers to.
@@ -182,6 +184,7 @@ impl<'a> TableWriter<'a> {
             savepoint: None,
             changes_before: CHECKS_INVARIANTS.then(|| transaction.change_count()),
             deferred: None,
+            deferred_before: DeferredMark::default(),
             key: Vec::new(),
             entry: Vec::new(),
             old_entry: Vec::new(),
@@ -208,6 +211,7 @@ impl<'a> TableWriter<'a> {
     #[must_use]
     pub fn with_deferred(mut self, deferred: Option<&'a DeferredChecks>) -> TableWriter<'a> {
         self.deferred = deferred;
+        self.deferred_before = deferred.map(DeferredChecks::mark).unwrap_or_default();
         self
     }
 
@@ -229,6 +233,9 @@ impl<'a> TableWriter<'a> {
         self.pending.clear();
         self.triggers.events.clear();
         self.record = None;
+        if let Some(deferred) = self.deferred {
+            deferred.rollback_to(self.deferred_before);
+        }
         match self.savepoint {
             Some(savepoint) => {
                 self.transaction.rollback_to(savepoint)?;
@@ -279,6 +286,9 @@ impl<'a> TableWriter<'a> {
         };
         self.key = key;
         let conflict = placed?;
+        if conflict.is_none() && handle.has_deferrable_keys() {
+            self.check_deferrable(handle, None, row)?;
+        }
         if conflict.is_none() && !table.foreign_keys.is_empty() {
             for foreign_key in 0..table.foreign_keys.len() {
                 self.check_parent(handle, foreign_key, row)?;
@@ -300,7 +310,7 @@ impl<'a> TableWriter<'a> {
         let (entries, of_index) = match index.and_then(|number| handle.indexes().get(number)) {
             Some(index) => match index.encode_entry(row, &[], &mut self.entry)? {
                 EntryForm::Unique => (&index.entries, Some(index)),
-                EntryForm::Absent | EntryForm::WithRowKey => return Ok(None),
+                EntryForm::Absent | EntryForm::WithRowKey | EntryForm::Checked => return Ok(None),
             },
             None => {
                 handle.key().encode_with(&mut self.entry, |position| row.get(position))?;
@@ -389,7 +399,7 @@ impl<'a> TableWriter<'a> {
             return Ok(None);
         }
         index.encode_place(&self.entry, key, form, &mut self.value)?;
-        if form == EntryForm::WithRowKey {
+        if form != EntryForm::Unique {
             index.entries.put(self.transaction, &self.entry, &self.value)?;
             return Ok(None);
         }
@@ -464,6 +474,9 @@ impl<'a> TableWriter<'a> {
         self.key = new_key;
         if let Some(index) = replaced? {
             return Err(duplicate(handle, index, new));
+        }
+        if handle.has_deferrable_keys() {
+            self.check_deferrable(handle, Some(old_row), new_row)?;
         }
         for number in 0..table.foreign_keys.len() {
             let columns = &table.foreign_keys[number].columns;

@@ -6,7 +6,7 @@ use sqlparser::ast::{
 };
 
 use super::super::{Binder, fold};
-use super::constraints::{Constraints, check_time};
+use super::constraints::{Constraints, timing_of};
 use super::storage_parameters::check_parameters;
 use super::table::Defined;
 use super::table_outline::{ConstraintPlace, Outline};
@@ -14,7 +14,7 @@ use super::{CatalogChange, ObjectKind, TableChange};
 use crate::bind::ddl::table_outline::OnExisting;
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
-use crate::catalog::{NewIdentity, Relation, TriggerState, split_lookup_name};
+use crate::catalog::{IndexConstraint, NewIdentity, Relation, TriggerState, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Frame};
 use crate::parse::{VIEW_TYPE, action_of};
@@ -157,14 +157,16 @@ impl Binder<'_> {
         if let TableConstraint::UniqueUsingIndex(key) | TableConstraint::PrimaryKeyUsingIndex(key) =
             constraint
         {
-            check_time(key.characteristics.as_ref())?;
+            let timing = timing_of(key.characteristics.as_ref())?;
             let is_primary = matches!(constraint, TableConstraint::PrimaryKeyUsingIndex(_));
             if is_primary {
                 let place = self.place_of(&key.index_name);
                 outline.take_primary_key().map_err(|error| error.at(place))?;
             }
             let name = key.name.as_ref().map(|name| self.new_name(name)).transpose()?;
-            changes.push(TableChange::UseIndex(fold(&key.index_name), name, is_primary));
+            let index = fold(&key.index_name);
+            let constraint = IndexConstraint { index, name, is_primary, timing };
+            changes.push(TableChange::UseIndex(constraint));
             return Ok(());
         }
         let mut constraints = Constraints::default();

@@ -46,8 +46,10 @@ fn action_of(action: Option<&ReferentialAction>) -> ForeignKeyAction {
     }
 }
 
-/// Returns when a foreign key is checked.
-fn timing_of(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<ConstraintTiming> {
+/// Returns when a constraint is checked.
+pub(super) fn timing_of(
+    characteristics: Option<&ast::ConstraintCharacteristics>,
+) -> Result<ConstraintTiming> {
     let Some(characteristics) = characteristics else { return Ok(ConstraintTiming::NotDeferrable) };
     if characteristics.enforced == Some(false) {
         return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
@@ -64,18 +66,14 @@ fn timing_of(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result
     }
 }
 
-/// Refuses deferred keys. Every row satisfies its constraints at the end of the statement, but for
-/// foreign keys.
-pub(super) fn check_time(characteristics: Option<&ast::ConstraintCharacteristics>) -> Result<()> {
-    let Some(characteristics) = characteristics else { return Ok(()) };
-    let is_deferred = characteristics.initially == Some(DeferrableInitial::Deferred);
-    if characteristics.deferrable == Some(true) || is_deferred {
-        return Err(SqlError::unsupported("a constraint that is DEFERRABLE"));
+/// Refuses deferrable keys USING HASH, which PostgreSQL does not have either.
+fn check_key_timing(timing: ConstraintTiming, method: Method) -> Result<()> {
+    match method {
+        Method::Hash if timing.is_deferrable() => {
+            Err(SqlError::unsupported("a key USING HASH that is DEFERRABLE"))
+        }
+        _ => Ok(()),
     }
-    if characteristics.enforced == Some(false) {
-        return Err(SqlError::unsupported("a constraint that is NOT ENFORCED"));
-    }
-    Ok(())
 }
 
 /// Constraints as they are collected from columns and from the table.
@@ -139,13 +137,17 @@ impl Binder<'_> {
                 if key.index_name.is_some() {
                     return Err(SqlError::unsupported("this form of PRIMARY KEY"));
                 }
-                check_time(key.characteristics.as_ref())?;
+                let timing = timing_of(key.characteristics.as_ref())?;
                 let method = key_method(&key.index_type, &key.index_options)?;
+                check_key_timing(timing, method)?;
                 let (name, columns) = self.key(key.name.as_ref(), &key.columns, outline)?;
-                // The rows themselves are stored by the primary key, so they include all columns.
-                self.known_columns(outline, key.include.iter())?;
-                constraints.primary_key =
-                    Some(NewKey { name, columns, method, ..NewKey::default() });
+                let mut include = self.known_columns(outline, key.include.iter())?;
+                if !timing.is_deferrable() {
+                    // The rows are stored by the primary key: it includes all columns.
+                    include.clear();
+                }
+                let key = NewKey { name, columns, method, include, timing, ..NewKey::default() };
+                constraints.primary_key = Some(key);
             }
             TableConstraint::Unique(key) => {
                 if key.index_name.is_some()
@@ -153,12 +155,13 @@ impl Binder<'_> {
                 {
                     return Err(SqlError::unsupported("this form of UNIQUE"));
                 }
-                check_time(key.characteristics.as_ref())?;
+                let timing = timing_of(key.characteristics.as_ref())?;
                 let method = key_method(&key.index_type, &key.index_options)?;
+                check_key_timing(timing, method)?;
                 let (name, columns) = self.key(key.name.as_ref(), &key.columns, outline)?;
                 let include = self.known_columns(outline, key.include.iter())?;
                 let nulls_not_distinct = key.nulls_distinct == NullsDistinctOption::NotDistinct;
-                let key = NewKey { name, columns, method, include, nulls_not_distinct };
+                let key = NewKey { name, columns, method, include, nulls_not_distinct, timing };
                 constraints.uniques.push(key);
             }
             TableConstraint::Check(check) => {

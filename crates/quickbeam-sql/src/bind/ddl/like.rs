@@ -63,6 +63,10 @@ impl Binder<'_> {
             }
             for index in &table.indexes {
                 match index.is_constraint {
+                    true if index.is_primary => {
+                        outline.take_primary_key()?;
+                        new.primary_key = Some(key_like(&table, index));
+                    }
                     true => new.uniques.push(key_like(&table, index)),
                     false => new.indexes.push(index_like(&table, index, new.name.clone())),
                 }
@@ -123,6 +127,7 @@ fn key_like(table: &Table, index: &Index) -> NewKey {
         method: index.method,
         include: names_at(table, index.include.iter().copied()),
         nulls_not_distinct: index.nulls_not_distinct,
+        timing: index.timing,
     }
 }
 

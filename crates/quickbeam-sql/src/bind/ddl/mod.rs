@@ -25,8 +25,9 @@ use super::{Binder, fold};
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{
-    DeclaredType, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex, NewKey, NewTable,
-    NewView, Privileges, SequenceChanges, SequenceOptions, TriggerState, ViewChange,
+    DeclaredType, IndexConstraint, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex,
+    NewKey, NewTable, NewView, Privileges, SequenceChanges, SequenceOptions, TriggerState,
+    ViewChange,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{
@@ -129,7 +130,7 @@ pub enum TableChange {
     /// VALIDATE CONSTRAINT.
     Validate(SmolStr),
     /// ADD UNIQUE or, if true, ADD PRIMARY KEY with the constraint's name, USING INDEX.
-    UseIndex(SmolStr, Option<SmolStr>, bool),
+    UseIndex(IndexConstraint),
     /// ALTER COLUMN … TYPE with the text of USING.
     Type(SmolStr, DeclaredType, Option<Arc<str>>),
     /// ALTER COLUMN … DROP EXPRESSION, DROP IDENTITY or SET GENERATED.

@@ -224,7 +224,7 @@ impl Outline {
             columns: columns.collect(),
             generated: generated.map(|column| column.name.clone()).collect(),
             constraints: keys.chain(uniques).chain(checks).chain(foreign_keys).collect(),
-            has_primary_key: table.primary_key.is_some(),
+            has_primary_key: table.primary_columns().is_some(),
             is_new: false,
             ..Outline::new(&table.lookup_name())
         }

@@ -3,6 +3,8 @@
 //! As in PostgreSQL, a list of columns and expressions means the unique keys of exactly these. A
 //! partial index is meant if the WHERE of the target implies its predicate.
 
+use std::sync::Arc;
+
 use sqlparser::ast;
 
 use super::target::{ChangeTarget, ViewColumns, expand};
@@ -40,7 +42,7 @@ impl Target {
     fn means(&self, index: &Index, bound: impl FnOnce() -> Result<BoundIndex>) -> Result<bool> {
         let positions = index.columns.iter().map(|column| column.position);
         let columns = sorted(positions.filter(|position| *position < EXPRESSIONS).collect());
-        if !index.unique || columns != self.columns {
+        if !index.is_unique() || columns != self.columns {
             return Ok(false);
         }
         if !index.is_computed() {
@@ -53,12 +55,23 @@ impl Target {
     }
 }
 
+/// Refuses keys that are DEFERRABLE, of these indexes: they cannot tell what is in conflict.
+pub(super) fn check_arbiters<'i>(
+    table: &Table,
+    mut indexes: impl Iterator<Item = &'i Arc<Index>>,
+) -> Result<()> {
+    let Some(index) = indexes.find(|index| index.timing.is_deferrable()) else { return Ok(()) };
+    let message = "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as arbiters";
+    let error = SqlError::new(SqlState::ObjectNotInPrerequisiteState, message);
+    Err(error.of_table(&table.schema, &table.name).of_constraint(index.name.as_str()))
+}
+
 /// Returns the unique key that a constraint is.
 pub(super) fn key_of_constraint(table: &Table, name: &str) -> Result<Option<usize>> {
     if table.primary_key.as_ref().is_some_and(|key| key.name == name) {
         return Ok(None);
     }
-    let is_named = |index: &Index| index.unique && !index.is_computed() && index.name == name;
+    let is_named = |index: &Index| index.is_unique() && !index.is_computed() && index.name == name;
     match table.indexes.iter().position(|index| is_named(index)) {
         Some(number) => Ok(Some(number)),
         None => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
-use super::conflict_target::key_of_constraint;
+use super::conflict_target::{check_arbiters, key_of_constraint};
 use super::target::{ChangeKind, ChangeTarget, ViewColumns};
 use crate::bind::query::{check_values, rows_with_subqueries};
 use crate::bind::{
@@ -317,6 +317,13 @@ impl Binder<'_> {
                 Some(vec![key_of_constraint(table, &object_name(name)?)?])
             }
         };
+        match &target {
+            None => check_arbiters(table, table.indexes.iter())?,
+            Some(keys) => {
+                let indexes = keys.iter().flatten().filter_map(|&at| table.indexes.get(at));
+                check_arbiters(table, indexes)?;
+            }
+        }
         let OnConflictAction::DoUpdate(update) = &conflict.action else {
             return Ok(OnConflict { target, assignments: None, filter: None });
         };

@@ -266,7 +266,7 @@ impl Catalog {
     ) -> Result<()> {
         let (change, mut table, position) =
             CatalogChange::of_column(self, transaction, table, column)?;
-        let in_key = table.primary_key.as_ref().is_some_and(|k| k.columns.contains(&position));
+        let in_key = table.primary_columns().is_some_and(|it| it.contains(&position));
         if !not_null && in_key {
             let message = format!("column \"{column}\" is in a primary key");
             return Err(SqlError::new(SqlState::InvalidTableDefinition, message));

@@ -67,12 +67,12 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 table,
                 oid: constraint_oid(index.id),
                 name: &index.name,
-                kind: "u",
+                kind: if index.is_primary { "p" } else { "u" },
                 columns,
                 index: object_oid(index.id),
                 check: None,
                 is_valid: true,
-                timing: ConstraintTiming::NotDeferrable,
+                timing: index.timing,
                 parent: None,
             });
         }

@@ -295,7 +295,7 @@ impl SystemSource<'_> {
     pub(super) fn pg_index(&mut self) {
         for relation in self.snapshot.described() {
             let (table, unique, is_primary) = match relation {
-                Described::Index(table, index) => (table, index.unique, false),
+                Described::Index(table, index) => (table, index.is_unique(), index.is_primary),
                 Described::PrimaryKey(table) => (table, true, true),
                 _ => continue,
             };
@@ -338,7 +338,12 @@ impl SystemSource<'_> {
                 row.set("indnkeyatts", small(keys.len()));
                 row.set("indnullsnotdistinct", nulls_not_distinct);
                 row.set("indisunique", unique).set("indisprimary", is_primary);
-                for flag in ["indimmediate", "indisvalid", "indisready", "indislive"] {
+                let is_deferrable = match relation {
+                    Described::Index(_, index) => index.timing.is_deferrable(),
+                    _ => false,
+                };
+                row.set("indimmediate", !is_deferrable);
+                for flag in ["indisvalid", "indisready", "indislive"] {
                     row.set(flag, true);
                 }
                 if let Described::Index(_, index) = relation {

@@ -43,6 +43,7 @@ use crate::parse::plpgsql::{
     self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
 };
 use crate::session::Session;
+use crate::table::DeferredMark;
 use crate::types::{DataType, Value};
 
 /// Calls within calls. Each takes stack.
@@ -60,7 +61,7 @@ pub(crate) struct Routines {
     compiled: RefCell<HashMap<RoutineKey, Arc<CompiledRoutine>>>,
     depth: Flag<usize>,
     /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
-    before: Flag<Option<Savepoint>>,
+    before: Flag<Option<(Savepoint, DeferredMark)>>,
 }
 
 impl Routines {
@@ -246,7 +247,8 @@ impl Session {
         let compiled = self.compiled(transaction, id)?;
         let is_volatile = compiled.routine.volatility == Volatility::Volatile;
         if is_volatile && self.routines.depth.get() == 0 && self.routines.before.get().is_none() {
-            self.routines.before.set(Some(transaction.savepoint()?));
+            let before = (transaction.savepoint()?, self.deferred_mark());
+            self.routines.before.set(Some(before));
         }
         let rows = self
             .invoke(
@@ -281,12 +283,13 @@ impl Session {
     fn finish_changing_calls<T>(
         &self,
         transaction: &Transaction,
-        before: Savepoint,
+        (before, deferred): (Savepoint, DeferredMark),
         result: Result<T>,
     ) -> Result<T> {
         self.routines.before.set(None);
         if result.is_err() {
             transaction.rollback_to(before)?;
+            self.restore_deferred(deferred);
         }
         transaction.release(before);
         invariant!(ROUTINE_2, self.routines.before.get().is_none(), "a call that was not ended");

@@ -265,7 +265,7 @@ fn each_interleaving(left: usize, right: usize, each: &mut dyn FnMut(&[bool])) {
 
 #[test]
 fn deferred_foreign_keys_hold_in_every_interleaving() {
-    let scripts: [(&[&str], &[&str]); 4] = [
+    let scripts: [Scripts; 4] = [
         (
             &["INSERT INTO child VALUES (10, 1)", "COMMIT"],
             &["DELETE FROM parent WHERE id = 1", "COMMIT"],
@@ -283,20 +283,60 @@ fn deferred_foreign_keys_hold_in_every_interleaving() {
             &["UPDATE child SET p = 1 WHERE id = 1", "DELETE FROM parent WHERE id = 3", "COMMIT"],
         ),
     ];
+    let schema = [
+        "CREATE TABLE parent (id INT PRIMARY KEY)",
+        "CREATE TABLE child (id INT PRIMARY KEY, p INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)",
+        "CREATE INDEX ON child (p)",
+        "INSERT INTO parent VALUES (1), (2)",
+        "INSERT INTO child VALUES (1, 2)",
+    ];
+    let orphans = "SELECT count(*) FROM child WHERE p NOT IN (SELECT id FROM parent)";
+    holds_in_every_interleaving(&schema, &scripts, orphans);
+}
+
+#[test]
+fn deferrable_keys_hold_in_every_interleaving() {
+    let scripts: [Scripts; 5] = [
+        (&["INSERT INTO k VALUES (3, 3)", "COMMIT"], &["INSERT INTO k VALUES (3, 4)", "COMMIT"]),
+        (
+            &["INSERT INTO k VALUES (1, 5)", "DELETE FROM k WHERE id = 1 AND u = 1", "COMMIT"],
+            &["INSERT INTO k VALUES (4, 1)", "COMMIT"],
+        ),
+        (
+            &["UPDATE k SET id = 3 - id", "COMMIT"],
+            &["INSERT INTO k VALUES (2, 3)", "UPDATE k SET id = 4 WHERE u = 3", "COMMIT"],
+        ),
+        (
+            &["UPDATE k SET u = 5 WHERE id = 1", "COMMIT"],
+            &["UPDATE k SET u = 5 WHERE id = 2", "COMMIT"],
+        ),
+        (
+            &["SET CONSTRAINTS ALL DEFERRED", "INSERT INTO k VALUES (5, 2)", "COMMIT"],
+            &["DELETE FROM k WHERE u = 2", "INSERT INTO k VALUES (6, 2)", "COMMIT"],
+        ),
+    ];
+    let schema = [
+        "CREATE TABLE k (id INT PRIMARY KEY DEFERRABLE INITIALLY DEFERRED, u INT UNIQUE DEFERRABLE)",
+        "INSERT INTO k VALUES (1, 1), (2, 2)",
+    ];
+    let twice = "SELECT count(*) FROM k AS a, k AS b WHERE a.id = b.id AND a.u <> b.u OR a.u = b.u AND a.id <> b.id";
+    holds_in_every_interleaving(&schema, &scripts, twice);
+}
+
+/// The statements of two sessions.
+type Scripts<'s> = (&'s [&'s str], &'s [&'s str]);
+
+/// Runs two scripts in every interleaving under every isolation level. `violations` counts what
+/// must not be there afterwards.
+fn holds_in_every_interleaving(schema: &[&str], scripts: &[Scripts<'_>], violations: &str) {
     let mut committed = 0;
     for level in ["SERIALIZABLE", "REPEATABLE READ", "READ COMMITTED"] {
-        for (first, second) in scripts {
+        for &(first, second) in scripts {
             each_interleaving(first.len(), second.len(), &mut |order| {
                 let database =
                     quickbeam_sql::SqlDatabase::memory(quickbeam::Options::default()).unwrap();
                 let sessions = [database.connect(), database.connect()];
-                for text in [
-                    "CREATE TABLE parent (id INT PRIMARY KEY)",
-                    "CREATE TABLE child (id INT PRIMARY KEY, p INT REFERENCES parent DEFERRABLE INITIALLY DEFERRED)",
-                    "CREATE INDEX ON child (p)",
-                    "INSERT INTO parent VALUES (1), (2)",
-                    "INSERT INTO child VALUES (1, 2)",
-                ] {
+                for text in schema {
                     sessions[0].execute(text, &[]).unwrap();
                 }
                 for session in &sessions {
@@ -318,8 +358,8 @@ fn deferred_foreign_keys_hold_in_every_interleaving() {
                     }
                 }
                 committed += failed.iter().filter(|failed| !**failed).count();
-                let orphans = "SELECT count(*) FROM child WHERE p NOT IN (SELECT id FROM parent)";
-                let found = sessions[0].query_row(orphans, &[], |row| row.get::<i64>(0)).unwrap();
+                let found =
+                    sessions[0].query_row(violations, &[], |row| row.get::<i64>(0)).unwrap();
                 assert_eq!(found, 0, "{level} {order:?} {first:?} {second:?} {failed:?}");
             });
         }
