@@ -18,7 +18,7 @@ pub fn all(shell: &Shell, output: &mut impl Write, command: &str) -> anyhow::Res
     let mut lines = Vec::new();
     for (name, relation) in catalog.relations() {
         let (kind, of) = match &relation {
-            Relation::Table(_) => ("table", String::new()),
+            Relation::Table(table) => (table.word(), String::new()),
             Relation::View(_) => ("view", String::new()),
             Relation::Sequence(sequence) => ("sequence", owner(&catalog, sequence)),
             Relation::Index(table, _) => ("index", table.name.to_string()),

@@ -8,8 +8,9 @@ use quickbeam_sql::CsvDialect as Dialect;
 use quickbeam_sql::catalog::comments::Comment;
 use quickbeam_sql::catalog::programs::RoutineKind;
 use quickbeam_sql::catalog::text::{
-    Wording, add_foreign_keys, create_indexes, create_schemas, create_sequence, create_table,
-    create_view, quoted, quoted_relation, set_sequence, view_defaults,
+    Wording, add_foreign_keys, create_indexes, create_materialized_view, create_schemas,
+    create_sequence, create_table, create_view, quoted, quoted_relation, refresh_materialized_view,
+    set_sequence, view_defaults,
 };
 use quickbeam_sql::catalog::{Table, is_temporary_schema};
 use quickbeam_sql::types::{TextSettings, format_value};
@@ -67,25 +68,33 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     catalog.create_composites().iter().try_for_each(|text| sink.statement(text))?;
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;
     catalog.create_domains().try_for_each(|text| sink.statement(&text))?;
-    for table in tables() {
+    let plain = || tables().filter(|table| table.materialized.is_none());
+    for table in plain() {
         sink.statement(&create_table(&catalog, table, wording))?;
     }
     catalog.own_sequences().try_for_each(|text| sink.statement(&text))?;
     catalog
         .create_routines(RoutineKind::RowsOfTables)
         .try_for_each(|text| sink.statement(&text))?;
-    for table in tables() {
+    for table in plain() {
         rows(&connection, &transaction, table, sink)
             .with_context(|| format!("cannot dump the table {:?} to its end", table.name))?;
     }
-    for table in tables() {
+    for table in plain() {
         create_indexes(table, wording).try_for_each(|text| sink.statement(&text))?;
     }
     for table in tables() {
         add_foreign_keys(&catalog, table).try_for_each(|text| sink.statement(&text))?;
     }
-    for view in catalog.views().into_iter().filter(|it| !is_temporary(&it.schema)) {
-        sink.statement(&create_view(view))?;
+    let views = catalog.views_in_order();
+    for view in views.iter().filter(|it| !is_temporary(&it.schema)) {
+        match catalog.table(view.id) {
+            Some(table) => {
+                sink.statement(&create_materialized_view(view))?;
+                create_indexes(table, wording).try_for_each(|text| sink.statement(&text))?;
+            }
+            None => sink.statement(&create_view(view))?,
+        }
         view_defaults(view).try_for_each(|text| sink.statement(&text))?;
     }
     for trigger in catalog.triggers() {
@@ -93,6 +102,11 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     }
     let comments = catalog.all_comments();
     comments.iter().filter_map(Comment::statement).try_for_each(|text| sink.statement(&text))?;
+    for view in &views {
+        if catalog.table(view.id).is_some_and(|table| !table.is_unpopulated()) {
+            sink.statement(&refresh_materialized_view(view))?;
+        }
+    }
     // In the order in which a load creates them, so that a dump of what was loaded is the same.
     let permanent = catalog.sequences().filter(|sequence| !is_temporary(&sequence.schema));
     let (owned, free): (Vec<_>, Vec<_>) =

@@ -27,6 +27,7 @@ impl Tag {
             "CLOSE" | "DEALLOCATE" | "DISCARD" => (of_session(&first, words), false),
             "DECLARE" => ("DECLARE CURSOR".to_owned(), false),
             "LOCK" => ("LOCK TABLE".to_owned(), false),
+            "REFRESH" => ("REFRESH MATERIALIZED VIEW".to_owned(), false),
             "SET" if words.next().as_deref() == Some("CONSTRAINTS") => {
                 ("SET CONSTRAINTS".to_owned(), false)
             }

@@ -118,7 +118,7 @@ impl SqlDatabase {
                     .push(format!("table \"{table}\", foreign key \"{key}\": no table is there"));
             }
         }
-        for view in snapshot.views() {
+        for view in snapshot.all_views() {
             let lost = |id: &ObjectId| snapshot.table(*id).is_none() && !snapshot.is_view(*id);
             // A key/value database has no number.
             if view.depends_on.iter().filter(|id| id.0 != 0).any(lost) {
@@ -159,6 +159,7 @@ impl SqlDatabase {
             clock: &clock,
             variables: None,
             types: &[],
+            refreshed: None,
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));
         let checked = || -> Result<(u64, u64, Vec<String>)> {

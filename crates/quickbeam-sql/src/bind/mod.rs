@@ -108,6 +108,11 @@ pub trait Names {
         TextSettings::DEFAULT
     }
 
+    /// Whether the statement populates a materialized view.
+    fn populates(&self) -> bool {
+        false
+    }
+
     /// The functions of that name that the program has registered.
     fn registered_functions(&self, _name: &str) -> Vec<&'static Builtin> {
         Vec::new()

@@ -191,14 +191,16 @@ impl<'a> Binder<'a> {
 
     /// Checks that the rows of a slot, or of all tables, may be locked.
     pub(in crate::bind) fn check_locked(&self, scope: &Scope, of: Option<usize>) -> Result<()> {
-        if self.role.is_none() {
-            return Ok(());
-        }
         let slots = scope.relations.iter().filter_map(|it| it.columns.first());
         for slot in
             slots.map(|column| column.at.slot).filter(|slot| of.is_none_or(|of| of == *slot))
         {
             if let Some(SlotShape { source: Source::Table(table), .. }) = self.slots.get(slot) {
+                if table.materialized.is_some() {
+                    let name = &table.name;
+                    let message = format!("cannot lock rows in materialized view \"{name}\"");
+                    return Err(SqlError::new(SqlState::WrongObjectType, message));
+                }
                 self.check_table(table, Right::Has(Privileges::UPDATE))?;
             }
         }

@@ -172,7 +172,7 @@ fn table_comments<'s>(table: &'s Table, all: &mut Vec<Comment<'s>>) {
     let dumped = |object: String| (!is_temporary_schema(&table.schema)).then_some(object);
     for (&number, text) in &table.comments {
         let object = match table.position_of(number).and_then(|at| table.columns.get(at)) {
-            _ if number == 0 => format!("TABLE {name}"),
+            _ if number == 0 => format!("{} {name}", table.word().to_uppercase()),
             Some(column) => format!("COLUMN {name}.{}", quoted(&column.name)),
             None => continue,
         };

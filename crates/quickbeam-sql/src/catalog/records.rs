@@ -21,7 +21,7 @@ use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, Comments, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType,
     ForeignKey, ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate, KeyColumn,
-    Method, ObjectId, PrimaryKey, Routine, Schema, Sequence, Table, Trigger, View,
+    Materialized, Method, ObjectId, PrimaryKey, Routine, Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
 
@@ -64,6 +64,8 @@ pub struct TableRecord {
     comments: BTreeMap<u16, Arc<str>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     constraint_comments: BTreeMap<SmolStr, Arc<str>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    materialized: Option<Materialized>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -223,6 +225,7 @@ impl TableRecord {
             next_column: table.next_column,
             comments: table.comments.clone(),
             constraint_comments: table.constraint_comments.clone(),
+            materialized: table.materialized.as_deref().cloned(),
         }
     }
 
@@ -319,6 +322,7 @@ impl TableRecord {
             next_column: self.next_column,
             comments: self.comments,
             constraint_comments: self.constraint_comments,
+            materialized: self.materialized.map(Arc::new),
             database: None,
             columns,
         })

@@ -229,7 +229,7 @@ impl Relation {
     #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
-            Relation::Table(_) => "table",
+            Relation::Table(table) => table.word(),
             Relation::View(_) => "view",
             Relation::Sequence(_) => "sequence",
             Relation::Index(..) => "index",

@@ -4,13 +4,16 @@
 //! Sequences come first, then tables, indexes, foreign keys and views; rows belong between the
 //! tables and the indexes.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use super::CatalogSnapshot;
 use crate::schema::names::{PUBLIC, is_temporary_schema};
 use crate::schema::{
-    Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Sequence, Table, View,
+    Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Relation, Sequence,
+    Table, View,
 };
 
 /// Whose statements they are.
@@ -298,17 +301,39 @@ impl CatalogSnapshot {
         self.views.contains_key(&id)
     }
 
-    /// Returns all views, each after the views that it reads.
+    /// Returns a materialized view, by its lookup name, as a view.
     #[must_use]
-    pub fn views(&self) -> Vec<&View> {
-        let mut ordered: Vec<&View> = Vec::with_capacity(self.views.len());
-        let mut left: Vec<&View> = self.views.values().map(|view| &**view).collect();
-        let mut waiting: BTreeSet<ObjectId> = self.views.keys().copied().collect();
+    pub fn materialized(&self, name: &str) -> Option<Arc<View>> {
+        match self.relation(name)? {
+            Relation::Table(table) => table.materialized_view().map(Arc::new),
+            _ => None,
+        }
+    }
+
+    /// Returns all views, and materialized views as views, in no order.
+    pub(crate) fn all_views(&self) -> impl Iterator<Item = Cow<'_, View>> {
+        let views = self.views.values().map(|view| Cow::Borrowed(&**view));
+        let tables = self.tables.values();
+        views.chain(tables.filter_map(|table| table.materialized_view().map(Cow::Owned)))
+    }
+
+    /// Returns all views.
+    pub fn views(&self) -> impl Iterator<Item = &View> {
+        self.views.values().map(|view| &**view)
+    }
+
+    /// Returns all views, and materialized views as views, each after those that it reads.
+    #[must_use]
+    pub fn views_in_order(&self) -> Vec<Cow<'_, View>> {
+        let mut left: Vec<Cow<'_, View>> = self.all_views().collect();
+        left.sort_by_key(|view| view.id);
+        let mut waiting: BTreeSet<ObjectId> = left.iter().map(|view| view.id).collect();
+        let mut ordered = Vec::with_capacity(left.len());
         while !left.is_empty() {
-            let waits = |view: &&View| {
+            let waits = |view: &Cow<'_, View>| {
                 view.depends_on.iter().any(|id| *id != view.id && waiting.contains(id))
             };
-            let (later, now): (Vec<&View>, Vec<&View>) = left.iter().partition(|view| waits(view));
+            let (later, now): (Vec<_>, Vec<_>) = left.into_iter().partition(waits);
             if now.is_empty() {
                 // Views that read each other: no order of them is right.
                 ordered.extend(later);
@@ -322,4 +347,22 @@ impl CatalogSnapshot {
         }
         ordered
     }
+}
+
+/// CREATE MATERIALIZED VIEW, without data.
+#[must_use]
+pub fn create_materialized_view(view: &View) -> String {
+    let columns: Vec<String> = view.columns.iter().map(|name| quoted(name)).collect();
+    format!(
+        "CREATE MATERIALIZED VIEW {} ({}) AS {} WITH NO DATA",
+        quoted_relation(&view.schema, &view.name),
+        columns.join(", "),
+        view.query
+    )
+}
+
+/// REFRESH MATERIALIZED VIEW.
+#[must_use]
+pub fn refresh_materialized_view(view: &View) -> String {
+    format!("REFRESH MATERIALIZED VIEW {}", quoted_relation(&view.schema, &view.name))
 }

@@ -172,7 +172,7 @@ impl CatalogSnapshot {
     /// Returns the name of the type of a relation's rows, or of arrays of them.
     fn row_type_of_oid(&self, oid: i64, path: &[SmolStr]) -> Option<String> {
         let tables = self.tables().map(|it| (it.id, &it.schema, &it.name));
-        let views = self.views().into_iter().map(|it| (it.id, &it.schema, &it.name));
+        let views = self.views().map(|it| (it.id, &it.schema, &it.name));
         let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
             row_type_oid(*id) == oid || row_array_oid(*id) == oid
         };

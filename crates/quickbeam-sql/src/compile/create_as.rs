@@ -11,6 +11,7 @@ use crate::bind::{
 use crate::catalog::text::quoted_relation;
 use crate::catalog::{OnCommit, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::RefreshStatement;
 
 /// CREATE TABLE … AS, SELECT … INTO.
 pub(crate) struct CreateAs {
@@ -20,7 +21,14 @@ pub(crate) struct CreateAs {
     pub insert: Option<Ast>,
     /// The text in which its query stands.
     pub text: String,
+    /// The lookup name of the materialized view that it makes or refreshes.
+    pub materialized: Option<SmolStr>,
 }
+
+/// The name by which the INSERT that populates a materialized view reads its query: no relation can
+/// have a name of more than 63 bytes.
+pub(crate) const REFRESHED: &str =
+    "the query of the materialized view that is to be populated by a statement";
 
 /// What CREATE TABLE … AS says of its table.
 pub(crate) struct CreateAsTarget<'t> {
@@ -86,8 +94,52 @@ impl CompileContext<'_> {
         let (schema, own) = split_lookup_name(&table);
         let written = quoted_relation(&schema, own);
         let insert = target.with_data.then(|| insert_of(&written, query)).transpose()?;
-        Ok(Program::CreateAs(Box::new(CreateAs { change, insert, text: text.to_owned() })))
+        Ok(Program::CreateAs(Box::new(CreateAs {
+            change,
+            insert,
+            text: text.to_owned(),
+            materialized: None,
+        })))
     }
+}
+
+impl CompileContext<'_> {
+    /// Prepares CREATE MATERIALIZED VIEW.
+    pub(super) fn create_materialized(
+        &self,
+        create: &ast::CreateView,
+        text: &str,
+    ) -> Result<Program> {
+        let change = Binder::new(self, text).create_materialized(create)?;
+        let CatalogChange::CreateTable(table, _) = &change else {
+            return Err(SqlError::internal("a materialized view that is no table"));
+        };
+        match &table.materialized {
+            // IF NOT EXISTS has found something of the name.
+            None => Ok(Program::Catalog(change)),
+            Some(new) => {
+                let (name, is_populated) = (table.name.clone(), new.is_populated);
+                populate(change, name, is_populated)
+            }
+        }
+    }
+
+    /// Prepares REFRESH MATERIALIZED VIEW.
+    pub(super) fn refresh(&self, statement: &RefreshStatement) -> Result<Program> {
+        let name = Binder::new(self, "").refreshed(statement)?;
+        let change = CatalogChange::Refresh(name.clone(), statement.with_data);
+        populate(change, name, statement.with_data)
+    }
+}
+
+/// Returns what makes a change, and populates the materialized view.
+fn populate(change: CatalogChange, name: SmolStr, is_populated: bool) -> Result<Program> {
+    let (schema, own) = split_lookup_name(&name);
+    let written = quoted_relation(&schema, own);
+    let text = format!("INSERT INTO {written} SELECT * FROM \"{REFRESHED}\"");
+    let parsed = is_populated.then(|| crate::parse::statement(&text)).transpose()?;
+    let (insert, materialized) = (parsed.flatten(), Some(name));
+    Ok(Program::CreateAs(Box::new(CreateAs { change, insert, text, materialized })))
 }
 
 /// The INSERT of a query's rows into a table. The query stays as it was written, with its places.

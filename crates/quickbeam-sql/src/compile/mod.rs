@@ -13,10 +13,10 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use self::create_as::CreateAs;
+use self::create_as::{CreateAs, REFRESHED};
 use self::statistics::PlanBasis;
 use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, VariableLookup};
-use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation};
+use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation, View, split_lookup_name};
 use crate::error::Result;
 use crate::execute::{
     ChangingWithExec, InsertExec, InsteadExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
@@ -125,6 +125,8 @@ pub(crate) struct CompileContext<'l> {
     pub variables: Option<&'l dyn VariableLookup>,
     /// The declared types of the first parameters.
     pub types: &'l [Option<DataType>],
+    /// The materialized view that the statement populates.
+    pub refreshed: Option<&'l Arc<View>>,
 }
 
 /// COPY … FROM, prepared.
@@ -138,6 +140,9 @@ pub(crate) struct CopyFrom {
 
 impl Names for CompileContext<'_> {
     fn relation(&self, name: &str) -> Result<Option<Relation>> {
+        if let Some(view) = self.refreshed.filter(|_| split_lookup_name(name).1 == REFRESHED) {
+            return Ok(Some(Relation::View(view.clone())));
+        }
         if let Some(found) = self.snapshot.relation(name) {
             return Ok(Some(found));
         }
@@ -182,6 +187,10 @@ impl Names for CompileContext<'_> {
 
     fn settings(&self) -> TextSettings {
         self.clock.settings()
+    }
+
+    fn populates(&self) -> bool {
+        self.refreshed.is_some()
     }
 
     fn registered_functions(&self, name: &str) -> Vec<&'static Builtin> {

@@ -33,6 +33,9 @@ impl CompileContext<'_> {
                     Some(Command::Access(statement)) => Some(CatalogChange::Access(statement)),
                     Some(Command::Routine(statement)) => Some(CatalogChange::Routine(statement)),
                     Some(Command::Type(statement)) => Some(CatalogChange::Type(statement)),
+                    Some(Command::Refresh(statement)) => {
+                        return Ok(self.prepared(self.refresh(&statement)?));
+                    }
                     Some(Command::Comment(statement)) => Some(CatalogChange::Comment(statement)),
                     _ => None,
                 };
@@ -119,6 +122,9 @@ impl CompileContext<'_> {
             Ast::CreateIndex(create) => Program::Catalog(binder.create_index(create)?),
             Ast::AlterIndex { name, operation } => {
                 Program::Catalog(binder.alter_index(name, operation)?)
+            }
+            Ast::CreateView(create) if create.materialized => {
+                self.create_materialized(create, text)?
             }
             Ast::CreateView(create) => Program::Catalog(binder.create_view(create)?),
             Ast::CreateSequence {

@@ -50,6 +50,7 @@ impl Catalog {
             next_column: columns.len() as u16 + 1,
             comments: BTreeMap::new(),
             constraint_comments: BTreeMap::new(),
+            materialized: None,
             database: None,
             columns,
         };
@@ -119,9 +120,11 @@ impl Catalog {
             change.regenerate(&mut child)?;
             change.put_table(&child)?;
         }
-        for id in ids {
+        for &id in &ids {
             let table = change.latest(id)?;
-            change.drop_dependents(id, &[], &format!("table {}", table.name), cascade)?;
+            let what = format!("{} {}", table.word(), table.name);
+            let together: Vec<ObjectId> = ids.iter().copied().collect();
+            change.drop_dependents(id, &together, &what, cascade)?;
             change.drop_functions_of(&table, cascade)?;
             change.drop_table(&table)?;
         }
@@ -134,7 +137,8 @@ impl Catalog {
         let mut table = change.table(from)?;
         change.check_free(&lookup_name(&table.schema, to))?;
         change.check_no_type(&lookup_name(&table.schema, to))?;
-        change.refuse_views(table.id, &format!("table {}", table.name), "renaming")?;
+        let what = format!("{} {}", table.word(), table.name);
+        change.refuse_views(table.id, &what, "renaming")?;
         table.name = to.into();
         change.put_table(&table)
     }
@@ -271,25 +275,37 @@ impl CatalogChange<'_> {
         let mut dependents = self.dependents(id);
         dependents.retain(|view| !together.contains(&view.id));
         if let (Some(view), false) = (dependents.first(), cascade) {
-            return Err(depended(what, &format!("view {}", view.name)));
+            return Err(depended(what, &format!("{} {}", self.view_word(view.id), view.name)));
         }
-        dependents.iter().try_for_each(|view| self.remove(view.id))
+        for view in dependents {
+            match self.before.tables.contains_key(&view.id) {
+                true => self.drop_table(&self.latest(view.id)?)?,
+                false => self.remove(view.id)?,
+            }
+        }
+        Ok(())
     }
 
-    fn dependents(&self, id: ObjectId) -> Vec<Arc<View>> {
+    /// Returns the views and materialized views that read an object, by themselves or through
+    /// others.
+    fn dependents(&self, id: ObjectId) -> Vec<View> {
         let mut reached = vec![id];
-        let mut dependents: Vec<Arc<View>> = Vec::new();
+        let mut dependents: Vec<View> = Vec::new();
         let mut at = 0;
         while let Some(&id) = reached.get(at) {
             at += 1;
-            for view in self.before.views.values() {
+            for view in self.before.all_views() {
                 if view.depends_on.contains(&id) && !reached.contains(&view.id) {
                     reached.push(view.id);
-                    dependents.push(view.clone());
+                    dependents.push(view.into_owned());
                 }
             }
         }
         dependents
+    }
+
+    fn view_word(&self, id: ObjectId) -> &'static str {
+        self.before.tables.get(&id).map_or("view", |table| table.word())
     }
 
     /// Views name tables and columns in their text, and have their types: what they read is
@@ -298,7 +314,8 @@ impl CatalogChange<'_> {
         match self.dependents(id).first() {
             None => Ok(()),
             Some(view) => {
-                let reading = format!("{doing} {what} while the view {} reads it", view.name);
+                let word = self.view_word(view.id);
+                let reading = format!("{doing} {what} while the {word} {} reads it", view.name);
                 Err(SqlError::unsupported(reading).with_hint("Drop the view and make it again."))
             }
         }

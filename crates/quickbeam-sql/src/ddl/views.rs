@@ -1,6 +1,7 @@
 //! CREATE, ALTER and DROP VIEW.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use quickbeam::Transaction;
 use smol_str::SmolStr;
@@ -11,7 +12,7 @@ use crate::catalog::DropBehavior;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_view};
 use crate::schema::names::{lookup_name, shown_name, split_lookup_name};
-use crate::schema::{NewView, ObjectId, Relation, View, ViewChange};
+use crate::schema::{Materialized, NewMaterialized, NewView, ObjectId, Relation, View, ViewChange};
 
 impl Catalog {
     /// CREATE VIEW of a view that reads these tables and views.
@@ -46,6 +47,43 @@ impl Catalog {
         let (schema, name) = split_lookup_name(&name);
         let name = name.into();
         change.put_view(View { id, schema, name, columns, query, depends_on, options, defaults })
+    }
+
+    /// Makes a table that was just created a materialized view of a query that reads these tables
+    /// and views.
+    pub fn make_materialized(
+        &self,
+        transaction: &Transaction,
+        id: ObjectId,
+        new: &NewMaterialized,
+        depends_on: Vec<ObjectId>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.latest(id)?;
+        let NewMaterialized { query, is_populated } = new.clone();
+        table.materialized = Some(Arc::new(Materialized { query, depends_on, is_populated }));
+        change.put_table(&table)
+    }
+
+    /// Empties a materialized view, to be populated again or not.
+    pub fn empty_materialized(
+        &self,
+        transaction: &Transaction,
+        name: &str,
+        is_populated: bool,
+    ) -> Result<()> {
+        let (cascade, restart_identity) = (false, false);
+        self.truncate(transaction, &[name.into()], cascade, restart_identity)?;
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(name)?;
+        let Some(materialized) = &mut table.materialized else {
+            return Err(is_not(name, "a materialized view"));
+        };
+        if materialized.is_populated == is_populated {
+            return Ok(());
+        }
+        Arc::make_mut(materialized).is_populated = is_populated;
+        change.put_table(&table)
     }
 
     /// ALTER VIEW.

@@ -38,7 +38,7 @@ pub use access::{
 };
 pub use command::{
     Command, CommentStatement, CommentedObject, Direction, Discard, ExtensionStatement, Name,
-    StorageHint, command,
+    RefreshStatement, StorageHint, command,
 };
 
 pub use explain::ExplainFormat;
@@ -55,7 +55,7 @@ pub use user_types::{
     AttributeChange, CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement,
     WrittenAttribute, WrittenCheck,
 };
-pub use views::{RESET_OPTION, VIEW_TYPE};
+pub use views::{NO_DATA, RESET_OPTION, VIEW_TYPE};
 pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Recursion steps that the parser allows. A parenthesis with an operator takes two.

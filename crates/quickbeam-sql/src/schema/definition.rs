@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::schema::encoding::StoredRow;
-use crate::schema::{ConstraintTiming, ForeignKeyAction, Method, ObjectId};
+use crate::schema::{ConstraintTiming, ForeignKeyAction, Method, NewMaterialized, ObjectId};
 use crate::types::DataType;
 
 /// CREATE TABLE.
@@ -31,6 +31,8 @@ pub struct NewTable {
     pub comments: Vec<(SmolStr, Arc<str>)>,
     /// ON COMMIT of a temporary table.
     pub on_commit: OnCommit,
+    /// CREATE MATERIALIZED VIEW.
+    pub materialized: Option<NewMaterialized>,
 }
 
 /// What a commit does with a temporary table.

@@ -28,6 +28,14 @@ pub(crate) fn no_view(name: &str) -> SqlError {
 }
 
 #[cold]
+pub(crate) fn no_materialized_view(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UndefinedTable,
+        format!("materialized view \"{}\" does not exist", shown_name(name)),
+    )
+}
+
+#[cold]
 pub(crate) fn no_index(name: &str) -> SqlError {
     SqlError::new(
         SqlState::UndefinedObject,

@@ -112,6 +112,7 @@ impl Table {
             next_column: u16::MAX,
             comments: BTreeMap::new(),
             constraint_comments: BTreeMap::new(),
+            materialized: None,
             database: None,
             columns,
         }

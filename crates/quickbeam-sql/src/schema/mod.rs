@@ -39,4 +39,6 @@ pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTim
 pub use user_types::{
     Attribute, CompositeType, DeclaredType, Domain, DomainCheck, EnumLabel, EnumType,
 };
-pub use views::{CheckOption, NewView, View, ViewChange, ViewOptions};
+pub use views::{
+    CheckOption, Materialized, NewMaterialized, NewView, View, ViewChange, ViewOptions,
+};

@@ -17,7 +17,7 @@ use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 use super::names::{is_public, lookup_name, public};
 use super::objects::ObjectId;
 use super::triggers::Trigger;
-use super::views::View;
+use super::views::{Materialized, View};
 use crate::types::{DataType, Value};
 
 /// How the records of a table or index are found.
@@ -77,6 +77,8 @@ pub struct Table {
     pub comments: BTreeMap<u16, Arc<str>>,
     /// Comments on its constraints, by their names.
     pub constraint_comments: BTreeMap<SmolStr, Arc<str>>,
+    /// What it is made of, if it is a materialized view.
+    pub materialized: Option<Arc<Materialized>>,
     /// A database of the engine seen as a table: its name.
     pub(crate) database: Option<SmolStr>,
 }

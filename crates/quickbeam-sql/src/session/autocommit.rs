@@ -130,7 +130,8 @@ impl Session {
                     Command::Access(_)
                     | Command::Routine(_)
                     | Command::Type(_)
-                    | Command::Comment(_),
+                    | Command::Comment(_)
+                    | Command::Refresh(_),
                 ) => (None, None),
                 Some(command) => (Some(Control::Command(Arc::new(command))), None),
                 None => {

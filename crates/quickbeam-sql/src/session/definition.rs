@@ -30,7 +30,11 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
     match change {
         CatalogChange::CreateTable(table, if_not_exists) => {
             if !(*if_not_exists && there(&table.name)) {
-                catalog.create_table(transaction, table)?;
+                let id = catalog.create_table(transaction, table)?;
+                if let Some(new) = &table.materialized {
+                    let reads = tables_of(look, &new.query)?;
+                    catalog.make_materialized(transaction, id, new, reads)?;
+                }
             }
         }
         CatalogChange::CreateIndex(index, if_not_exists) => {
@@ -42,6 +46,9 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
         }
         CatalogChange::CreateView(view) => {
             catalog.create_view(transaction, view, tables_of(look, &view.query)?)?;
+        }
+        CatalogChange::Refresh(name, is_populated) => {
+            catalog.empty_materialized(transaction, name, *is_populated)?;
         }
         CatalogChange::AlterView(name, changes, if_exists) => {
             if !*if_exists || there(name) {
@@ -65,7 +72,7 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                 return Ok(());
             }
             match kind {
-                ObjectKind::Table => {
+                ObjectKind::Table | ObjectKind::MaterializedView => {
                     catalog.drop_tables(transaction, &names, DropBehavior::from(*cascade))?
                 }
                 ObjectKind::View => {
@@ -152,7 +159,7 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     };
     if let (Some((name, relation)), false) = (contents()?.first(), cascade) {
         let kind = match relation {
-            Relation::Table(_) => "table",
+            Relation::Table(table) => table.word(),
             Relation::View(_) => "view",
             Relation::Sequence(_) => "sequence",
             Relation::Index(..) => "index",

@@ -283,6 +283,7 @@ impl Session {
                 let kind = match kind {
                     ObjectKind::Table => "table",
                     ObjectKind::View => "view",
+                    ObjectKind::MaterializedView => "materialized view",
                     ObjectKind::Sequence => "sequence",
                     ObjectKind::Index => "index",
                 };

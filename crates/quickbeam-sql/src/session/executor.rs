@@ -301,9 +301,23 @@ impl Session {
                 self.note_temporary(&made.change, &look)?;
                 let Some(insert) = &made.insert else { return Ok(Done::default()) };
                 let snapshot = self.database.catalog.snapshot(transaction)?;
-                let look = CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
-                let mut filled = look.statement(insert, &made.text)?;
-                self.run_prepared(&mut filled, transaction, &[], TransactionUse::Own)
+                let view = made.materialized.as_deref().and_then(|it| snapshot.materialized(it));
+                let mut look =
+                    CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
+                if let Some(view) = &view {
+                    // The query is run with the rights of the owner.
+                    look.role = look.role.map(|_| snapshot.owner(view.id));
+                    (look.refreshed, look.path) = (Some(view), None);
+                }
+                let fill = || {
+                    let mut filled = look.statement(insert, &made.text)?;
+                    self.run_prepared(&mut filled, transaction, &[], TransactionUse::Own)
+                };
+                // The query of a materialized view stands in another text.
+                match look.refreshed {
+                    Some(_) => fill().map_err(SqlError::without_place),
+                    None => fill(),
+                }
             }),
             Program::CopyFrom(copy) => self.copy_from(copy, slots, &look, alone),
             Program::CopyTo(query, form) => self.copy_to(query, form, &look),

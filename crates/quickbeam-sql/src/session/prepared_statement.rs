@@ -273,6 +273,7 @@ impl Session {
             clock: &self.clock,
             variables: None,
             types: &[],
+            refreshed: None,
         }
     }
 

@@ -24,6 +24,29 @@ fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
     behavior == Some(ast::DropBehavior::Cascade)
 }
 
+/// Refuses what is no change of a materialized view.
+fn check_materialized(name: &str, operation: &AlterTableOperation) -> Result<()> {
+    let action = match operation {
+        AlterTableOperation::RenameColumn { .. }
+        | AlterTableOperation::RenameTable { .. }
+        | AlterTableOperation::SetOptionsParens { .. }
+        | AlterTableOperation::OwnerTo { .. } => return Ok(()),
+        AlterTableOperation::AddColumn { .. } => "ADD COLUMN".to_owned(),
+        AlterTableOperation::DropColumn { .. } => "DROP COLUMN".to_owned(),
+        AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT".to_owned(),
+        AlterTableOperation::DropConstraint { .. } => "DROP CONSTRAINT".to_owned(),
+        AlterTableOperation::AlterColumn { op, .. } => {
+            let op = op.to_string();
+            let words = op.split(' ').take_while(|word| word.chars().all(char::is_uppercase));
+            format!("ALTER COLUMN ... {}", words.collect::<Vec<_>>().join(" "))
+        }
+        other => other.to_string(),
+    };
+    let message = format!("ALTER action {action} cannot be performed on relation \"{name}\"");
+    let detail = "This operation is not supported for materialized views.";
+    Err(SqlError::new(SqlState::WrongObjectType, message).with_detail(detail))
+}
+
 impl Binder<'_> {
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
@@ -45,6 +68,9 @@ impl Binder<'_> {
             }
         }
         let table = self.defined_table(&alter.name, Right::Owns)?;
+        if table.materialized.is_some() {
+            alter.operations.iter().try_for_each(|it| check_materialized(&table.name, it))?;
+        }
         let mut outline = Outline::of(&table);
         let mut changes = Vec::with_capacity(alter.operations.len());
         for operation in &alter.operations {

@@ -229,6 +229,10 @@ impl Binder<'_> {
         } else {
             let parent =
                 self.defined_table(&key.foreign_table, Right::Has(Privileges::REFERENCES))?;
+            if parent.materialized.is_some() {
+                let message = format!("referenced relation \"{}\" is not a table", parent.name);
+                return Err(SqlError::new(SqlState::WrongObjectType, message));
+            }
             self.known_columns(&Outline::of(&parent), referred)?
         };
         Ok(NewForeignKey {

@@ -33,6 +33,7 @@ use crate::error::{Result, SqlError};
 use crate::parse::{
     AccessStatement, ColumnAction, CommentStatement, RoutineStatement, TypeStatement,
 };
+use crate::schema::errors::is_not;
 use crate::types::Value;
 
 pub use generated::generated_columns;
@@ -52,7 +53,9 @@ use table_outline::Outline;
 #[derive(Clone, Debug)]
 pub enum CatalogChange {
     /// CREATE TABLE; true: IF NOT EXISTS.
-    CreateTable(NewTable, bool),
+    CreateTable(Box<NewTable>, bool),
+    /// REFRESH MATERIALIZED VIEW; true: it has data then.
+    Refresh(SmolStr, bool),
     /// CREATE INDEX; true: IF NOT EXISTS.
     CreateIndex(NewIndex, bool),
     /// CREATE VIEW.
@@ -94,6 +97,8 @@ pub enum ObjectKind {
     Table,
     /// A view.
     View,
+    /// A materialized view.
+    MaterializedView,
     /// An index.
     Index,
     /// A sequence.
@@ -209,6 +214,7 @@ impl Binder<'_> {
             }
             ObjectType::Table => ObjectKind::Table,
             ObjectType::View => ObjectKind::View,
+            ObjectType::MaterializedView => ObjectKind::MaterializedView,
             ObjectType::Index => ObjectKind::Index,
             ObjectType::Sequence => ObjectKind::Sequence,
             other => return Err(SqlError::unsupported(format!("DROP {other}"))),
@@ -230,7 +236,12 @@ impl Binder<'_> {
         let mut names = Vec::with_capacity(table_names.len());
         for target in table_names {
             let right = Right::Whole(Privileges::TRUNCATE);
-            names.push(self.defined_table(&target.name, right)?.lookup_name());
+            let table = self.defined_table(&target.name, right)?;
+            if table.materialized.is_some() {
+                let place = self.position(&target.name) as usize;
+                return Err(is_not(&table.lookup_name(), "a table").at(place));
+            }
+            names.push(table.lookup_name());
         }
         let cascade = matches!(truncate.cascade, Some(ast::CascadeOption::Cascade));
         let restart = matches!(truncate.identity, Some(ast::TruncateIdentityOption::Restart));

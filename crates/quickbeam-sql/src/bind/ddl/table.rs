@@ -38,7 +38,7 @@ pub fn table_for(
     });
     let columns = columns.collect();
     let table = NewTable { name, columns, on_commit, ..NewTable::default() };
-    CatalogChange::CreateTable(table, existing == OnExisting::Skip)
+    CatalogChange::CreateTable(Box::new(table), existing == OnExisting::Skip)
 }
 
 /// Refuses clauses that the parser accepts and that would have no effect here.
@@ -108,7 +108,7 @@ impl Binder<'_> {
         let (name, is_there) = self.new_relation_of(persistence, &create.name, existing)?;
         if is_there {
             let table = NewTable { name, ..NewTable::default() };
-            return Ok(CatalogChange::CreateTable(table, true));
+            return Ok(CatalogChange::CreateTable(Box::new(table), true));
         }
         self.check_words(create)?;
         let mut outline = Outline::new(&name);
@@ -143,7 +143,7 @@ impl Binder<'_> {
         table.primary_key = table.primary_key.or(primary_key);
         table.uniques.extend(uniques);
         table.checks.extend(checks);
-        Ok(CatalogChange::CreateTable(table, create.if_not_exists))
+        Ok(CatalogChange::CreateTable(Box::new(table), create.if_not_exists))
     }
 
     /// Refuses keywords of other dialects that the parser skips after a column's type.

@@ -18,7 +18,8 @@ use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
-    no_constraint, no_definition, no_index, no_relation, no_view, relation_exists,
+    no_constraint, no_definition, no_index, no_materialized_view, no_relation, no_view,
+    relation_exists,
 };
 use crate::types::DataType;
 
@@ -443,6 +444,9 @@ impl Binder<'_> {
                     }
                     None
                 }
+                Some(Relation::Table(table)) if table.materialized.is_some() => {
+                    Some(ObjectKind::MaterializedView)
+                }
                 Some(Relation::Table(_)) => Some(ObjectKind::Table),
                 Some(Relation::View(_)) => Some(ObjectKind::View),
                 Some(Relation::Index(..)) => Some(ObjectKind::Index),
@@ -465,6 +469,7 @@ impl ObjectKind {
         match self {
             ObjectKind::Table => "a table",
             ObjectKind::View => "a view",
+            ObjectKind::MaterializedView => "a materialized view",
             ObjectKind::Index => "an index",
             ObjectKind::Sequence => "a sequence",
         }
@@ -475,6 +480,7 @@ impl ObjectKind {
         match self {
             ObjectKind::Table | ObjectKind::Sequence => no_relation(name),
             ObjectKind::View => no_view(name),
+            ObjectKind::MaterializedView => no_materialized_view(name),
             ObjectKind::Index => no_index(name),
         }
     }

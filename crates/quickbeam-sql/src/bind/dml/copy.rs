@@ -267,6 +267,10 @@ impl Binder<'_> {
             return Err(error.at(self.position(name) as usize));
         }
         let table = self.table(name, Right::Has(Privileges::INSERT))?;
+        if table.materialized.is_some() {
+            let message = format!("cannot copy to materialized view \"{}\"", table.name);
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| vec![column.clone()].into()).collect();
         let target = ChangeTarget::of_table(table.clone());
@@ -339,6 +343,11 @@ impl Binder<'_> {
         columns: &[ast::Ident],
     ) -> Result<Box<ast::Query>> {
         let table = self.table(name, Right::Has(Privileges::SELECT))?;
+        if table.materialized.is_some() {
+            let message = format!("cannot copy from materialized view \"{}\"", table.name);
+            let hint = "Try the COPY (SELECT ...) TO variant.";
+            return Err(SqlError::new(SqlState::WrongObjectType, message).with_hint(hint));
+        }
         let quoted = |name: &SmolStr| format!("\"{}\"", name.replace('"', "\"\""));
         let columns: Vec<String> = if columns.is_empty() {
             let stored = table.columns.iter().filter(|column| column.generated.is_none());

@@ -40,6 +40,11 @@ impl Binder<'_> {
                 }
                 _ => error,
             })?;
+        if table.materialized.is_some() {
+            let message = format!("cannot execute MERGE on relation \"{}\"", table.name);
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+                .with_detail("This operation is not supported for materialized views."));
+        }
         let target = ChangeTarget::of_table(table.clone());
         let (parts, level) = self.level(|binder| {
             let mut sources = Scope::default();

@@ -292,7 +292,12 @@ impl Binder<'_> {
             },
             found => {
                 let table = self.checked_table(found, &folded, kind.right());
-                Ok(ChangeTarget::of_table(table.map_err(|error| error.at(position))?))
+                let table = table.map_err(|error| error.at(position))?;
+                if table.materialized.is_some() && !self.names.populates() {
+                    let message = format!("cannot change materialized view \"{}\"", table.name);
+                    return Err(SqlError::new(SqlState::WrongObjectType, message));
+                }
+                Ok(ChangeTarget::of_table(table))
             }
         }
     }

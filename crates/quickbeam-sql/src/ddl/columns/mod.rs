@@ -11,8 +11,8 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
+use crate::catalog::Catalog;
 use crate::catalog::DropBehavior;
-use crate::catalog::{Catalog, CatalogSnapshot};
 use crate::ddl::change::{CatalogChange, check_columns};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
@@ -382,13 +382,5 @@ impl CatalogChange<'_> {
             self.put_table(&child)?;
         }
         Ok(())
-    }
-}
-
-impl CatalogSnapshot {
-    /// The views that read an object, by themselves or through others.
-    #[must_use]
-    pub fn views_reading(&self, id: crate::catalog::ObjectId) -> Vec<Arc<crate::catalog::View>> {
-        self.views.values().filter(|view| view.depends_on.contains(&id)).cloned().collect()
     }
 }

@@ -289,7 +289,23 @@ pub struct TableHandles<'h> {
     pub snapshot: &'h CatalogSnapshot,
 }
 
+/// Refuses to read a materialized view that has no data.
+fn check_populated(table: &Table) -> Result<()> {
+    if !table.is_unpopulated() {
+        return Ok(());
+    }
+    let message = format!("materialized view \"{}\" has not been populated", table.name);
+    Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_hint("Use the REFRESH MATERIALIZED VIEW command."))
+}
+
 impl TableHandles<'_> {
+    /// The handle of a table whose rows are read.
+    fn readable(&self, table: &Table) -> Result<Arc<TableHandle>> {
+        check_populated(table)?;
+        self.of(table)
+    }
+
     /// A table's handle.
     pub fn of(&self, table: &Table) -> Result<Arc<TableHandle>> {
         if !table.is_database() {
@@ -390,7 +406,7 @@ impl<'b> OperatorBuilder<'b> {
         let operator = match node {
             PlanNode::SingleRow => Operator::One(false),
             PlanNode::Table(access) => {
-                let handle = self.handles.of(&access.table)?;
+                let handle = self.handles.readable(&access.table)?;
                 Operator::Scan(Box::new(scan::TableScan::new(access, handle, self.parameters)))
             }
             PlanNode::Values { slot, rows, once: false } => {

@@ -118,7 +118,9 @@ impl SystemSource<'_> {
     fn relations(&mut self) {
         let (snapshot, role) = (self.snapshot, self.session.role());
         for relation in snapshot.described() {
-            if !self.is_shown(relation, None) {
+            let is_materialized =
+                matches!(relation, Described::Table(table) if table.materialized.is_some());
+            if is_materialized || !self.is_shown(relation, None) {
                 continue;
             }
             match (self.table.name, relation) {

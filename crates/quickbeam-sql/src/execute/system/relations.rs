@@ -83,7 +83,7 @@ impl SystemSource<'_> {
                 }
             }
             "pg_tables" => {
-                for table in snapshot.tables() {
+                for table in snapshot.tables().filter(|it| it.materialized.is_none()) {
                     let owner = self.owner_name(table.id);
                     self.add(|row| {
                         row.text("schemaname", &table.schema).text("tablename", &table.name);
@@ -91,6 +91,19 @@ impl SystemSource<'_> {
                         let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
                         row.set("hasindexes", has_index);
                         row.set("hastriggers", has_triggers(table));
+                    });
+                }
+            }
+            "pg_matviews" => {
+                for table in snapshot.tables() {
+                    let Some(materialized) = &table.materialized else { continue };
+                    let owner = self.owner_name(table.id);
+                    self.add(|row| {
+                        row.text("schemaname", &table.schema).text("matviewname", &table.name);
+                        row.text("matviewowner", owner);
+                        row.set("hasindexes", !table.indexes.is_empty());
+                        row.set("ispopulated", materialized.is_populated);
+                        row.text("definition", format!(" {};", materialized.query));
                     });
                 }
             }
@@ -153,6 +166,10 @@ impl SystemSource<'_> {
                     let has_index = table.primary_key.is_some() || !table.indexes.is_empty();
                     row.set("relhasindex", has_index);
                     row.set("relhastriggers", has_triggers(table));
+                    if let Some(materialized) = &table.materialized {
+                        row.text("relkind", "m").set("relhasrules", true);
+                        row.set("relispopulated", materialized.is_populated);
+                    }
                 }
                 Described::View(view) => {
                     row.text("relkind", "v").set("reltype", row_type_oid(view.id));

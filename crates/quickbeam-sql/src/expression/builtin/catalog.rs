@@ -362,6 +362,9 @@ fn updatability(frame: &Frame<'_>, oid: i64) -> Result<(i32, Vec<bool>)> {
     const ALL: i32 = 1 << 2 | 1 << 3 | 1 << 4;
     let host = frame.host()?;
     Ok(match host.snapshot().relation_of(oid) {
+        Some(Described::Table(table)) if table.materialized.is_some() => {
+            (0, vec![false; table.columns.len()])
+        }
         Some(Described::Table(table)) => (ALL, vec![true; table.columns.len()]),
         Some(Described::View(view)) => host.updatability(view),
         _ => (0, Vec::new()),
@@ -383,6 +386,10 @@ fn constraint(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
 fn view(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(match frame.host()?.snapshot().relation_of(integer(arguments, 0)?) {
         Some(Described::View(view)) => Value::text(format!(" {};", view.query)),
+        Some(Described::Table(table)) => match &table.materialized {
+            Some(materialized) => Value::text(format!(" {};", materialized.query)),
+            None => Value::Null,
+        },
         _ => Value::Null,
     })
 }

@@ -164,10 +164,11 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     }
     let kinds =
         ["TABLE", "VIEW", "SEQUENCE", "SCHEMA", "DATABASE", "FUNCTION", "PROCEDURE", "ROUTINE"];
-    if !one_of(1, &kinds) {
+    let is_materialized = one_of(1, &["MATERIALIZED"]) && one_of(2, &["VIEW"]);
+    if !is_materialized && !one_of(1, &kinds) {
         return false;
     }
-    let mut at = 2;
+    let mut at = 2 + usize::from(is_materialized);
     if one_of(at, &["IF"]) {
         at += 2;
     }
@@ -401,8 +402,10 @@ impl TokenCursor<'_> {
         {
             OwnedObject::Function(self.qualified()?, self.signature(kind)?)
         } else {
+            let is_materialized = self.takes("MATERIALIZED");
             let kinds = ["table", "view", "sequence"];
             let kind = kinds.into_iter().find(|kind| self.takes(kind));
+            let kind = if is_materialized { Some("materialized view") } else { kind };
             let kind = kind.ok_or_else(|| self.error())?;
             let if_exists = self.if_exists()?;
             self.takes("ONLY");

@@ -56,6 +56,10 @@ impl TokenCursor<'_> {
 
     fn commented(&mut self) -> Result<CommentedObject> {
         let start = self.offset();
+        if self.takes("MATERIALIZED") {
+            self.expect("VIEW")?;
+            return Ok(CommentedObject::Relation("materialized view", self.qualified()?));
+        }
         for kind in ["table", "view", "sequence", "index"] {
             if self.takes(kind) {
                 return Ok(CommentedObject::Relation(kind, self.qualified()?));

@@ -59,6 +59,8 @@ pub enum Command {
     Type(Arc<TypeStatement>),
     /// COMMENT ON, which is a change of the catalog.
     Comment(Arc<CommentStatement>),
+    /// REFRESH MATERIALIZED VIEW, in the transaction of a statement.
+    Refresh(Arc<RefreshStatement>),
     /// CALL: the procedure, and the text of the arguments in parentheses.
     Call(Name, Range<usize>),
     /// DO: the block, and where it begins.
@@ -77,6 +79,17 @@ pub enum Command {
     Fetch(SmolStr, Direction, bool),
     /// CLOSE; `None`: ALL.
     Close(Option<SmolStr>),
+}
+
+/// REFRESH MATERIALIZED VIEW.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefreshStatement {
+    /// The materialized view.
+    pub name: Name,
+    /// CONCURRENTLY.
+    pub concurrently: bool,
+    /// Not WITH NO DATA.
+    pub with_data: bool,
 }
 
 /// What DISCARD gives up.
@@ -106,7 +119,7 @@ pub enum Direction {
 }
 
 /// The first words of commands.
-const WORDS: [&str; 25] = [
+const WORDS: [&str; 26] = [
     "SHOW",
     "RESET",
     "PREPARE",
@@ -132,6 +145,7 @@ const WORDS: [&str; 25] = [
     "CALL",
     "DO",
     "COMMENT",
+    "REFRESH",
 ];
 
 /// Returns whether a statement that begins with the token is a command.
@@ -245,6 +259,7 @@ impl TokenCursor<'_> {
                 Command::Access(Arc::new(self.access(word)?))
             }
             "COMMENT" => Command::Comment(Arc::new(self.comment()?)),
+            "REFRESH" => Command::Refresh(Arc::new(self.refresh()?)),
             "CALL" => {
                 let name = self.qualified()?;
                 Command::Call(name, self.parentheses()?.ok_or_else(|| self.error())?)
@@ -271,6 +286,19 @@ impl TokenCursor<'_> {
             }
             _ => Command::Close(if self.takes("ALL") { None } else { Some(self.name()?) }),
         })
+    }
+
+    fn refresh(&mut self) -> Result<RefreshStatement> {
+        self.expect("MATERIALIZED")?;
+        self.expect("VIEW")?;
+        let concurrently = self.takes("CONCURRENTLY");
+        let name = self.qualified()?;
+        let mut with_data = true;
+        if self.takes("WITH") {
+            with_data = !self.takes("NO");
+            self.expect("DATA")?;
+        }
+        Ok(RefreshStatement { name, concurrently, with_data })
     }
 
     /// Reads the block of DO, and its language.

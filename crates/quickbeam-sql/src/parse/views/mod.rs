@@ -15,6 +15,9 @@ use super::positions::is_word;
 /// The kind of table that stands for a view in ALTER TABLE.
 pub const VIEW_TYPE: AlterTableType = AlterTableType::Iceberg;
 
+/// The option that stands for WITH NO DATA of CREATE MATERIALIZED VIEW.
+pub const NO_DATA: &str = "\0no_data";
+
 /// The value of an option that RESET names.
 pub const RESET_OPTION: &str = "\0reset";
 
@@ -42,6 +45,13 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     out
+}
+
+/// A clause after the query of a view.
+struct LastClause {
+    places: Range<usize>,
+    /// The name and value of the option that it is.
+    option: Option<(&'static str, &'static str)>,
 }
 
 /// A statement, and which of its tokens are no blanks.
@@ -79,18 +89,42 @@ impl<'t> ViewStatement<'t> {
 
     fn creates_view(&self) -> bool {
         let mut place = 1;
-        while ["OR", "REPLACE", "TEMP", "TEMPORARY"].iter().any(|word| self.is(place, word)) {
+        while ["OR", "REPLACE", "TEMP", "TEMPORARY", "MATERIALIZED"]
+            .iter()
+            .any(|word| self.is(place, word))
+        {
             place += 1;
         }
         self.is(0, "CREATE") && self.is(place, "VIEW")
     }
 
     fn alters_view(&self) -> bool {
-        self.is(0, "ALTER") && self.is(1, "VIEW")
+        self.is(0, "ALTER") && (self.is(1, "VIEW") || self.alters_materialized())
     }
 
-    /// Returns the places of WITH CHECK OPTION at the end, and which conditions it means.
-    fn check_option(&self) -> Option<(Range<usize>, &'static str)> {
+    fn alters_materialized(&self) -> bool {
+        self.is(1, "MATERIALIZED") && self.is(2, "VIEW")
+    }
+
+    /// Returns the clause at the end: WITH CHECK OPTION, or of a materialized view WITH DATA, which
+    /// is no option, and WITH NO DATA.
+    fn last_clause(&self) -> Option<LastClause> {
+        if !self.is(1, "MATERIALIZED") {
+            let (places, kind) = self.check_option()?;
+            return Some(LastClause { places, option: Some(("check_option", kind)) });
+        }
+        let end = self.end();
+        let last = end.checked_sub(2).filter(|last| self.is(last + 1, "DATA"))?;
+        if self.is(last, "WITH") {
+            return Some(LastClause { places: last..end, option: None });
+        }
+        let before = last.checked_sub(1).filter(|before| self.is(*before, "WITH"))?;
+        let option = Some((NO_DATA, "true"));
+        self.is(last, "NO").then_some(LastClause { places: before..end, option })
+    }
+
+    /// Returns the place after the last token of the statement.
+    fn end(&self) -> usize {
         let is_end = |place: usize| {
             self.token(place).is_none_or(|it| matches!(it, Token::SemiColon | Token::EOF))
         };
@@ -98,6 +132,12 @@ impl<'t> ViewStatement<'t> {
         while end > 0 && is_end(end - 1) {
             end -= 1;
         }
+        end
+    }
+
+    /// Returns the places of WITH CHECK OPTION at the end, and which conditions it means.
+    fn check_option(&self) -> Option<(Range<usize>, &'static str)> {
+        let end = self.end();
         let start = end.checked_sub(3)?;
         if !self.is(start + 1, "CHECK") || !self.is(start + 2, "OPTION") {
             return None;
@@ -177,11 +217,11 @@ impl<'t> ViewStatement<'t> {
 
     fn push_creation(&self, out: &mut Vec<TokenWithSpan>) {
         let (list, query) = self.options();
-        let check = self.check_option();
+        let check = self.last_clause();
         let Some(query) = query else { return out.extend_from_slice(self.tokens) };
-        let option = check.as_ref().map(|(_, kind)| {
-            let value = Token::SingleQuotedString((*kind).to_owned());
-            [word("check_option", Keyword::NoKeyword), Token::Eq, value]
+        let option = check.as_ref().and_then(|clause| clause.option).map(|(name, value)| {
+            let value = Token::SingleQuotedString(value.to_owned());
+            [word(name, Keyword::NoKeyword), Token::Eq, value]
         });
         let span = self.span(query);
         match &list {
@@ -202,7 +242,7 @@ impl<'t> ViewStatement<'t> {
             }
         }
         match check {
-            Some((places, _)) => {
+            Some(LastClause { places, .. }) => {
                 self.push(out, self.at(query)..self.at(places.start));
                 self.push(out, self.at(places.end)..self.tokens.len());
             }
@@ -214,7 +254,8 @@ impl<'t> ViewStatement<'t> {
         self.push(out, 0..self.at(1));
         let table = [word("ICEBERG", Keyword::ICEBERG), word("TABLE", Keyword::TABLE)];
         push_made(out, self.span(1), table);
-        let places = 2..self.shown.len();
+        let first = if self.alters_materialized() { 3 } else { 2 };
+        let places = first..self.shown.len();
         let begins = |place: &usize| {
             (self.is(*place, "SET") || self.is(*place, "RESET"))
                 && self.token(place + 1) == Some(&Token::LParen)
@@ -222,9 +263,9 @@ impl<'t> ViewStatement<'t> {
         let last = |at: &usize| self.token(*at) == Some(&Token::RParen);
         let (Some(start), Some(end)) = (places.clone().find(begins), places.rev().find(last))
         else {
-            return self.push(out, self.at(2)..self.tokens.len());
+            return self.push(out, self.at(first)..self.tokens.len());
         };
-        self.push(out, self.at(2)..self.at(start));
+        self.push(out, self.at(first)..self.at(start));
         push_made(out, self.span(start), [word("SET", Keyword::SET), Token::LParen]);
         let given = self.is(start, "RESET").then_some(RESET_OPTION);
         self.push_options(out, &(start + 1..end), given);

@@ -1,5 +1,8 @@
 //! Views, and their options.
 
+mod materialized;
+mod tables_as_views;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,6 +12,8 @@ use smol_str::SmolStr;
 use super::names::{is_public, lookup_name, public};
 use super::objects::ObjectId;
 use crate::error::{Result, SqlError, SqlState};
+
+pub use materialized::{Materialized, NewMaterialized};
 
 /// A view.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -30,6 +30,7 @@ pub(crate) fn check_change(
             let parents = table.foreign_keys.iter().map(|key| &key.parent);
             parents.filter(|it| **it != table.name).try_for_each(|it| needs.references(it))
         }
+        CatalogChange::Refresh(name, _) => needs.own(name),
         CatalogChange::CreateIndex(index, _) => needs.own(&index.table),
         CatalogChange::CreateView(view) => {
             if view.replace && snapshot.relation(&view.name).is_some() {

@@ -203,6 +203,7 @@ impl AccessChange<'_> {
             let article = if kind == "table" { "a table" } else { kind };
             let article = match kind {
                 "view" => "a view",
+                "materialized view" => "a materialized view",
                 "sequence" => "a sequence",
                 _ => article,
             };

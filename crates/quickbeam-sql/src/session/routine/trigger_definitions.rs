@@ -162,11 +162,13 @@ impl Session {
         let (relation, shown) = known_relation(&create.relation, look)?;
         let (id, kind) = relation.protected();
         let table = match &relation {
-            Relation::Table(table) => Some(table),
+            Relation::Table(table) if table.materialized.is_none() => Some(table),
             Relation::View(_) => None,
-            _ => {
+            other => {
                 let message = format!("relation \"{shown}\" cannot have triggers");
-                return Err(SqlError::new(SqlState::WrongObjectType, message));
+                let detail = format!("This operation is not supported for {}s.", other.word());
+                let error = SqlError::new(SqlState::WrongObjectType, message);
+                return Err(error.with_detail(detail));
             }
         };
         if table.is_some_and(|table| table.is_database()) {

@@ -207,7 +207,11 @@ impl Session {
             Command::Do(block, at) => {
                 self.run_block(block).map_err(|error| error.of_body(*at))?;
             }
-            Command::Access(_) | Command::Routine(_) | Command::Type(_) | Command::Comment(_) => {
+            Command::Access(_)
+            | Command::Routine(_)
+            | Command::Type(_)
+            | Command::Refresh(_)
+            | Command::Comment(_) => {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }
             Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,

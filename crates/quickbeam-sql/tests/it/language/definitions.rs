@@ -48,7 +48,6 @@ fn clauses_that_would_be_without_effect_are_refused() {
         "CREATE INDEX n ON t (a int4_ops)",
         "CREATE INDEX n ON t (a) USING HASH",
         "CREATE VIEW IF NOT EXISTS n AS SELECT 1 AS a",
-        "CREATE MATERIALIZED VIEW n AS SELECT 1 AS a",
         "ALTER TABLE t ADD CHECK (a > 0) NOT ENFORCED",
         "TRUNCATE IF EXISTS t",
     ] {

@@ -6,14 +6,20 @@ use sqlparser::ast::{
 };
 use sqlparser::tokenizer::Token;
 
+use super::storage_parameters::check_parameters;
+use super::table::table_for;
 use super::table_outline::{OnExisting, OnMissing, Outline, Persistence};
 use super::{CatalogChange, ObjectKind};
 use crate::bind::dml::target::reason_not_updatable;
 use crate::bind::records::whole_rows::refuse_records;
-use crate::bind::{Binder, Query, SlotShape, Source, fold};
-use crate::catalog::{NewView, Relation, View, ViewChange, ViewOptions, is_temporary_schema};
+use crate::bind::{Binder, OutputColumn, Query, SlotShape, Source, fold};
+use crate::catalog::describe::quoted_if_needed;
+use crate::catalog::{
+    NewMaterialized, NewTable, NewView, OnCommit, Relation, View, ViewChange, ViewOptions,
+    is_temporary_schema,
+};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{RESET_OPTION, first_from};
+use crate::parse::{NO_DATA, RESET_OPTION, RefreshStatement, first_from};
 use crate::schema::errors::{no_column, no_relation};
 
 /// Returns the options that a statement sets.
@@ -54,35 +60,44 @@ fn check_option_allowed(written: &ast::Query, bound: &Query) -> Result<()> {
         .with_hint(format!("{reason} are not automatically updatable.")))
 }
 
+/// Refuses clauses that the parser accepts and that would have no effect here.
+fn check_create_view(create: &ast::CreateView) -> Result<()> {
+    let plain = ast::CreateView {
+        or_alter: false,
+        or_replace: create.or_replace,
+        materialized: false,
+        secure: false,
+        name: create.name.clone(),
+        name_before_not_exists: false,
+        columns: create.columns.clone(),
+        query: create.query.clone(),
+        options: create.options.clone(),
+        cluster_by: Vec::new(),
+        comment: None,
+        with_no_schema_binding: false,
+        if_not_exists: false,
+        temporary: create.temporary,
+        copy_grants: false,
+        to: None,
+        params: None,
+    };
+    let is_more =
+        |column: &ast::ViewColumnDef| column.data_type.is_some() || column.options.is_some();
+    if *create != plain || create.columns.iter().any(is_more) {
+        return Err(SqlError::unsupported("this form of CREATE VIEW"));
+    }
+    Ok(())
+}
+
 impl Binder<'_> {
     /// CREATE VIEW.
     pub fn create_view(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
         let name = self.view_name(create)?;
         let options = options_of(&create.options)?;
-        let query = self.query(&create.query, None)?;
-        refuse_records(&query.columns)?;
-        self.check_literals()?;
-        if !self.parameters.is_empty() {
-            let message = "a view may not have parameters";
-            let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));
-            let position = first_from(self.text.as_str(), create.query.span().start, is_parameter);
-            let error = SqlError::new(SqlState::UndefinedParameter, message);
-            return Err(error.at(position.unwrap_or_default()));
-        }
-        if let Some(excess) = create.columns.get(query.columns.len()) {
-            let message = "CREATE VIEW specifies more column names than columns";
-            let position = self.place_of(&excess.name);
-            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
-        }
-        let mut outline = Outline::new(&name);
-        let mut given = Vec::with_capacity(create.columns.len());
-        for (column, output) in create.columns.iter().zip(&query.columns) {
-            given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
-        }
-        let columns =
-            self.columns_for(&query, &given).into_iter().map(|column| column.name).collect();
-        let is_temporary = |shape: &SlotShape| matches!(&shape.source, Source::Table(table) if is_temporary_schema(&table.schema));
-        let name = match !create.temporary && self.slots.iter().any(is_temporary) {
+        let message = "CREATE VIEW specifies more column names than columns";
+        let (query, columns) = self.view_query(create, &name, message)?;
+        let columns = columns.into_iter().map(|column| column.name).collect();
+        let name = match !create.temporary && self.reads_temporary() {
             true => self.new_relation_of(Persistence::Temporary, &create.name, OnExisting::Fail)?.0,
             false => name,
         };
@@ -94,32 +109,136 @@ impl Binder<'_> {
         Ok(CatalogChange::CreateView(view))
     }
 
+    /// Binds the query of a new view. Returns its columns with their names. `excess` is the message
+    /// of more names than columns.
+    fn view_query(
+        &mut self,
+        create: &ast::CreateView,
+        name: &str,
+        excess: &str,
+    ) -> Result<(Query, Vec<OutputColumn>)> {
+        let query = self.query(&create.query, None)?;
+        refuse_records(&query.columns)?;
+        self.check_literals()?;
+        if !self.parameters.is_empty() {
+            let (state, message) = match create.materialized {
+                true => {
+                    let message = "materialized views may not be defined using bound parameters";
+                    (SqlState::FeatureNotSupported, message)
+                }
+                false => (SqlState::UndefinedParameter, "a view may not have parameters"),
+            };
+            let is_parameter = |token: &Token| matches!(token, Token::Placeholder(_));
+            let position = first_from(self.text.as_str(), create.query.span().start, is_parameter);
+            return Err(SqlError::new(state, message).at(position.unwrap_or_default()));
+        }
+        if let Some(column) = create.columns.get(query.columns.len()) {
+            let error = SqlError::new(SqlState::SyntaxError, excess);
+            return Err(match create.materialized {
+                true => error,
+                false => error.at(self.place_of(&column.name)),
+            });
+        }
+        let mut outline = Outline::new(name);
+        let mut given = Vec::with_capacity(create.columns.len());
+        for (column, output) in create.columns.iter().zip(&query.columns) {
+            given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
+        }
+        let columns = self.columns_for(&query, &given);
+        Ok((query, columns))
+    }
+
+    /// Whether the statement reads a temporary table.
+    fn reads_temporary(&self) -> bool {
+        self.slots.iter().any(|shape: &SlotShape| {
+            matches!(&shape.source, Source::Table(table) if is_temporary_schema(&table.schema))
+        })
+    }
+
+    /// CREATE MATERIALIZED VIEW. Under IF NOT EXISTS and with a name that is taken, there is no
+    /// materialized view in the result.
+    pub fn create_materialized(&mut self, create: &ast::CreateView) -> Result<CatalogChange> {
+        let written = match &create.options {
+            ast::CreateTableOptions::None => &[][..],
+            ast::CreateTableOptions::With(list) => list,
+            _ => return Err(SqlError::unsupported("this form of CREATE MATERIALIZED VIEW")),
+        };
+        let is_marker = |option: &&SqlOption| matches!(option, SqlOption::KeyValue { key, .. } if key.value == NO_DATA);
+        let is_populated = !written.iter().any(|option| is_marker(&option));
+        let options: Vec<SqlOption> = written.iter().filter(|it| !is_marker(it)).cloned().collect();
+        check_parameters(&options)?;
+        let options = ast::CreateTableOptions::None;
+        let plain = ast::CreateView {
+            materialized: false,
+            if_not_exists: false,
+            options,
+            ..create.clone()
+        };
+        check_create_view(&plain)?;
+        if create.temporary || create.or_replace {
+            return Err(SqlError::new(
+                SqlState::SyntaxError,
+                "syntax error at or near \"MATERIALIZED\"",
+            ));
+        }
+        let existing = OnExisting::from(create.if_not_exists);
+        let (name, is_there) = self.new_relation(&create.name, existing)?;
+        if is_there {
+            let table = Box::new(NewTable { name, ..NewTable::default() });
+            return Ok(CatalogChange::CreateTable(table, true));
+        }
+        let (_, columns) =
+            self.view_query(create, &name, "too many column names were specified")?;
+        if self.reads_temporary() {
+            let message = "materialized views must not use temporary tables or views";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        let query = self.expanded(&create.query)?.into();
+        let mut change = table_for(name, &columns, existing, OnCommit::Preserve);
+        if let CatalogChange::CreateTable(table, _) = &mut change {
+            table.materialized = Some(NewMaterialized { query, is_populated });
+        }
+        Ok(change)
+    }
+
+    /// REFRESH MATERIALIZED VIEW: the lookup name.
+    pub fn refreshed(&self, statement: &RefreshStatement) -> Result<SmolStr> {
+        let (schema, name) = &statement.name;
+        let lookup = self.lookup(schema.as_deref(), name)?;
+        let table = match self.names.relation(&lookup)? {
+            None => return Err(no_relation(&lookup)),
+            Some(Relation::Table(table)) if table.materialized.is_some() => table,
+            Some(_) => {
+                let message = format!("\"{name}\" is not a materialized view");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
+        };
+        self.check_owner(&Relation::Table(table.clone()), name)?;
+        if !statement.concurrently {
+            return Ok(lookup);
+        }
+        let state = SqlState::FeatureNotSupported;
+        if table.is_unpopulated() {
+            let message = "CONCURRENTLY cannot be used when the materialized view is not populated";
+            return Err(SqlError::new(state, message));
+        }
+        if !statement.with_data {
+            let message = "CONCURRENTLY and WITH NO DATA options cannot be used together";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        if !table.indexes.iter().any(|index| index.unique && !index.is_computed()) {
+            let shown = format!("{}.{}", quoted_if_needed(&table.schema), quoted_if_needed(name));
+            let message = format!("cannot refresh materialized view \"{shown}\" concurrently");
+            let hint = "Create a unique index with no WHERE clause on one or more columns of the materialized view.";
+            let state = SqlState::ObjectNotInPrerequisiteState;
+            return Err(SqlError::new(state, message).with_hint(hint));
+        }
+        Ok(lookup)
+    }
+
     /// The name of a new view, or of the one that it replaces.
     fn view_name(&self, create: &ast::CreateView) -> Result<SmolStr> {
-        let plain = ast::CreateView {
-            or_alter: false,
-            or_replace: create.or_replace,
-            materialized: false,
-            secure: false,
-            name: create.name.clone(),
-            name_before_not_exists: false,
-            columns: create.columns.clone(),
-            query: create.query.clone(),
-            options: create.options.clone(),
-            cluster_by: Vec::new(),
-            comment: None,
-            with_no_schema_binding: false,
-            if_not_exists: false,
-            temporary: create.temporary,
-            copy_grants: false,
-            to: None,
-            params: None,
-        };
-        let is_more =
-            |column: &ast::ViewColumnDef| column.data_type.is_some() || column.options.is_some();
-        if *create != plain || create.columns.iter().any(is_more) {
-            return Err(SqlError::unsupported("this form of CREATE VIEW"));
-        }
+        check_create_view(create)?;
         if create.or_replace
             && let Ok(name) = match create.temporary {
                 true => self.temporary_name(&create.name),
@@ -144,6 +263,12 @@ impl Binder<'_> {
             }
             return Err(no_relation(&name).at(place));
         };
+        let mut words = self.text.as_str().split_whitespace().skip(1);
+        if words.next().is_some_and(|word| word.eq_ignore_ascii_case("MATERIALIZED")) {
+            self.known_object(ObjectKind::MaterializedView, &alter.name, OnMissing::Fail)?;
+            let alter = ast::AlterTable { table_type: None, ..alter.clone() };
+            return self.alter_table(&alter);
+        }
         self.known_object(ObjectKind::View, &alter.name, OnMissing::Fail)?;
         let Relation::View(view) = found else {
             return Err(SqlError::internal("a view that is none"));
