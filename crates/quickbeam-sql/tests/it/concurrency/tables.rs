@@ -487,3 +487,34 @@ fn a_database_is_a_table_of_two_columns() {
     assert_eq!((cursor.key(), cursor.value()), (&b"apricot"[..], &b"red"[..]));
     assert!(!cursor.next().unwrap());
 }
+
+#[test]
+fn a_refresh_is_seen_once_it_has_committed() {
+    let database = quickbeam_sql::SqlDatabase::memory(quickbeam::Options::default()).unwrap();
+    let (writer, reader) = (database.connect(), database.connect());
+    let count = |connection: &quickbeam_sql::Connection| {
+        let count = "SELECT count(*) FROM mv";
+        connection.query_row(count, &[], |row| row.get::<i64>(0)).unwrap()
+    };
+    writer
+        .execute_script(
+            "CREATE TABLE t (id INT PRIMARY KEY); INSERT INTO t VALUES (1);
+             CREATE MATERIALIZED VIEW mv AS SELECT id FROM t; CREATE UNIQUE INDEX ON mv (id);
+             INSERT INTO t VALUES (2)",
+        )
+        .unwrap();
+    for refresh in ["REFRESH MATERIALIZED VIEW mv", "REFRESH MATERIALIZED VIEW CONCURRENTLY mv"] {
+        let before = count(&reader);
+        reader.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", &[]).unwrap();
+        assert_eq!(count(&reader), before);
+        writer.execute("BEGIN", &[]).unwrap();
+        writer.execute(refresh, &[]).unwrap();
+        assert_eq!((count(&writer), count(&reader)), (before + 1, before));
+        writer.execute("COMMIT", &[]).unwrap();
+        assert_eq!(count(&reader), before);
+        reader.execute("COMMIT", &[]).unwrap();
+        assert_eq!(count(&reader), before + 1);
+        writer.execute("INSERT INTO t SELECT max(id) + 1 FROM t", &[]).unwrap();
+    }
+    assert!(database.verify().unwrap().complaints.is_empty());
+}

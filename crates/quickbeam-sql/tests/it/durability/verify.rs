@@ -207,7 +207,9 @@ fn values_that_constraints_forbid_are_found() {
         .execute_script(
             "CREATE TABLE free (id INT PRIMARY KEY, name TEXT); INSERT INTO free VALUES (9, NULL);
              CREATE TABLE low (id INT PRIMARY KEY, n INT CHECK (n > 0)); INSERT INTO low VALUES (1, 5);
-             CREATE TABLE anything (id INT PRIMARY KEY, n INT); INSERT INTO anything VALUES (1, -5)",
+             CREATE TABLE anything (id INT PRIMARY KEY, n INT); INSERT INTO anything VALUES (1, -5);
+             CREATE TABLE twice (a INT); CREATE INDEX twice_a ON twice (a); INSERT INTO twice VALUES (7), (7);
+             CREATE TABLE keyed (a INT UNIQUE DEFERRABLE)",
         )
         .unwrap();
     let copy = |from: &str, to: &str| {
@@ -221,11 +223,14 @@ fn values_that_constraints_forbid_are_found() {
     };
     copy("free", "p");
     copy("anything", "low");
+    copy("twice", "keyed");
+    copy("twice_a", "keyed_a_key");
     let found = database.verify().unwrap().complaints;
     for expected in [
         "table \"p\", (id)=(9): column \"name\" is NULL",
         "table \"p\", (id)=(9): index \"p_name_key\" has no entry of the row",
         "table \"low\", (id)=(1): CHECK constraint \"low_n_check\" does not hold",
+        "table \"keyed\", index \"keyed_a_key\", row 2: another row has its values",
     ] {
         assert!(found.iter().any(|it| it == expected), "{expected:?} in {found:#?}");
     }
