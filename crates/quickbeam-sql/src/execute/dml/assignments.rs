@@ -7,7 +7,7 @@ use crate::catalog::Table;
 use crate::error::Result;
 use crate::execute::row::Context;
 use crate::expression::{Arithmetic, Datum, Expr, NumberKind};
-use crate::table::{NumberCell, TableHandle};
+use crate::table::{NumberCell, StoredRow, TableHandle};
 use crate::types::{DataType, Value, ValueRef};
 
 /// Columns and their new values.
@@ -96,21 +96,23 @@ impl Assignments {
         }
         let frame = context.frame();
         old.bytes().clone_into(new);
-        for (column, value) in &self.list {
+        for (number, (column, value)) in self.list.iter().enumerate() {
             let value = value.evaluate(&frame)?;
             if table.set_in_place(new, *column, value.as_ref())? {
                 continue;
             }
-            // Columns before this one have their values already: evaluate all and encode the row.
-            let mut values: Vec<(usize, Datum<'_>)> = Vec::with_capacity(self.list.len());
-            for (column, value) in &self.list {
+            // Columns before this one have their values already, and none is evaluated again: a
+            // function may change something. The row is encoded from them and from the others.
+            let mut values: Vec<(usize, Datum<'_>)> = vec![(*column, value)];
+            for (column, value) in self.list.iter().skip(number + 1) {
                 values.push((*column, value.evaluate(&frame)?));
             }
+            let kept = std::mem::take(new);
+            let before = StoredRow::new(table, &kept)?;
             let mut olds: Vec<ValueRef<'_>> = Vec::with_capacity(table.columns.len());
             for position in 0..table.columns.len() {
-                olds.push(old.get(position)?);
+                olds.push(before.get(position)?);
             }
-            new.clear();
             return table.encode_row(new, |position| {
                 let assigned = values.iter().find(|(column, _)| *column == position);
                 assigned.map_or_else(
