@@ -41,6 +41,18 @@ impl Default for Dialect {
 }
 
 impl Dialect {
+    /// Appends a field with quotes.
+    pub fn write_quoted(&self, record: &mut Vec<u8>, text: &str) {
+        record.push(self.quote);
+        for byte in text.bytes() {
+            if byte == self.quote || byte == self.escape {
+                record.push(self.escape);
+            }
+            record.push(byte);
+        }
+        record.push(self.quote);
+    }
+
     /// Appends a field; `None` is NULL. `is_only`: it is the only one of its record.
     pub fn write(&self, record: &mut Vec<u8>, field: Option<&str>, is_only: bool) {
         let Some(text) = field else {
@@ -57,14 +69,7 @@ impl Dialect {
             record.extend_from_slice(bytes);
             return;
         }
-        record.push(self.quote);
-        for byte in bytes {
-            if *byte == self.quote || *byte == self.escape {
-                record.push(self.escape);
-            }
-            record.push(*byte);
-        }
-        record.push(self.quote);
+        self.write_quoted(record, text);
     }
 }
 
@@ -92,6 +97,8 @@ pub struct CsvReader<R> {
     /// Of each field: where it ends, and whether it had quotes.
     fields: Vec<(usize, bool)>,
     has_quotes: bool,
+    /// A line of the two characters `\.` has ended the records.
+    is_ended: bool,
     /// Lines read, and the line in which the record begins.
     lines: u64,
     begun: u64,
@@ -110,6 +117,7 @@ impl<R: Read> CsvReader<R> {
             record: Vec::new(),
             fields: Vec::new(),
             has_quotes: false,
+            is_ended: false,
             lines: 0,
             begun: 0,
         }
@@ -143,6 +151,15 @@ impl<R: Read> CsvReader<R> {
 
     /// Goes to the next record; false when there are no more.
     pub fn read(&mut self) -> Result<bool> {
+        if self.is_ended {
+            return Ok(false);
+        }
+        let has_record = self.read_record()?;
+        self.is_ended = self.fields[..] == [(2, false)] && self.record == b"\\.";
+        Ok(has_record && !self.is_ended)
+    }
+
+    fn read_record(&mut self) -> Result<bool> {
         self.record.clear();
         self.fields.clear();
         self.has_quotes = false;

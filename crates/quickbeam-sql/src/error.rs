@@ -185,6 +185,8 @@ sql_states! {
     InvalidCursorName = "34000",
     /// A cursor of that name exists already.
     DuplicateCursor = "42P03",
+    /// The statement of a cursor returns no rows.
+    InvalidCursorDefinition = "42P11",
     /// A prepared statement of that name exists already.
     DuplicatePreparedStatement = "42P05",
     /// Something else depends on what was to be dropped.
@@ -353,6 +355,7 @@ struct ViolatedObject {
     table: Option<String>,
     column: Option<String>,
     constraint: Option<String>,
+    data_type: Option<String>,
 }
 
 impl SqlError {
@@ -476,6 +479,24 @@ impl SqlError {
         self
     }
 
+    /// With the schema that a function named in its error.
+    pub(crate) fn of_schema(mut self, schema: String) -> SqlError {
+        self.content.object.schema = Some(schema);
+        self
+    }
+
+    /// With the table that a function named in its error.
+    pub(crate) fn of_named_table(mut self, table: String) -> SqlError {
+        self.content.object.table = Some(table);
+        self
+    }
+
+    /// With the name of the type whose constraint was violated.
+    pub(crate) fn of_data_type(mut self, name: impl Into<String>) -> SqlError {
+        self.content.object.data_type = Some(name.into());
+        self
+    }
+
     /// With the name of the column whose constraint was violated.
     #[must_use]
     pub fn of_column(mut self, name: impl Into<String>) -> SqlError {
@@ -569,6 +590,12 @@ impl SqlError {
     #[must_use]
     pub fn column(&self) -> Option<&str> {
         self.content.object.column.as_deref()
+    }
+
+    /// The type whose constraint was violated.
+    #[must_use]
+    pub fn data_type_name(&self) -> Option<&str> {
+        self.content.object.data_type.as_deref()
     }
 
     /// Returns whether the same transaction, begun again, may succeed.

@@ -2,7 +2,7 @@
 
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::ErrorResponse;
-use quickbeam_sql::SqlError;
+use quickbeam_sql::{Notice, SqlError};
 
 /// Why a request failed. The connection goes on.
 #[derive(Debug)]
@@ -53,8 +53,11 @@ fn response(severity: &str, code: &str, message: &str) -> PgWireBackendMessage {
 }
 
 /// Returns the fields of a notice.
-pub fn notice_fields(severity: &str, code: &str, message: &str) -> Vec<(u8, String)> {
-    fields(severity, code, message)
+pub fn notice_fields(notice: &Notice) -> Vec<(u8, String)> {
+    let mut fields = fields(notice.severity, notice.code, &notice.message);
+    let optional = [(b'D', &notice.detail), (b'H', &notice.hint)];
+    fields.extend(optional.into_iter().filter_map(|(field, text)| Some((field, text.clone()?))));
+    fields
 }
 
 fn fields(severity: &str, code: &str, message: &str) -> Vec<(u8, String)> {
@@ -73,6 +76,7 @@ fn of_statement(error: &SqlError, text: &str, before: usize) -> PgWireBackendMes
         (b's', error.schema().map(str::to_owned)),
         (b't', error.table().map(str::to_owned)),
         (b'c', error.column().map(str::to_owned)),
+        (b'd', error.data_type_name().map(str::to_owned)),
         (b'n', error.constraint().map(str::to_owned)),
     ];
     fields.extend(optional.into_iter().filter_map(|(field, text)| Some((field, text?))));

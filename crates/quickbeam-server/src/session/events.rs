@@ -28,21 +28,22 @@ impl Session<'_> {
 
     /// Sends a notice that the server leaves itself.
     pub(super) fn warn(&mut self, code: &'static str, message: &str) -> io::Result<()> {
-        self.send_notice(&Notice { is_warning: true, code, message: message.to_owned() })
+        let (severity, message) = ("WARNING", message.to_owned());
+        self.send_notice(&Notice { severity, code, message, detail: None, hint: None })
     }
 
     fn send_notice(&mut self, notice: &Notice) -> io::Result<()> {
         let least = self.connection.setting("client_min_messages").ok().flatten();
         let is_heard = match least.as_deref() {
+            _ if notice.severity == "INFO" => true,
             Some("error") => false,
-            Some("warning") => notice.is_warning,
+            Some("warning") => notice.severity == "WARNING",
             _ => true,
         };
         if !is_heard {
             return Ok(());
         }
-        let severity = if notice.is_warning { "WARNING" } else { "NOTICE" };
-        let fields = notice_fields(severity, notice.code, &notice.message);
+        let fields = notice_fields(notice);
         self.wire.send(&Backend::NoticeResponse(NoticeResponse::new(fields)))
     }
 

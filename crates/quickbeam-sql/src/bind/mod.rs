@@ -37,7 +37,7 @@ pub use self::ddl::{
     on_commit_of, table_for,
 };
 pub use self::dml::changing_with::has_changing_with;
-pub use self::dml::copy::{CopyForm, CopyFormat, CopyPlace, copy_form};
+pub use self::dml::copy::{CopyForm, CopyFormat, CopyHeader, CopyPlace, copy_form};
 pub use self::dml::target::updatability;
 pub(crate) use self::expression::system_types::named_outputs;
 pub use self::routines::VariableLookup;

@@ -149,6 +149,8 @@ pub enum TableFunctionKind {
     Rows(&'static RowFunction),
     /// A function of the catalog, with its name.
     Routine(&'static crate::expression::RoutineCall, &'static str),
+    /// A function that makes rows of JSON.
+    JsonRecords(&'static crate::expression::JsonRecords),
     /// The rows of a system catalog.
     Catalog(&'static crate::catalog::system::SystemTable),
 }

@@ -176,6 +176,10 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             if let Some(known) = SystemType::named(name) {
                 return Ok(DataType::System(known));
             }
+            // The name of a cursor is a text.
+            if name == "refcursor" {
+                return Ok(DataType::Text);
+            }
             // BIT without a length has one bit; the literal of a BIT has any number.
             if let Some(known) = EncodedKind::named(name) {
                 return Ok(known.data_type());

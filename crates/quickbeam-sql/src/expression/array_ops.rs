@@ -4,8 +4,8 @@ use super::datum::{Datum, compare};
 use super::{Comparison, Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{
-    ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS, Value, ValueRef,
-    too_many_dimensions,
+    ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS, SliceBounds, Value, ValueRef,
+    too_many_dimensions, with_element, with_slice,
 };
 
 /// Evaluates `ARRAY[…]`.
@@ -108,7 +108,8 @@ pub(super) fn subscripts<'a>(arguments: &'a [Expr], frame: &Frame<'a>) -> Result
     Ok(Datum::Own(value))
 }
 
-fn element_at<'v>(array: ArrayRef<'v>, places: &[Option<i64>]) -> ValueRef<'v> {
+/// Returns the element with these subscripts; NULL if there is none.
+pub fn element_at<'v>(array: ArrayRef<'v>, places: &[Option<i64>]) -> ValueRef<'v> {
     let mut number = 0;
     for (nth, place) in places.iter().enumerate() {
         let (Some(dimension), Some(place)) = (array.dimension(nth), place) else {
@@ -158,4 +159,59 @@ fn slice(array: ArrayRef<'_>, bounds: &[Option<i64>]) -> Result<Value> {
     }
     let cut: Vec<Dimension> = ranges.iter().map(|(_, count)| Dimension::of(*count)).collect();
     Ok(Value::Array(builder.finish(&cut)?))
+}
+
+#[cold]
+fn null_subscript() -> SqlError {
+    let message = "array subscript in assignment must not be null";
+    SqlError::new(SqlState::NullValueNotAllowed, message)
+}
+
+/// Evaluates an array with another element or slice. The arguments are a constant truth value, true
+/// for a slice, the array, the new value, an empty array of its type, and subscripts or bounds as
+/// those of [`subscripts`].
+pub(super) fn assign_subscripts<'a>(arguments: &'a [Expr], frame: &Frame<'a>) -> Result<Datum<'a>> {
+    let [is_slice, array, value, empty, bounds @ ..] = arguments else {
+        return Err(SqlError::internal("an assignment to an element without an array"));
+    };
+    let is_slice = is_slice.truth(frame)? == Some(true);
+    let (whole, value, empty) =
+        (array.evaluate(frame)?, value.evaluate(frame)?, empty.evaluate(frame)?);
+    let mut places = Vec::with_capacity(bounds.len());
+    for bound in bounds {
+        places.push(match bound.evaluate(frame)?.as_ref() {
+            ValueRef::Null => return Err(null_subscript()),
+            place => place.as_i64(),
+        });
+    }
+    let ValueRef::Array(empty) = empty.as_ref() else {
+        return Err(SqlError::internal("an assignment to an element of no array"));
+    };
+    let array = match whole.as_ref() {
+        ValueRef::Array(array) => array,
+        _ => empty,
+    };
+    assigned_array(array, (&places, is_slice), value.as_ref()).map(Datum::Own)
+}
+
+/// Returns an array with another element, or if true, another slice.
+pub fn assigned_array(
+    array: ArrayRef<'_>,
+    (places, is_slice): (&[Option<i64>], bool),
+    value: ValueRef<'_>,
+) -> Result<Value> {
+    let array = match (is_slice, value) {
+        (true, ValueRef::Array(source)) => {
+            let bounds = places.chunks(2);
+            let bounds = bounds.map(|pair| (pair[0], pair.get(1).copied().flatten()));
+            with_slice(Some(array), &bounds.collect::<Vec<SliceBounds>>(), source)?
+        }
+        // NULL changes no slice.
+        (true, _) => array.to_array(),
+        (false, value) => {
+            let places: Vec<i64> = places.iter().map(|place| place.unwrap_or_default()).collect();
+            with_element(Some(array), array.element_type(), &places, value)?
+        }
+    };
+    Ok(Value::Array(array))
 }

@@ -125,8 +125,11 @@ impl Expr {
                 }
             }
             Expr::Call(function, arguments, position) => {
-                functions::call(*function, arguments, frame)
-                    .map_err(|error| error.at(position.0 as usize))?
+                let result = functions::call(*function, arguments, frame);
+                match function.is_assignment() {
+                    true => result?,
+                    false => result.map_err(|error| error.at(position.0 as usize))?,
+                }
             }
             Expr::Domain(inner, domain) => {
                 let value = inner.evaluate(frame)?;

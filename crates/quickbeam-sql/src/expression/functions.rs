@@ -42,6 +42,10 @@ special_functions! {
     NOW = Now, "now";
     /// A subscript or slice of an array
     SUBSCRIPTS = Subscripts, "subscripts";
+    /// An array with another element or slice
+    ASSIGN_SUBSCRIPTS = AssignSubscripts, "assign_subscripts";
+    /// A JSONB value with another member
+    ASSIGN_MEMBER = AssignMember, "assign_member";
     /// `current_date`, in the session's time zone
     CURRENT_DATE = CurrentDate, "current_date";
 }
@@ -53,6 +57,12 @@ impl std::fmt::Debug for Function {
 }
 
 impl Function {
+    /// Returns whether it makes the value of a column with another part, for an assignment.
+    pub fn is_assignment(self) -> bool {
+        use Special::{AssignMember, AssignSubscripts};
+        matches!(self.0.implementation, Implementation::Special(AssignMember | AssignSubscripts))
+    }
+
     /// Returns whether each call may return another value.
     pub fn is_volatile(self) -> bool {
         match self.0.implementation {
@@ -164,6 +174,8 @@ fn special_form<'a>(
             Ok(Datum::Own(Value::Date(day)))
         }
         Special::Subscripts => super::array_ops::subscripts(arguments, frame),
+        Special::AssignSubscripts => super::array_ops::assign_subscripts(arguments, frame),
+        Special::AssignMember => super::builtin::assign_member(arguments, frame),
         Special::NullIf | Special::RoundSecond => {
             let [first, second] = arguments else { return Err(mismatch()) };
             let (first, second) = (first.evaluate(frame)?, second.evaluate(frame)?);

@@ -1,10 +1,17 @@
-//! Options of COPY that are on or off: `ON`, `1` and their like become TRUE and FALSE, the only
-//! forms that the parser takes.
+//! Options of COPY in the forms that the parser takes. `ON`, `1` and their like become TRUE and
+//! FALSE, `HEADER MATCH` an encoding that no statement names, and `FORCE_QUOTE *` a list of one
+//! name.
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
 use super::positions::is_word;
+
+/// The encoding that stands for HEADER MATCH.
+pub const HEADER_MATCH: &str = "\0match";
+
+/// The name that stands for all columns.
+pub const ALL_COLUMNS: &str = "\0*";
 
 /// Returns the tokens of a text with TRUE and FALSE for the values of COPY's options.
 pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
@@ -16,19 +23,49 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         return tokens;
     }
     let mut follows_option = false;
-    for token in &mut tokens {
+    let mut made: Vec<(usize, Vec<Token>)> = Vec::new();
+    let mut forces = false;
+    for (at, token) in tokens.iter_mut().enumerate() {
         match &token.token {
             Token::Whitespace(_) => {}
+            Token::Mul if std::mem::take(&mut forces) => {
+                made.push((at, vec![Token::LParen, quoted(ALL_COLUMNS), Token::RParen]));
+            }
+            value if follows_option && is_word(value, "match") => {
+                follows_option = false;
+                let text = Token::SingleQuotedString(HEADER_MATCH.to_owned());
+                let encoding = word("ENCODING", Keyword::ENCODING);
+                let blank = Token::Whitespace(Whitespace::Space);
+                made.push((at, vec![word_of(true), Token::Comma, encoding, blank, text]));
+            }
             value if follows_option => {
                 follows_option = false;
                 if let Some(is_on) = boolean(value) {
                     token.token = word_of(is_on);
                 }
             }
-            other => follows_option = is_word(other, "freeze") || is_word(other, "header"),
+            other => {
+                forces = is_word(other, "force_quote") || is_word(other, "quote") && forces;
+                forces |= is_word(other, "force");
+                follows_option = is_word(other, "freeze") || is_word(other, "header");
+            }
         }
     }
+    for (at, with) in made.into_iter().rev() {
+        let span = tokens[at].span;
+        let with = with.into_iter().map(|token| TokenWithSpan::new(token, span));
+        tokens.splice(at..=at, with);
+    }
     tokens
+}
+
+fn word(value: &str, keyword: Keyword) -> Token {
+    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
+}
+
+fn quoted(name: &str) -> Token {
+    let keyword = Keyword::NoKeyword;
+    Token::Word(Word { value: name.to_owned(), quote_style: Some('"'), keyword })
 }
 
 fn boolean(token: &Token) -> Option<bool> {
@@ -45,6 +82,5 @@ fn boolean(token: &Token) -> Option<bool> {
 }
 
 fn word_of(is_on: bool) -> Token {
-    let (value, keyword) = if is_on { ("TRUE", Keyword::TRUE) } else { ("FALSE", Keyword::FALSE) };
-    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
+    if is_on { word("TRUE", Keyword::TRUE) } else { word("FALSE", Keyword::FALSE) }
 }

@@ -41,8 +41,9 @@ pub use command::{
     RefreshStatement, StorageHint, command,
 };
 
+pub use copy_options::{ALL_COLUMNS, HEADER_MATCH};
 pub use explain::ExplainFormat;
-pub use insert_clauses::{Overriding, conflict_target, overriding_of};
+pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
 pub use query_clauses::{
     ALL_FIELDS, arguments_of, is_rows_from, restore_row_stars, row_call, symmetric_bound,
@@ -208,7 +209,8 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     })?;
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
-    let tokens = sequences::adapted(literals::adapted(text, tokens)?);
+    let tokens = command::transactions::adapted(literals::adapted(text, tokens)?);
+    let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
     let tokens = copy_options::adapted(query_clauses::adapted(windows::adapted(tokens)));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))

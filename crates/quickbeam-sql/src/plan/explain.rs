@@ -443,6 +443,7 @@ fn function_scan(function: &TableFunction) -> String {
         TableFunctionKind::GenerateSeries(_) => "generate_series",
         TableFunctionKind::Rows(function) => function.name,
         TableFunctionKind::Routine(_, name) => name,
+        TableFunctionKind::JsonRecords(function) => function.name,
         TableFunctionKind::Catalog(table) => table.name,
     };
     let names: Vec<&str> = function.calls.iter().map(name).collect();

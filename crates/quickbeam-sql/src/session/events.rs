@@ -26,6 +26,18 @@ pub(crate) enum NoticeLevel {
     Warning,
     /// NOTICE
     Notice,
+    /// INFO
+    Info,
+}
+
+impl NoticeLevel {
+    fn severity(self) -> &'static str {
+        match self {
+            NoticeLevel::Warning => "WARNING",
+            NoticeLevel::Notice => "NOTICE",
+            NoticeLevel::Info => "INFO",
+        }
+    }
 }
 
 /// Bytes of notifications that wait for a session.
@@ -55,12 +67,16 @@ impl Notification {
 /// A message of a statement that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Whether something is likely wrong.
-    pub is_warning: bool,
+    /// WARNING, NOTICE or INFO.
+    pub severity: &'static str,
     /// Its SQLSTATE.
     pub code: &'static str,
     /// The text.
     pub message: String,
+    /// More about it.
+    pub detail: Option<String>,
+    /// What can be done about it.
+    pub hint: Option<String>,
 }
 
 /// The notifications that wait for a session.
@@ -252,9 +268,26 @@ impl Session {
 
     /// Leaves a notice, if anybody fetches it.
     pub fn notice(&self, level: NoticeLevel, state: SqlState, message: impl FnOnce() -> String) {
-        let is_warning = level == NoticeLevel::Warning;
         if self.events.keeps_notices.get() {
-            let notice = Notice { is_warning, code: state.code(), message: message() };
+            let (severity, code, message) = (level.severity(), state.code(), message());
+            self.leave_notice(Notice { severity, code, message, detail: None, hint: None });
+        }
+    }
+
+    /// Leaves what RAISE says, if anybody fetches it.
+    pub fn notice_raised(&self, level: NoticeLevel, error: &SqlError) {
+        let text = |text: Option<&str>| text.map(str::to_owned);
+        self.leave_notice(Notice {
+            severity: level.severity(),
+            code: error.code(),
+            message: error.message().to_owned(),
+            detail: text(error.detail()),
+            hint: text(error.hint()),
+        });
+    }
+
+    fn leave_notice(&self, notice: Notice) {
+        if self.events.keeps_notices.get() {
             self.events.notices.borrow_mut().push(notice);
         }
     }

@@ -29,6 +29,7 @@ pub use self::array::array_text::{format_array, too_many as too_many_dimensions}
 pub use self::array::array_value::{
     Array, ArrayBuilder, ArrayRef, Dimension, FieldRef, MAX_DIMENSIONS, RowRef,
 };
+pub use self::array::assigned::{SliceBounds, with_element, with_slice};
 pub use self::array::element_type::ElementType;
 pub use cast::{CastContext, assign, cast, cast_context, cast_reads_settings, compare_as, convert};
 pub use datetime::{

@@ -11,6 +11,7 @@ use crate::copy_text::TextDialect;
 use crate::csv::Dialect;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::parse::{ALL_COLUMNS, HEADER_MATCH};
 use crate::types::DataType;
 
 /// The file or stream of COPY.
@@ -29,8 +30,87 @@ pub struct CopyForm {
     pub place: CopyPlace,
     /// How records are written.
     pub format: CopyFormat,
-    /// The first record has the columns' names.
-    pub header: bool,
+    /// What the first record is.
+    pub header: CopyHeader,
+    /// The columns whose fields are quoted.
+    pub force_quote: ForcedColumns,
+    /// The columns in which a quoted field can be NULL.
+    pub force_null: ForcedColumns,
+    /// The columns in which no field is NULL.
+    pub force_not_null: ForcedColumns,
+}
+
+/// What the first record of COPY is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CopyHeader {
+    /// A row.
+    #[default]
+    Absent,
+    /// The names of the columns, which COPY FROM skips.
+    Names,
+    /// The names of the columns, which COPY FROM compares.
+    Matched,
+}
+
+/// Columns of CSV that an option names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ForcedColumns {
+    /// None.
+    #[default]
+    None,
+    /// Every column.
+    All,
+    /// Those.
+    Named(Vec<SmolStr>),
+}
+
+impl ForcedColumns {
+    fn new(names: &[ast::Ident]) -> ForcedColumns {
+        match names {
+            [all] if all.value == ALL_COLUMNS => ForcedColumns::All,
+            names => ForcedColumns::Named(names.iter().map(fold).collect()),
+        }
+    }
+
+    /// Returns whether a column is one of them.
+    pub fn has(&self, column: &str) -> bool {
+        match self {
+            ForcedColumns::None => false,
+            ForcedColumns::All => true,
+            ForcedColumns::Named(names) => names.iter().any(|name| name == column),
+        }
+    }
+
+    /// Refuses names that are none of the columns.
+    fn check(&self, option: &str, columns: &[OutputColumn]) -> Result<()> {
+        let ForcedColumns::Named(names) = self else { return Ok(()) };
+        let is_missing = |name: &&SmolStr| columns.iter().all(|column| column.name != **name);
+        match names.iter().find(is_missing) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("{option} column \"{name}\" not referenced by COPY");
+                Err(SqlError::new(SqlState::InvalidColumnReference, message))
+            }
+        }
+    }
+}
+
+impl CopyForm {
+    /// Returns the text that stands for NULL.
+    pub fn null_text(&self) -> &str {
+        match &self.format {
+            CopyFormat::Csv(dialect) => &dialect.null,
+            CopyFormat::Text(dialect) => &dialect.null,
+            CopyFormat::Binary => "",
+        }
+    }
+
+    /// Refuses options that name other columns than these.
+    pub fn check_columns(&self, columns: &[OutputColumn]) -> Result<()> {
+        self.force_quote.check("FORCE_QUOTE", columns)?;
+        self.force_not_null.check("FORCE_NOT_NULL", columns)?;
+        self.force_null.check("FORCE_NULL", columns)
+    }
 }
 
 /// The format of COPY's records.
@@ -56,6 +136,15 @@ impl CopyFormat {
             self.write_field(record, number, field, is_only);
         }
         record.push(b'\n');
+    }
+
+    /// Appends a field of CSV with quotes, after a delimiter unless it is the first.
+    pub fn write_quoted(&self, record: &mut Vec<u8>, number: usize, text: &str) {
+        let CopyFormat::Csv(dialect) = self else { return };
+        if number > 0 {
+            record.push(dialect.delimiter);
+        }
+        dialect.write_quoted(record, text);
     }
 
     /// Appends a field, after a delimiter unless it is the first. `is_only`: it is the only one of
@@ -91,7 +180,10 @@ fn invalid(message: impl Into<String>) -> SqlError {
 fn one_byte(what: &str, given: char) -> Result<u8> {
     match u8::try_from(given) {
         Ok(byte) if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0) => Ok(byte),
-        _ => Err(invalid(format!("COPY {what} must be a single one-byte character"))),
+        _ => {
+            let message = format!("COPY {what} must be a single one-byte character");
+            Err(SqlError::new(SqlState::FeatureNotSupported, message))
+        }
     }
 }
 
@@ -100,7 +192,10 @@ fn one_byte(what: &str, given: char) -> Result<u8> {
 struct CopyOptions {
     is_csv: bool,
     is_binary: bool,
-    header: bool,
+    header: CopyHeader,
+    force_quote: ForcedColumns,
+    force_null: ForcedColumns,
+    force_not_null: ForcedColumns,
     delimiter: Option<char>,
     null: Option<String>,
     quote: Option<char>,
@@ -118,7 +213,14 @@ impl CopyOptions {
             },
             CopyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
             CopyOption::Null(null) => self.null = Some(null.clone()),
-            CopyOption::Header(header) => self.header = *header,
+            CopyOption::Header(true) => self.header = CopyHeader::Names,
+            CopyOption::Header(false) => self.header = CopyHeader::Absent,
+            CopyOption::ForceQuote(names) => self.force_quote = ForcedColumns::new(names),
+            CopyOption::ForceNull(names) => self.force_null = ForcedColumns::new(names),
+            CopyOption::ForceNotNull(names) => self.force_not_null = ForcedColumns::new(names),
+            CopyOption::Encoding(name) if name == HEADER_MATCH => {
+                self.header = CopyHeader::Matched;
+            }
             CopyOption::Quote(quote) => self.quote = Some(*quote),
             CopyOption::Escape(escape) => self.escape = Some(*escape),
             // It would spare PostgreSQL work that does not exist here.
@@ -135,18 +237,49 @@ impl CopyOptions {
                 self.is_csv = true;
                 for option in options {
                     match option {
-                        CopyLegacyCsvOption::Header => self.header = true,
+                        CopyLegacyCsvOption::Header => self.header = CopyHeader::Names,
+                        CopyLegacyCsvOption::ForceQuote(names) => {
+                            self.force_quote = ForcedColumns::new(names);
+                        }
+                        CopyLegacyCsvOption::ForceNotNull(names) => {
+                            self.force_not_null = ForcedColumns::new(names);
+                        }
                         CopyLegacyCsvOption::Quote(quote) => self.quote = Some(*quote),
                         CopyLegacyCsvOption::Escape(escape) => self.escape = Some(*escape),
-                        other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
                     }
                 }
             }
             CopyLegacyOption::Delimiter(delimiter) => self.delimiter = Some(*delimiter),
             CopyLegacyOption::Binary => self.is_binary = true,
-            CopyLegacyOption::Header => self.header = true,
+            CopyLegacyOption::Header => self.header = CopyHeader::Names,
             CopyLegacyOption::Null(null) => self.null = Some(null.clone()),
             other => return Err(SqlError::unsupported(format!("COPY with {other}"))),
+        }
+        Ok(())
+    }
+
+    /// Refuses options of CSV in other formats and directions than theirs.
+    fn check_forced(&self, to: bool) -> Result<()> {
+        let refuse = |message: String| Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        let forced = [
+            (&self.force_quote, "quote", true),
+            (&self.force_not_null, "not null", false),
+            (&self.force_null, "null", false),
+        ];
+        for (columns, name, of_to) in forced {
+            if *columns == ForcedColumns::None {
+                continue;
+            }
+            if !self.is_csv {
+                return refuse(format!("COPY force {name} available only in CSV mode"));
+            }
+            if of_to != to {
+                let direction = if of_to { "TO" } else { "FROM" };
+                return refuse(format!("COPY force {name} only available using COPY {direction}"));
+            }
+        }
+        if to && self.header == CopyHeader::Matched {
+            return refuse("cannot use \"match\" with HEADER in COPY TO".to_owned());
         }
         Ok(())
     }
@@ -165,7 +298,7 @@ impl CopyOptions {
         let given = [
             (self.delimiter.is_some(), "DELIMITER"),
             (self.null.is_some(), "NULL"),
-            (self.header, "HEADER"),
+            (self.header != CopyHeader::Absent, "HEADER"),
             (self.is_csv, "CSV"),
             (self.quote.is_some(), "QUOTE"),
             (self.escape.is_some(), "ESCAPE"),
@@ -202,7 +335,7 @@ impl CopyOptions {
         }
         if null.bytes().any(|byte| byte == delimiter) {
             let message = "COPY delimiter must not appear in the NULL specification";
-            return Err(invalid(message));
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
         Ok(TextDialect { delimiter, null })
     }
@@ -216,12 +349,15 @@ impl CopyOptions {
         if delimiter == quote {
             return Err(invalid("COPY delimiter and quote must be different"));
         }
-        if null
-            .bytes()
-            .any(|byte| matches!(byte, b'\n' | b'\r') || byte == delimiter || byte == quote)
-        {
-            let message = "COPY null representation cannot use newline, carriage return, the delimiter or the quote";
+        if null.bytes().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            let message = "COPY null representation cannot use newline or carriage return";
             return Err(invalid(message));
+        }
+        for (character, name) in [(delimiter, "COPY delimiter"), (quote, "CSV quote character")] {
+            if null.bytes().any(|byte| byte == character) {
+                let message = format!("{name} must not appear in the NULL specification");
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+            }
         }
         Ok(Dialect { delimiter, quote, escape, null })
     }
@@ -248,8 +384,13 @@ pub fn copy_form(
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
     };
+    known.check_forced(to)?;
     let header = known.header;
-    Ok(CopyForm { place, format: known.format()?, header })
+    let force_quote = std::mem::take(&mut known.force_quote);
+    let force_null = std::mem::take(&mut known.force_null);
+    let force_not_null = std::mem::take(&mut known.force_not_null);
+    let format = known.format()?;
+    Ok(CopyForm { place, format, header, force_quote, force_null, force_not_null })
 }
 
 impl Binder<'_> {
@@ -274,7 +415,8 @@ impl Binder<'_> {
         let names: Vec<ast::ObjectName> =
             columns.iter().map(|column| vec![column.clone()].into()).collect();
         let target = ChangeTarget::of_table(table.clone());
-        let mut targets = self.targets(&target, &names)?;
+        let targets = self.targets(&target, &names)?;
+        let mut targets: Vec<usize> = targets.into_iter().map(|target| target.place).collect();
         self.without_generated(&table, columns, &mut targets)?;
         let new_slot = self.add_slot("excluded".into(), Source::Table(table.clone()));
         let old_slot = self.add_slot(table.name.clone(), Source::Table(table.clone()));

@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, TableObject};
 
 use super::conflict_target::{check_arbiters, key_of_constraint};
+use super::field_assignments::{InsertTarget, TargetPath, known_part};
 use super::target::{ChangeKind, ChangeTarget, ViewColumns};
 use crate::bind::query::{check_values, rows_with_subqueries};
 use crate::bind::{
@@ -95,34 +96,38 @@ impl Binder<'_> {
         &mut self,
         target: &ChangeTarget,
         columns: &[ast::ObjectName],
-    ) -> Result<Vec<usize>> {
+    ) -> Result<Vec<InsertTarget>> {
         let kind = ChangeKind::Insert;
+        let whole = |place| InsertTarget { place, steps: Vec::new(), position: 0 };
         if columns.is_empty() {
             let places = (0..target.width()).map_while(|own| target.place(own).ok());
-            let places: Vec<usize> = places.collect();
+            let places: Vec<InsertTarget> = places.map(whole).collect();
             let own: Vec<usize> = (0..places.len()).collect();
             self.check_target_columns(target, &own, kind)?;
             return Ok(places);
         }
-        let mut targets = Vec::with_capacity(columns.len());
-        let mut all = Vec::with_capacity(columns.len());
+        let mut targets: Vec<InsertTarget> = Vec::with_capacity(columns.len());
+        let mut all: Vec<(usize, bool)> = Vec::with_capacity(columns.len());
         for name in columns {
-            let position = self.position(name) as usize;
-            let folded = object_name(name)?;
-            let own = target.own_position(&folded);
-            let own = own.ok_or_else(|| no_column(target.name(), &folded).at(position))?;
-            if all.contains(&own) {
-                return Err(named_twice(&folded).at(position));
+            let position = self.position(name);
+            let TargetPath { column, steps } = TargetPath::new(name)?;
+            let own = target.own_position(&column);
+            let missing = || no_column(target.name(), &column).at(position as usize);
+            let own = own.ok_or_else(missing)?;
+            let is_part = !steps.is_empty();
+            if all.iter().any(|(known, parts)| *known == own && !(is_part && *parts)) {
+                return Err(named_twice(&column).at(position as usize));
             }
             let place = target.place(own)?;
-            if targets.contains(&place) {
+            if targets.iter().any(|it| it.place == place && !(is_part && !it.steps.is_empty())) {
                 let column = &target.table.columns[place].name;
                 let message = format!("multiple assignments to same column \"{column}\"");
                 return Err(SqlError::new(SqlState::SyntaxError, message));
             }
-            all.push(own);
-            targets.push(place);
+            all.push((own, is_part));
+            targets.push(InsertTarget { place, steps, position });
         }
+        let all: Vec<usize> = all.into_iter().map(|(own, _)| own).collect();
         self.check_target_columns(target, &all, kind)?;
         Ok(targets)
     }
@@ -146,7 +151,7 @@ impl Binder<'_> {
     fn insert_source(
         &mut self,
         target: &ChangeTarget,
-        (targets, overriding): (&[usize], Option<Overriding>),
+        (targets, overriding): (&[InsertTarget], Option<Overriding>),
         names: &[ast::ObjectName],
         source: Option<&ast::Query>,
     ) -> Result<InsertSource> {
@@ -201,7 +206,7 @@ impl Binder<'_> {
         let slot = self.add_slot("source".into(), Source::Computed);
         let mut values = defaults;
         for (number, (target, column)) in targets.iter().zip(&mut query.columns).enumerate() {
-            let to = &table.columns[*target];
+            let to = &table.columns[target.place];
             check_identity(to, overriding)?;
             let mut data_type = (unknown.get(number) != Some(&true)).then_some(column.data_type);
             // An untyped parameter takes the column's type.
@@ -213,9 +218,15 @@ impl Binder<'_> {
                 data_type = Some(column.data_type);
             }
             let typed = Typed { expr: Expr::column(slot, number), data_type, position: 0 };
-            let value = self.assign(typed, to.data_type, &to.name)?;
+            let value = if target.steps.is_empty() {
+                self.assign(typed, to.data_type, &to.name)?
+            } else {
+                let earlier = targets.iter().take(number);
+                let known = known_part(target, earlier, &values);
+                self.part_of(target, to, (known, typed), &Scope::default())?
+            };
             if !is_overridden(to, overriding) {
-                values[*target] = value;
+                values[target.place] = value;
             }
         }
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
@@ -254,7 +265,7 @@ impl Binder<'_> {
         &self,
         target: &ChangeTarget,
         given: usize,
-        targets: &[usize],
+        targets: &[InsertTarget],
         names: &[ast::ObjectName],
         place: impl Fn(usize) -> usize,
     ) -> Result<()> {
@@ -278,22 +289,31 @@ impl Binder<'_> {
     pub(in crate::bind) fn insert_row(
         &mut self,
         table: &Table,
-        (targets, overriding): (&[usize], Option<Overriding>),
+        (targets, overriding): (&[InsertTarget], Option<Overriding>),
         defaults: &[Expr],
         row: &[ast::Expr],
         scope: &Scope,
     ) -> Result<Vec<Expr>> {
         let mut values = defaults.to_vec();
-        for (target, value) in targets.iter().zip(row) {
-            let column = &table.columns[*target];
+        for (number, (target, value)) in targets.iter().zip(row).enumerate() {
+            let column = &table.columns[target.place];
             if is_default(value) {
+                if !target.steps.is_empty() {
+                    let (column, steps) = (column.name.clone(), target.steps.clone());
+                    return Err(TargetPath { column, steps }.no_default());
+                }
                 continue;
             }
             check_identity(column, overriding)?;
             let bound = self.expression(value, scope)?;
-            let value = self.assign(bound, column.data_type, &column.name)?;
+            let value = if target.steps.is_empty() {
+                self.assign(bound, column.data_type, &column.name)?
+            } else {
+                let known = known_part(target, targets.iter().take(number), &values);
+                self.part_of(target, column, (known, bound), scope)?
+            };
             if !is_overridden(column, overriding) {
-                values[*target] = value;
+                values[target.place] = value;
             }
         }
         Ok(values)

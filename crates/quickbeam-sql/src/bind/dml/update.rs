@@ -4,12 +4,12 @@ use sqlparser::ast::{
     self, AssignmentTarget, FromTable, TableFactor, TableWithJoins, UpdateTableFromKind,
 };
 
+use super::field_assignments::TargetPath;
 use super::insert::is_default;
 use super::target::{ChangeKind, ChangeTarget, ViewColumns};
 use crate::bind::records::row_values::row_of;
 use crate::bind::{
     Binder, BoundStatement, Change, From, JoinKind, MergeStatement, Returning, Scope, Typed, fold,
-    object_name,
 };
 use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
@@ -27,6 +27,19 @@ fn refuse_others(returning: Option<&Returning>, own: usize) -> Result<()> {
         return Ok(());
     }
     Err(SqlError::unsupported("RETURNING of FROM or USING for a view with INSTEAD OF triggers"))
+}
+
+/// The columns that SET has set so far.
+struct SetColumns {
+    list: Vec<(usize, Expr)>,
+    /// Those of which it set a part.
+    parts: Vec<usize>,
+}
+
+/// A new value in SET.
+enum SetValue<'v> {
+    Written(&'v ast::Expr),
+    Bound(Typed),
 }
 
 impl Binder<'_> {
@@ -195,86 +208,103 @@ impl Binder<'_> {
         list: &[ast::Assignment],
         scope: &Scope,
     ) -> Result<Vec<(usize, Expr)>> {
-        let table = &*changed.table;
-        let mut assignments: Vec<(usize, Expr)> = Vec::with_capacity(list.len());
+        let mut set = SetColumns { list: Vec::with_capacity(list.len()), parts: Vec::new() };
         for assignment in list {
-            if let (AssignmentTarget::Tuple(names), ast::Expr::Subquery(query)) =
-                (&assignment.target, &assignment.value)
-            {
-                self.row_assignment(changed, names, query, &mut assignments, scope)?;
+            let names = match &assignment.target {
+                AssignmentTarget::ColumnName(name) => {
+                    let value = SetValue::Written(&assignment.value);
+                    self.set_target(changed, name, value, (&mut set, scope))?;
+                    continue;
+                }
+                AssignmentTarget::Tuple(names) => names,
+            };
+            if let ast::Expr::Subquery(query) = &assignment.value {
+                self.row_assignment(changed, names, query, (&mut set, scope))?;
                 continue;
             }
-            let pairs: Vec<(&ast::ObjectName, &ast::Expr)> =
-                match (&assignment.target, &assignment.value) {
-                    (AssignmentTarget::ColumnName(name), value) => vec![(name, value)],
-                    (AssignmentTarget::Tuple(names), ast::Expr::Tuple(values))
-                        if names.len() == values.len() =>
-                    {
-                        names.iter().zip(values).collect()
-                    }
-                    (AssignmentTarget::Tuple(names), value) => match row_of(value) {
-                        Some(values) if values.len() == names.len() => {
-                            names.iter().zip(values).collect()
-                        }
-                        Some(_) => {
-                            let message = "number of columns does not match number of values";
-                            let position = names.first().map_or(0, |name| self.position(name));
-                            let error = SqlError::new(SqlState::SyntaxError, message);
-                            return Err(error.at(position as usize));
-                        }
-                        None => return Err(SqlError::unsupported("this form of SET")),
-                    },
-                };
-            for (name, value) in pairs {
-                if let Some(path) = self.field_path(changed, name) {
-                    let row = (&path[..], value);
-                    self.field_assignment(changed, name, row, (&mut assignments, scope))?;
-                    continue;
-                }
-                let target = self.target(changed, name, &assignments)?;
-                let column = &table.columns[target];
-                if is_default(value) {
-                    // DEFAULT is that of what the statement names.
-                    let default = match changed.view {
-                        Some(_) => {
-                            let default = self.default_of_view(changed, target)?;
-                            default.unwrap_or(Expr::Constant(Value::Null))
-                        }
-                        None => self.default_of(changed, target)?,
-                    };
-                    if changed.view.is_some() {
-                        self.check_generated(table, target, name)?;
-                    }
-                    assignments.push((target, default));
-                    continue;
-                }
-                self.check_generated(table, target, name)?;
-                let bound: Typed = self.expression(value, scope)?;
-                assignments.push((target, self.assign(bound, column.data_type, &column.name)?));
+            let place = self.position(&assignment.value) as usize;
+            let values = match &assignment.value {
+                ast::Expr::Tuple(values) => values.iter().collect(),
+                value => row_of(value).ok_or_else(|| {
+                    let message = "source for a multiple-column UPDATE item must be a sub-SELECT or ROW() expression";
+                    SqlError::new(SqlState::FeatureNotSupported, message).at(place)
+                })?,
+            };
+            if values.len() != names.len() {
+                let message = "number of columns does not match number of values";
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
+            }
+            for (name, value) in names.iter().zip(values) {
+                self.set_target(changed, name, SetValue::Written(value), (&mut set, scope))?;
             }
         }
-        Ok(assignments)
+        Ok(set.list)
     }
 
-    /// Returns the position of a column to be set, which must not be set already.
-    fn target(
+    /// Binds an assignment to a column, or to a part of it.
+    fn set_target(
         &mut self,
         changed: &ChangeTarget,
         name: &ast::ObjectName,
-        assignments: &[(usize, Expr)],
-    ) -> Result<usize> {
-        let position = self.position(name) as usize;
-        let folded = object_name(name)?;
-        let own = changed.own_position(&folded);
-        let own = own.ok_or_else(|| no_column(changed.name(), &folded).at(position))?;
+        value: SetValue<'_>,
+        (set, scope): (&mut SetColumns, &Scope),
+    ) -> Result<()> {
+        let position = self.position(name);
+        let at = |error: SqlError| error.at(position as usize);
+        let path = TargetPath::new(name)?;
+        let own = changed.own_position(&path.column);
+        let own = own.ok_or_else(|| at(no_column(changed.name(), &path.column)))?;
         let target = changed.place(own)?;
-        self.check_target_columns(changed, &[own], ChangeKind::Update)
-            .map_err(|error| error.at(position))?;
-        if assignments.iter().any(|(known, _)| *known == target) {
-            let message = format!("multiple assignments to same column \"{folded}\"");
-            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        self.check_target_columns(changed, &[own], ChangeKind::Update).map_err(at)?;
+        let known = set.list.iter().position(|(known, _)| *known == target);
+        let is_part = !path.steps.is_empty();
+        if known.is_some() && !(is_part && set.parts.contains(&target)) {
+            let message = format!("multiple assignments to same column \"{}\"", path.column);
+            return Err(at(SqlError::new(SqlState::SyntaxError, message)));
         }
-        Ok(target)
+        let table = &*changed.table;
+        let column = &table.columns[target];
+        if let SetValue::Written(value) = value
+            && is_default(value)
+        {
+            if is_part {
+                return Err(path.no_default());
+            }
+            // DEFAULT is that of what the statement names.
+            let default = match changed.view {
+                Some(_) => {
+                    let default = self.default_of_view(changed, target)?;
+                    default.unwrap_or(Expr::Constant(Value::Null))
+                }
+                None => self.default_of(changed, target)?,
+            };
+            if changed.view.is_some() {
+                self.check_generated(table, target, name)?;
+            }
+            set.list.push((target, default));
+            return Ok(());
+        }
+        self.check_generated(table, target, name)?;
+        let value: Typed = match value {
+            SetValue::Written(value) => self.expression(value, scope)?,
+            SetValue::Bound(value) => value,
+        };
+        if !is_part {
+            set.list.push((target, self.assign(value, column.data_type, &column.name)?));
+            return Ok(());
+        }
+        let current = match known {
+            Some(known) => set.list.remove(known).1,
+            None => {
+                let first = scope.relations.first().and_then(|it| it.columns.get(own));
+                Expr::Column(first.ok_or_else(|| at(SqlError::unsupported("this SET")))?.at)
+            }
+        };
+        let whole = Typed::new(current, column.data_type, position);
+        let made = self.with_part(whole, &path.column, (&path.steps, value), scope)?;
+        set.list.push((target, made.expr));
+        set.parts.push(target);
+        Ok(())
     }
 
     /// Refuses a value for a column GENERATED ALWAYS.
@@ -300,17 +330,12 @@ impl Binder<'_> {
         changed: &ChangeTarget,
         names: &[ast::ObjectName],
         query: &ast::Query,
-        assignments: &mut Vec<(usize, Expr)>,
-        scope: &Scope,
+        (set, scope): (&mut SetColumns, &Scope),
     ) -> Result<()> {
         let position = names.first().map_or(0, |name| self.position(name));
         let values = self.row_subquery(query, names.len(), position, scope)?;
         for (name, value) in names.iter().zip(values) {
-            let table = &*changed.table;
-            let target = self.target(changed, name, assignments)?;
-            self.check_generated(table, target, name)?;
-            let column = &table.columns[target];
-            assignments.push((target, self.assign(value, column.data_type, &column.name)?));
+            self.set_target(changed, name, SetValue::Bound(value), (set, scope))?;
         }
         Ok(())
     }

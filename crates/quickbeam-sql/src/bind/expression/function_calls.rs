@@ -14,7 +14,9 @@ use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::system::type_oid;
 use crate::catalog::{ObjectId, Privileges, Relation, Sequence};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Builtin, Expr, Function, TextPosition, json_of_any, record_function};
+use crate::expression::{
+    Builtin, Expr, Function, JsonRecords, TextPosition, json_of_any, record_function,
+};
 use crate::schema::errors::{is_not, no_relation};
 use crate::types::{DataType, EncodedKind, EncodedType, SystemType, Value};
 
@@ -103,7 +105,11 @@ impl Binder<'_> {
         if distinct || call.filter.is_some() || !order.is_empty() || !within.is_empty() {
             return wrong_kind(format!("{name} is not an aggregate function"));
         }
-        if Self::is_row_function(&name, list.len()) || self.is_set_routine(&name, list.len()) {
+        let is_record_set = JsonRecords::named(&name).is_some_and(|function| function.is_set);
+        if is_record_set
+            || Self::is_row_function(&name, list.len())
+            || self.is_set_routine(&name, list.len())
+        {
             return self.listed_row_function(&name, list, position, scope);
         }
         let arguments = |binder: &mut Self| {
@@ -166,6 +172,9 @@ impl Binder<'_> {
                     && let Some(builtin) = record_function(name) =>
             {
                 return self.json_of_row(builtin, arguments, position);
+            }
+            _ if let Some(function) = JsonRecords::named(name) => {
+                return self.json_record_value(function, arguments, position);
             }
             ("lastval", []) => {
                 return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));

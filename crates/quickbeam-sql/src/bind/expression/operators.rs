@@ -442,7 +442,7 @@ impl Binder<'_> {
                 "column \"{column}\" is of type {data_type} but expression is of type {from}"
             );
             return Err(SqlError::new(SqlState::DatatypeMismatch, message)
-                .with_hint("you will need to rewrite or cast the expression")
+                .with_hint("You will need to rewrite or cast the expression.")
                 .at(value.position as usize));
         }
         check_row_cast(&value, data_type, CastContext::Assignment)?;

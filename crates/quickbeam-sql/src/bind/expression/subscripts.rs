@@ -121,6 +121,23 @@ impl Binder<'_> {
                 format!("cannot subscript type {name} because it does not support subscripting");
             return Err(at(SqlError::new(SqlState::DatatypeMismatch, message)));
         };
+        let (is_slice, bounds) = self.subscript_bounds(chain, position, scope)?;
+        let mut list = vec![Expr::Constant(Value::Boolean(is_slice)), root.expr];
+        list.extend(bounds);
+        let expr = Expr::Call(Function::SUBSCRIPTS, list, TextPosition(position));
+        let result = if is_slice { DataType::Array(element) } else { element.data_type() };
+        Ok(self.folded(Typed::new(expr, result, position)))
+    }
+
+    /// Binds the subscripts of an array. Returns whether they are those of a slice, and a subscript
+    /// for each dimension, or two bounds for each. FALSE is a bound that is not written.
+    pub(in crate::bind) fn subscript_bounds(
+        &mut self,
+        chain: &[AccessExpr],
+        position: u32,
+        scope: &Scope,
+    ) -> Result<(bool, Vec<Expr>)> {
+        let at = |error: SqlError| error.at(position as usize);
         if chain.len() > MAX_DIMENSIONS {
             return Err(at(crate::types::too_many_dimensions(chain.len())));
         }
@@ -128,7 +145,7 @@ impl Binder<'_> {
             .iter()
             .any(|access| matches!(access, AccessExpr::Subscript(Subscript::Slice { .. })));
         let missing = || Expr::Constant(Value::Boolean(false));
-        let mut list = vec![Expr::Constant(Value::Boolean(is_slice)), root.expr];
+        let mut list = Vec::with_capacity(chain.len() * 2);
         for access in chain {
             match access {
                 AccessExpr::Subscript(Subscript::Index { index }) => {
@@ -154,9 +171,7 @@ impl Binder<'_> {
                 _ => return Err(at(SqlError::unsupported("this form of a subscript"))),
             }
         }
-        let expr = Expr::Call(Function::SUBSCRIPTS, list, TextPosition(position));
-        let result = if is_slice { DataType::Array(element) } else { element.data_type() };
-        Ok(self.folded(Typed::new(expr, result, position)))
+        Ok((is_slice, list))
     }
 
     pub(in crate::bind) fn subscript(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {

@@ -10,6 +10,7 @@ use sqlparser::ast::{
 
 use super::catalogs::named_catalog;
 use super::full_join_using::Pair;
+use super::json_records::defines_columns;
 use crate::bind::rights::Right;
 use crate::bind::{
     Binder, From, JoinKind, Query, QueryPart, RowOf, Scope, ScopeColumn, ScopeRelation, Source,
@@ -285,9 +286,9 @@ impl Binder<'_> {
             TableFactor::Derived { alias, sample, .. } => (sample.is_none(), alias.as_ref()),
             _ => return Ok(()),
         };
-        let is_name = |alias: &TableAlias| {
-            alias.at.is_none() && alias.columns.iter().all(|column| column.data_type.is_none())
-        };
+        let is_call = matches!(factor, TableFactor::Table { args: Some(_), .. });
+        let is_name =
+            |alias: &TableAlias| alias.at.is_none() && (is_call || !defines_columns(Some(alias)));
         if is_plain && alias.is_none_or(is_name) {
             return Ok(());
         }

@@ -11,7 +11,7 @@ use crate::bind::{
     TableFunctionKind, Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{EXPANSION, Expr, RowFunction};
+use crate::expression::{EXPANSION, Expr, JsonRecords, RowFunction};
 use crate::parse::{is_rows_from, row_call};
 use crate::types::{CastContext, DataType, cast_context};
 
@@ -85,6 +85,7 @@ impl Binder<'_> {
     ) -> Result<From> {
         let around = Scope { outer: lateral_scope(scope), ..Scope::default() };
         let folded = calls.first().map(|(name, ..)| name.clone()).unwrap_or_default();
+        let mut defined = self.defined_columns(alias)?;
         let (mut bound, mut columns) = (Vec::with_capacity(calls.len()), Vec::new());
         for (name, position, args) in calls {
             let (arguments, level) = self.level(|binder| {
@@ -97,9 +98,21 @@ impl Binder<'_> {
             if !level.subqueries.is_empty() {
                 return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
             }
-            let (call, own) = self.row_call(name, arguments, *position)?;
+            let (call, own) = match JsonRecords::named(name) {
+                Some(function) => {
+                    self.json_records(function, arguments, defined.take(), *position)?
+                }
+                None => self.row_call(name, arguments, *position)?,
+            };
             bound.push(call);
             columns.extend(own);
+        }
+        if defined.is_some() {
+            let message =
+                "a column definition list is only allowed for functions returning \"record\"";
+            let place = alias.and_then(|alias| alias.columns.first());
+            let place = place.map_or(0, |it| self.place_of(&it.name));
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
         }
         let slot = self.add_slot(folded.clone(), Source::Computed);
         let function = TableFunction { calls: bound, ordinality, slot };

@@ -4,15 +4,18 @@
 //! one item of FROM, which reads the other items and is joined to them. Several calls run side by
 //! side: NULLs fill the ones that return fewer rows.
 
+use smol_str::SmolStr;
 use sqlparser::ast::{FunctionArg, FunctionArgExpr};
 
+use crate::bind::routines::row_result;
 use crate::bind::{
     Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Source, TableFunction,
-    Typed,
+    TableFunctionKind, Typed,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, row_function};
-use crate::types::DataType;
+use crate::expression::{Expr, JsonRecords, row_function};
+use crate::types::encoded::row_types::RowType;
+use crate::types::{DataType, EncodedType};
 
 /// Whether functions that return rows are allowed where the binder is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,12 +96,11 @@ impl Binder<'_> {
             let what = "a subquery as argument of a set-returning function";
             return Err(SqlError::unsupported(what).at(position as usize));
         }
-        let (call, columns) = self.row_call(name, arguments, position)?;
-        let [column] = &columns[..] else {
-            let what = format!("{name}, which returns several columns, outside of FROM");
-            return Err(SqlError::unsupported(what).at(position as usize));
+        let (call, columns) = match JsonRecords::named(name) {
+            Some(function) => self.json_records(function, arguments, None, position)?,
+            None => self.row_call(name, arguments, position)?,
         };
-        let data_type = column.data_type;
+        let row_type = self.row_type_of_call(&call, &columns)?;
         let known = self.levels.last().and_then(|level| level.row_calls.slot);
         let slot = known.unwrap_or_else(|| self.add_slot(name.into(), Source::Computed));
         let Some(level) = self.levels.last_mut() else {
@@ -109,9 +111,42 @@ impl Binder<'_> {
             (calls.slot, calls.position) = (Some(slot), position);
         }
         calls.calls.push(call);
+        let first = calls.columns.len();
+        let value = |place: usize| Expr::column(slot, first + place);
+        let made = match (row_type, &columns[..]) {
+            (None, [column]) => Typed::new(value(0), column.data_type, position),
+            (row_type, columns) => {
+                let fields = columns.iter().map(|it| (it.name.clone(), it.data_type));
+                let fields: Vec<(SmolStr, DataType)> = fields.collect();
+                let row_type = row_type
+                    .unwrap_or_else(|| RowType { name: None, fields: fields.clone() }.intern());
+                let values = (0..columns.len()).map(value).collect();
+                Typed::row(row_type, &fields, values, position)
+            }
+        };
         calls.columns.extend(columns);
-        let place = calls.columns.len() - 1;
-        Ok(Typed::new(Expr::column(slot, place), data_type, position))
+        Ok(made)
+    }
+
+    /// Returns the type of the rows of a call, if it returns rows and not values.
+    fn row_type_of_call(
+        &self,
+        call: &FunctionCall,
+        columns: &[OutputColumn],
+    ) -> Result<Option<EncodedType>> {
+        let snapshot = self.names.snapshot();
+        match (call.kind, snapshot) {
+            (TableFunctionKind::Routine(routine, _), Some(snapshot)) => {
+                let routine = snapshot.routine(routine.id);
+                Ok(routine.map(|it| row_result(it, snapshot)).transpose()?.flatten())
+            }
+            (TableFunctionKind::JsonRecords(_), _) => {
+                let number = call.arguments.last().and_then(Expr::as_constant);
+                let number = number.and_then(|it| it.as_ref().as_i64()).unwrap_or_default();
+                Ok(Some(EncodedType::of_rows(number as u32)).filter(|_| !columns.is_empty()))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Joins the calls of the select list to FROM.

@@ -219,6 +219,6 @@ pub(in crate::bind) fn field_name(access: &ast::AccessExpr) -> Option<SmolStr> {
 }
 
 /// Returns a constant of a number.
-pub(super) fn number(at: usize) -> Expr {
+pub(in crate::bind) fn number(at: usize) -> Expr {
     Expr::Constant(Value::Integer(at as i32))
 }

@@ -98,6 +98,10 @@ impl CallScan {
         if let TableFunctionKind::Rows(function) = self.kind {
             return rows_of(function, &values, charge, context);
         }
+        if let TableFunctionKind::JsonRecords(function) = self.kind {
+            let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
+            return kept(function.rows(&context.frame(), &values)?, charge, context);
+        }
         if let TableFunctionKind::Routine(call, _) = self.kind {
             // A strict function that returns one row returns NULLs, of rows none.
             if call.is_strict && values.iter().any(Value::is_null) {
@@ -106,10 +110,7 @@ impl CallScan {
                 return Ok(State::Rows(rows.into_iter()));
             }
             let rows = context.session.call_routine(context.transaction, call.id, values)?;
-            for row in &rows {
-                charge.keep_values(row, context)?;
-            }
-            return Ok(State::Rows(rows.into_iter()));
+            return kept(rows, charge, context);
         }
         if values.iter().any(Value::is_null) {
             return Ok(State::Ended);
@@ -233,7 +234,11 @@ fn rows_of(
         return Ok(State::Ended);
     }
     let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    let rows = (function.run)(&values)?;
+    kept((function.run)(&values)?, charge, context)
+}
+
+/// Counts the memory of rows that are computed already.
+fn kept(rows: Vec<Vec<Value>>, charge: &mut MemoryCharge, context: &Context<'_>) -> Result<State> {
     for row in &rows {
         charge.keep_values(row, context)?;
     }

@@ -19,6 +19,7 @@ mod strings;
 mod times;
 
 pub use self::json::json_functions::{json_of_any, write_key, write_value};
+pub use self::json::{JsonRecords, JsonStep, POPULATE, assign_member, assigned_json};
 pub use self::strings::text::cut as cut_text;
 pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use records::record_function;
@@ -60,6 +61,10 @@ pub enum Special {
     CurrentDate,
     /// A subscript or slice of an array
     Subscripts,
+    /// An array with another element or slice
+    AssignSubscripts,
+    /// A JSONB value with another member
+    AssignMember,
 }
 
 /// How a function is evaluated.

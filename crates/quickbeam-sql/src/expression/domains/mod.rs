@@ -71,6 +71,8 @@ impl DomainConstraints {
         let domain = &self.name;
         let message =
             format!("value for domain {domain} violates check constraint \"{constraint}\"");
-        SqlError::new(SqlState::CheckViolation, message).of_constraint(constraint)
+        SqlError::new(SqlState::CheckViolation, message)
+            .of_constraint(constraint)
+            .of_data_type(domain.as_str())
     }
 }

@@ -6,6 +6,7 @@ mod comments;
 mod extensions;
 mod storage_hints;
 pub(super) mod token_cursor;
+pub(super) mod transactions;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -543,10 +544,22 @@ pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool
     if !sets_constraints && !begins_command(&parser.peek_token_ref().token) && !is_access() {
         return false;
     }
-    while !statement_end(&parser.peek_token_ref().token) {
+    // The statements of a body between BEGIN ATOMIC and END belong to the command.
+    let mut depth = 0_usize;
+    loop {
+        let token = &parser.peek_token_ref().token;
+        if *token == Token::EOF || depth == 0 && statement_end(token) {
+            return true;
+        }
+        let begins_body =
+            is_word(token, "BEGIN") && is_word(&parser.peek_nth_token_ref(1).token, "ATOMIC");
+        if begins_body || depth > 0 && is_word(token, "CASE") {
+            depth += 1;
+        } else if depth > 0 && is_word(token, "END") {
+            depth -= 1;
+        }
         parser.next_token();
     }
-    true
 }
 
 #[cfg(test)]

@@ -4,11 +4,15 @@
 //! conflict target with expressions or a WHERE is a marker in the place of its columns. A marker is
 //! a quoted name that begins with the character 0, which no name contains.
 
+mod assigned_parts;
+
 use sqlparser::ast::{CreateIndex, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
-use super::positions::is_word_at;
+pub use assigned_parts::subscripts_of;
+
+use super::positions::{is_any_word, is_word_at};
 use crate::error::{Result, SqlError, SqlState};
 
 /// Whose values identity columns get.
@@ -64,6 +68,9 @@ fn with_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     let mut at = 0;
     while let Some(token) = tokens.get(at) {
+        if is_word_at(Some(token), "ON") && follows_select_list(&tokens, at) {
+            out.extend(always(token));
+        }
         out.push(token.clone());
         at += 1;
         if !is_conflict(token) {
@@ -80,6 +87,48 @@ fn with_targets(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         at += end;
     }
     out
+}
+
+/// Returns whether ON CONFLICT follows the list of a SELECT without FROM, where the parser
+/// takes ON for the name of a column.
+fn follows_select_list(tokens: &[TokenWithSpan], on: usize) -> bool {
+    let is_shown = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let next = tokens.iter().skip(on + 1).find(is_shown);
+    if !is_word_at(next, "CONFLICT") {
+        return false;
+    }
+    let mut depth = 0_usize;
+    for token in tokens.iter().take(on).rev() {
+        match &token.token {
+            Token::RParen => depth += 1,
+            Token::LParen => match depth.checked_sub(1) {
+                Some(less) => depth = less,
+                None => return false,
+            },
+            Token::SemiColon => return false,
+            other if depth == 0 => {
+                if is_any_word(Some(other), &["SELECT"]) {
+                    return true;
+                }
+                let clauses = ["FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "VALUES"];
+                if is_any_word(Some(other), &clauses) {
+                    return false;
+                }
+            }
+            _ => {}
+        }
+    }
+    false
+}
+
+/// Returns the tokens of `WHERE TRUE`.
+fn always(place: &TokenWithSpan) -> [TokenWithSpan; 4] {
+    let word = |value: &str, keyword| {
+        Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
+    };
+    let blank = || Token::Whitespace(Whitespace::Space);
+    let made = [word("WHERE", Keyword::WHERE), blank(), word("TRUE", Keyword::TRUE), blank()];
+    made.map(|token| TokenWithSpan::new(token, place.span))
 }
 
 /// Returns the number of tokens of a conflict target that the parser does not know, and its text.
@@ -146,7 +195,7 @@ fn with_merge_defaults(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 
 /// Returns the tokens of a text with the clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_merge_defaults(with_targets(tokens));
+    let tokens = with_merge_defaults(with_targets(assigned_parts::with_parts(tokens)));
     if !tokens.iter().any(|token| is_word_at(Some(token), "OVERRIDING")) {
         return tokens;
     }

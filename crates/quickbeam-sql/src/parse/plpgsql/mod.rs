@@ -3,6 +3,7 @@
 //! The statements and expressions inside stay texts. They are bound when they are executed for the
 //! first time, with the variables that their namespace shows.
 
+mod cursors;
 mod lexer;
 mod raise;
 mod records;
@@ -18,9 +19,9 @@ use crate::types::DataType;
 pub use raise::condition_code;
 pub use records::with_fields;
 pub use tree::{
-    AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockVariable, BodyQuery,
-    DiagnosticsItem, ExceptionCondition, ExceptionHandler, Fragment, FragmentId, IntoTargets,
-    LoopKind, Namespace, Raise, VariableKind,
+    AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript,
+    BlockVariable, BodyQuery, CursorMove, CursorSource, DiagnosticsItem, ExceptionCondition,
+    ExceptionHandler, Fragment, FragmentId, IntoTargets, LoopKind, Namespace, Raise, VariableKind,
 };
 
 /// Levels of blocks and loops within each other.
@@ -202,7 +203,9 @@ impl BlockParser<'_> {
         let number = self.body.variables.len();
         let own = name.clone().unwrap_or_default();
         let (not_null, constant, initial) = (false, false, None);
-        self.body.variables.push(BlockVariable { name: own, kind, not_null, constant, initial });
+        let cursor = None;
+        let made = BlockVariable { name: own, kind, not_null, constant, initial, cursor };
+        self.body.variables.push(made);
         if let (Some(name), Some(space)) = (name, self.body.namespaces.get_mut(self.namespace)) {
             space.names.push((name, number));
         }
@@ -340,8 +343,8 @@ impl BlockParser<'_> {
             self.body.namespaces[self.namespace].names.push((name, variable));
             return self.expect_symbol(";");
         }
-        if self.is_word("cursor") || self.is_word("refcursor") {
-            return Err(SqlError::unsupported("a cursor variable").at(self.offset()));
+        if self.cursor_declaration(&name)? {
+            return Ok(());
         }
         let constant = self.takes("constant");
         let kind = self.kind(&["not", "default", ":=", "=", ";", "collate"])?;
@@ -360,10 +363,7 @@ impl BlockParser<'_> {
             );
             return Err(SqlError::new(SqlState::NullValueNotAllowed, message));
         }
-        let space = &self.body.namespaces[self.namespace];
-        if space.names.iter().any(|(known, _)| *known == name) {
-            return Err(self.error_duplicate(&name));
-        }
+        self.refuse_duplicate(&name)?;
         let number = self.declare(Some(name), kind);
         if let Some(made) = self.body.variables.get_mut(number) {
             (made.constant, made.not_null, made.initial) = (constant, not_null, initial);
@@ -371,9 +371,14 @@ impl BlockParser<'_> {
         self.expect_symbol(";")
     }
 
-    fn error_duplicate(&self, name: &str) -> SqlError {
+    /// Refuses a name that the block has declared already.
+    fn refuse_duplicate(&self, name: &str) -> Result<()> {
+        let space = &self.body.namespaces[self.namespace];
+        if !space.names.iter().any(|(known, _)| known == name) {
+            return Ok(());
+        }
         let message = format!("duplicate declaration at or near \"{name}\"");
-        SqlError::new(SqlState::SyntaxError, message).at(self.offset())
+        Err(SqlError::new(SqlState::SyntaxError, message).at(self.offset()))
     }
 
     fn handler(&mut self) -> Result<ExceptionHandler> {
@@ -413,12 +418,15 @@ impl BlockParser<'_> {
             Some((variable, [field])) => {
                 Ok(AssignmentTarget { variable, field: Some(field.clone()) })
             }
-            _ => {
-                let name = names.join(".");
-                let message = format!("\"{name}\" is not a known variable");
-                Err(SqlError::new(SqlState::SyntaxError, message).at(position))
-            }
+            _ => Err(BlockParser::unknown_variable(&names, position)),
         }
+    }
+
+    #[cold]
+    fn unknown_variable(names: &[SmolStr], position: usize) -> SqlError {
+        let name = names.join(".");
+        let message = format!("\"{name}\" is not a known variable");
+        SqlError::new(SqlState::SyntaxError, message).at(position)
     }
 
     /// Reads variables with commas between them.

@@ -73,6 +73,10 @@ const CONDITIONS: [(&str, &str); 62] = [
     ("assert_failure", "P0004"),
 ];
 
+/// The options of RAISE … USING.
+const OPTIONS: [&str; 9] =
+    ["message", "detail", "hint", "errcode", "column", "constraint", "datatype", "table", "schema"];
+
 /// Returns the SQLSTATE of a condition.
 pub fn condition_code(name: &str) -> Option<&'static str> {
     CONDITIONS.iter().find(|(known, _)| *known == name).map(|it| it.1)
@@ -121,7 +125,15 @@ impl BlockParser<'_> {
         }
         if self.takes("using") {
             loop {
+                let (at, token) = (self.offset(), self.at);
                 let option: SmolStr = self.name()?;
+                if !OPTIONS.contains(&&option[..]) {
+                    let token = self.token(token);
+                    let near = self.text.get(token.start..token.end).unwrap_or_default();
+                    let message =
+                        format!("unrecognized RAISE statement option at or near \"{near}\"");
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(at));
+                }
                 if !self.takes_symbol(":=") {
                     self.expect_symbol("=")?;
                 }

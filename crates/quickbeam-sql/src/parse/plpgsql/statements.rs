@@ -5,14 +5,11 @@ use smol_str::SmolStr;
 use super::BlockParser;
 use super::lexer::LexemeKind;
 use super::tree::{
-    AssignmentTarget, BlockAction, BlockStatement, BodyQuery, DiagnosticsItem, FragmentId,
-    IntoTargets, LoopKind, VariableKind,
+    AssignmentTarget, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript, BodyQuery,
+    DiagnosticsItem, FragmentId, IntoTargets, LoopKind, VariableKind,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
-
-/// Words after which a statement of SQL is not an assignment.
-const UNSUPPORTED: [&str; 4] = ["open", "fetch", "move", "close"];
 
 impl BlockParser<'_> {
     /// Reads statements up to one of these words, which is not taken.
@@ -38,10 +35,6 @@ impl BlockParser<'_> {
         let word = word.clone();
         if self.is_assignment() {
             return self.assignment();
-        }
-        if UNSUPPORTED.contains(&&word[..]) {
-            let what = format!("{} in a function", word.to_uppercase());
-            return Err(SqlError::unsupported(what).at(self.offset()));
         }
         match &word[..] {
             "declare" | "begin" => {
@@ -73,15 +66,13 @@ impl BlockParser<'_> {
             "for" => self.for_statement(label),
             "foreach" => {
                 let target = self.target()?;
-                if self.takes("slice") {
-                    return Err(SqlError::unsupported("FOREACH … SLICE").at(self.offset()));
-                }
+                let slice = if self.takes("slice") { self.slice()? } else { 0 };
                 self.expect("in")?;
                 self.expect("array")?;
                 let array = self.expression(&["loop"])?;
                 self.expect("loop")?;
                 let body = self.loop_body()?;
-                Ok(BlockAction::Loop(label, LoopKind::Elements(target, array), body))
+                Ok(BlockAction::Loop(label, LoopKind::Elements(target, slice, array), body))
             }
             "exit" | "continue" => self.leave(word == "continue"),
             "return" => self.return_statement(),
@@ -101,6 +92,9 @@ impl BlockParser<'_> {
             "execute" => self.execute(),
             "call" => self.call(),
             "get" => self.diagnostics(),
+            "open" => self.open(),
+            "fetch" | "move" => self.fetch(word == "fetch"),
+            "close" => self.close(),
             "commit" | "rollback" => {
                 if self.takes("and") {
                     if !self.takes("no") {
@@ -117,41 +111,87 @@ impl BlockParser<'_> {
         }
     }
 
-    /// Whether a name and `:=` or `=` stand here.
+    /// Whether a name, perhaps with subscripts, and `:=` or `=` stand here.
     fn is_assignment(&self) -> bool {
         let mut at = self.at + 1;
-        while self.token(at).kind == LexemeKind::Symbol(".") {
-            at += 2;
-        }
-        match self.token(at).kind {
-            LexemeKind::Symbol(":=" | "=") => true,
-            // The assignment of an element.
-            LexemeKind::Symbol("[") => {
-                while !matches!(
-                    self.token(at).kind,
-                    LexemeKind::Symbol("]" | ";") | LexemeKind::End
-                ) {
-                    at += 1;
+        loop {
+            match self.token(at).kind {
+                LexemeKind::Symbol(":=" | "=") => return true,
+                LexemeKind::Symbol(".") => at += 2,
+                LexemeKind::Symbol("[") => {
+                    let mut depth = 0_usize;
+                    loop {
+                        match self.token(at).kind {
+                            LexemeKind::Symbol("[") => depth += 1,
+                            LexemeKind::Symbol("]") => depth -= 1,
+                            LexemeKind::Symbol(";") | LexemeKind::End => return false,
+                            _ => {}
+                        }
+                        at += 1;
+                        if depth == 0 {
+                            break;
+                        }
+                    }
                 }
-                matches!(self.token(at + 1).kind, LexemeKind::Symbol(":=" | "="))
+                _ => return false,
             }
-            _ => false,
         }
     }
 
     fn assignment(&mut self) -> Result<BlockAction> {
-        let target = self.target()?;
-        if self.is_symbol("[") {
-            return Err(SqlError::unsupported("an assignment of an element of an array")
-                .with_hint("Assign the whole array.")
-                .at(self.offset()));
+        let position = self.offset();
+        let names = self.names()?;
+        let found = BlockBody::lookup(&self.body.namespaces, self.namespace, &names);
+        let Some((variable, fields)) = found else {
+            return Err(BlockParser::unknown_variable(&names, position));
+        };
+        let mut steps: Vec<BlockStep> = fields.iter().cloned().map(BlockStep::Field).collect();
+        loop {
+            if self.is_symbol("[") {
+                steps.push(BlockStep::Subscripts(self.subscripts()?));
+            } else if self.takes_symbol(".") {
+                steps.push(BlockStep::Field(self.name()?));
+            } else {
+                break;
+            }
         }
         if !self.takes_symbol(":=") {
             self.expect_symbol("=")?;
         }
         let value = self.expression(&[";"])?;
         self.expect_symbol(";")?;
-        Ok(BlockAction::Assign(target, value))
+        let field = match &steps[..] {
+            [] => None,
+            [BlockStep::Field(field)] => Some(field.clone()),
+            _ => return Ok(BlockAction::AssignPart(variable, steps, value)),
+        };
+        Ok(BlockAction::Assign(AssignmentTarget { variable, field }, value))
+    }
+
+    /// Reads the number of dimensions after SLICE.
+    fn slice(&mut self) -> Result<usize> {
+        let token = self.token(self.at);
+        let digits = self.text.get(token.start..token.end).unwrap_or_default();
+        let number = digits.parse().map_err(|_| self.error())?;
+        self.at += 1;
+        Ok(number)
+    }
+
+    fn subscripts(&mut self) -> Result<Vec<BlockSubscript>> {
+        let mut subscripts = Vec::new();
+        while self.takes_symbol("[") {
+            let low = if self.is_symbol(":") { None } else { Some(self.expression(&[":", "]"])?) };
+            if !self.takes_symbol(":") {
+                subscripts.push(BlockSubscript::Index(low.ok_or_else(|| self.error())?));
+            } else if self.is_symbol("]") {
+                subscripts.push(BlockSubscript::Slice(low, None));
+            } else {
+                let high = self.expression(&["]"])?;
+                subscripts.push(BlockSubscript::Slice(low, Some(high)));
+            }
+            self.expect_symbol("]")?;
+        }
+        Ok(subscripts)
     }
 
     fn if_statement(&mut self) -> Result<BlockAction> {
@@ -198,7 +238,7 @@ impl BlockParser<'_> {
     }
 
     /// Reads statements up to END LOOP.
-    fn loop_body(&mut self) -> Result<Vec<BlockStatement>> {
+    pub(super) fn loop_body(&mut self) -> Result<Vec<BlockStatement>> {
         let body = self.statements(&["end"])?;
         self.expect("end")?;
         self.expect("loop")?;
@@ -213,6 +253,9 @@ impl BlockParser<'_> {
         let start = self.at;
         let names = self.names()?;
         if self.takes("in") {
+            if let Some(made) = self.for_cursor(label.as_ref(), &names)? {
+                return Ok(made);
+            }
             let reverse = self.takes("reverse");
             if let Ok(end) = self.find_end(&["..", "loop"])
                 && self.token(end).kind == LexemeKind::Symbol("..")
@@ -271,8 +314,7 @@ impl BlockParser<'_> {
             return None;
         }
         let names = [name.clone()];
-        let (variable, _) =
-            super::BlockBody::lookup(&self.body.namespaces, self.namespace, &names)?;
+        let (variable, _) = BlockBody::lookup(&self.body.namespaces, self.namespace, &names)?;
         matches!(self.body.variables[variable].kind, VariableKind::Record(_)).then(|| {
             self.at += 2;
             variable
@@ -310,7 +352,7 @@ impl BlockParser<'_> {
     }
 
     /// Reads USING and its expressions, if it stands here.
-    fn using(&mut self, ends: &[&str]) -> Result<Vec<FragmentId>> {
+    pub(super) fn using(&mut self, ends: &[&str]) -> Result<Vec<FragmentId>> {
         let mut values = Vec::new();
         if self.takes("using") {
             let ends: Vec<&str> = ends.iter().copied().chain([","]).collect();
@@ -391,15 +433,11 @@ impl BlockParser<'_> {
                 "pg_exception_detail" if stacked => DiagnosticsItem::Detail,
                 "pg_exception_hint" if stacked => DiagnosticsItem::Hint,
                 "constraint_name" if stacked => DiagnosticsItem::Constraint,
-                "pg_exception_context"
-                | "column_name"
-                | "table_name"
-                | "schema_name"
-                | "pg_datatype_name"
-                    if stacked =>
-                {
-                    DiagnosticsItem::Nothing
-                }
+                "pg_exception_context" if stacked => DiagnosticsItem::ExceptionContext,
+                "column_name" if stacked => DiagnosticsItem::Column,
+                "table_name" if stacked => DiagnosticsItem::Table,
+                "schema_name" if stacked => DiagnosticsItem::Schema,
+                "pg_datatype_name" if stacked => DiagnosticsItem::DataType,
                 _ => {
                     let message = "unrecognized GET DIAGNOSTICS item";
                     return Err(SqlError::new(SqlState::SyntaxError, message).at(position));

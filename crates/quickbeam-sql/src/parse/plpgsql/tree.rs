@@ -40,6 +40,43 @@ pub struct BlockVariable {
     pub constant: bool,
     /// The value that it begins with.
     pub initial: Option<FragmentId>,
+    /// The cursor that it is declared as.
+    pub cursor: Option<CursorDeclaration>,
+}
+
+/// CURSOR FOR.
+#[derive(Clone, Debug)]
+pub struct CursorDeclaration {
+    /// The variables of its arguments.
+    pub arguments: Vec<usize>,
+    /// Its query.
+    pub query: FragmentId,
+}
+
+/// What OPEN reads.
+#[derive(Clone, Debug)]
+pub enum CursorSource {
+    /// The query of the declaration, with values for the variables of its arguments.
+    Bound(Vec<(usize, FragmentId)>),
+    /// A query.
+    Query(BodyQuery),
+}
+
+/// Where FETCH and MOVE go.
+#[derive(Clone, Copy, Debug)]
+pub enum CursorMove {
+    /// A number of rows on, or back if negative.
+    By(i64),
+    /// As many rows as an expression says, on if true.
+    Count(FragmentId, bool),
+    /// All rows, on if true.
+    All(bool),
+    /// To the row of that number, counted from the end if negative.
+    Absolute(i64),
+    /// To the row whose number an expression says.
+    AbsoluteOf(FragmentId),
+    /// To the row at the distance that an expression says.
+    RelativeOf(FragmentId),
 }
 
 /// The names that a block declares.
@@ -60,6 +97,24 @@ pub struct AssignmentTarget {
     pub variable: usize,
     /// The field.
     pub field: Option<SmolStr>,
+}
+
+/// A subscript of what an assignment sets.
+#[derive(Clone, Debug)]
+pub enum BlockSubscript {
+    /// Of an element.
+    Index(FragmentId),
+    /// The bounds of a slice.
+    Slice(Option<FragmentId>, Option<FragmentId>),
+}
+
+/// A step from a variable to the part of it that an assignment sets.
+#[derive(Clone, Debug)]
+pub enum BlockStep {
+    /// A field of a row.
+    Field(SmolStr),
+    /// Subscripts of an array or a JSONB value.
+    Subscripts(Vec<BlockSubscript>),
 }
 
 /// INTO.
@@ -115,8 +170,10 @@ pub enum LoopKind {
     Integers(usize, FragmentId, FragmentId, Option<FragmentId>, bool),
     /// FOR over rows of a query.
     Rows(Vec<AssignmentTarget>, BodyQuery),
-    /// FOREACH over the elements of an array.
-    Elements(AssignmentTarget, FragmentId),
+    /// FOR over a declared cursor: the record, the cursor and its arguments.
+    Cursor(usize, usize, Vec<(usize, FragmentId)>),
+    /// FOREACH over the elements of an array, or over slices of a number of dimensions.
+    Elements(AssignmentTarget, usize, FragmentId),
 }
 
 /// A query that a statement runs.
@@ -145,8 +202,16 @@ pub enum DiagnosticsItem {
     Hint,
     /// `CONSTRAINT_NAME`
     Constraint,
-    /// An item that is always empty here.
-    Nothing,
+    /// `PG_EXCEPTION_CONTEXT`
+    ExceptionContext,
+    /// `COLUMN_NAME`
+    Column,
+    /// `TABLE_NAME`
+    Table,
+    /// `SCHEMA_NAME`
+    Schema,
+    /// `PG_DATATYPE_NAME`
+    DataType,
 }
 
 /// RAISE.
@@ -184,6 +249,8 @@ pub enum BlockAction {
     Block(Box<Block>),
     /// An assignment.
     Assign(AssignmentTarget, FragmentId),
+    /// An assignment to a part of a variable.
+    AssignPart(usize, Vec<BlockStep>, FragmentId),
     /// IF or CASE: conditions with statements, the statements of ELSE; true: CASE without ELSE.
     If(Vec<(FragmentId, Vec<BlockStatement>)>, Vec<BlockStatement>, bool),
     /// A loop with its label.
@@ -208,6 +275,12 @@ pub enum BlockAction {
     Run(BodyQuery, Option<IntoTargets>, bool),
     /// CALL: the procedure, its arguments as a row, and for each the variable that it names.
     Call(Vec<SmolStr>, Option<FragmentId>, Vec<Option<AssignmentTarget>>),
+    /// OPEN of the cursor that a variable names.
+    Open(usize, CursorSource),
+    /// FETCH into variables, or MOVE.
+    Fetch(usize, CursorMove, Option<Vec<AssignmentTarget>>),
+    /// CLOSE.
+    Close(usize),
     /// GET DIAGNOSTICS; true: STACKED.
     Diagnostics(Vec<(AssignmentTarget, DiagnosticsItem)>, bool),
     /// COMMIT, or if false ROLLBACK.

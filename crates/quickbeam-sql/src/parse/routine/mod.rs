@@ -318,8 +318,11 @@ impl TokenCursor<'_> {
             });
             self.at += 1;
         } else if is_any_word(self.peek(), &["RETURN", "BEGIN"]) {
-            return Err(SqlError::unsupported("a function body that is not a string")
-                .with_hint("Write the body as a string after AS."));
+            if language.get_or_insert("sql".into()) != "sql" {
+                let message = "inline SQL function body only valid for language SQL";
+                return Err(SqlError::new(SqlState::InvalidFunctionDefinition, message));
+            }
+            (made.body_at, *body) = (self.offset(), Some(self.inline_body()?));
         } else if is_any_word(self.peek(), &["SET", "WINDOW", "SUPPORT", "TRANSFORM"]) {
             let what = self.name()?.to_uppercase();
             return Err(SqlError::unsupported(format!("{what} in CREATE FUNCTION")));
@@ -327,6 +330,31 @@ impl TokenCursor<'_> {
             return Err(self.error());
         }
         Ok(())
+    }
+
+    /// Reads RETURN and an expression, or BEGIN ATOMIC and statements, as the text of a body.
+    fn inline_body(&mut self) -> Result<String> {
+        if self.takes("RETURN") {
+            return Ok(format!("SELECT {}", self.text_until(&[])?));
+        }
+        self.expect("BEGIN")?;
+        self.expect("ATOMIC")?;
+        let (start, mut depth) = (self.offset(), 1_usize);
+        loop {
+            match self.peek() {
+                None => return Err(self.error()),
+                token if is_any_word(token, &["CASE"]) => depth += 1,
+                token if is_any_word(token, &["END"]) => depth -= 1,
+                Some(_) => {}
+            }
+            if depth == 0 {
+                break;
+            }
+            self.at += 1;
+        }
+        let body = self.text.get(start..self.offset()).unwrap_or_default().trim().to_owned();
+        self.at += 1;
+        Ok(body)
     }
 
     /// Reads the text up to one of these words, or the end of the statement.

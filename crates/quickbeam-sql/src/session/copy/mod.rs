@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 
 use self::binary::{BinaryCodec, BinaryReader, header, trailer};
 use super::executor::{Done, deferred_of};
-use crate::bind::{CopyForm, CopyFormat, CopyPlace};
+use crate::bind::{CopyForm, CopyFormat, CopyHeader, CopyPlace};
 use crate::compile::cascades::Cascades;
 use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
 use crate::copy_text::{TextDialect, TextReader};
@@ -155,7 +155,8 @@ impl Session {
         statement: &mut table::TableWriter<'_>,
     ) -> Result<u64> {
         copy.insert.begin_triggers(statement)?;
-        let (mut count, mut skips) = (0, copy.form.header);
+        let (mut count, mut skips) = (0, copy.form.header != CopyHeader::Absent);
+        copy.form.check_columns(&copy.columns)?;
         let mut values = Vec::with_capacity(copy.columns.len());
         let mut returned = Returned::new();
         let (settings, queues_rows) = (self.clock.settings(), copy.insert.queues_rows());
@@ -178,6 +179,7 @@ impl Session {
                 return Ok(count);
             }
             if std::mem::take(&mut skips) {
+                copy.check_header(reader).map_err(|error| error.in_context(at(reader.line())))?;
                 continue;
             }
             copy.fields(reader, &settings, &mut values)?;
@@ -220,12 +222,15 @@ impl Session {
             return Err(SqlError::internal("COPY of what is no query"));
         };
         *executions += 1;
+        form.check_columns(columns)?;
+        let quoted = columns.iter().map(|column| form.force_quote.has(&column.name));
+        let quoted: Vec<bool> = quoted.collect();
         let width = columns.len();
         let output = access.writer(place, width);
         let mut output = output.map_err(|error| not_opened(place, "writing", error))?;
         // Clients expect the header and the first record in one piece.
         let mut record = if codec.is_some() { header() } else { Vec::new() };
-        if form.header {
+        if form.header != CopyHeader::Absent {
             let names = columns.iter().map(|column| Some(column.name.as_str()));
             form.format.write_record(&mut record, names);
             output.write_all(&record).map_err(|error| not_written(&error))?;
@@ -267,7 +272,12 @@ impl Session {
                             Some(text.as_str())
                         }
                     };
-                    form.format.write_field(&mut record, number, field, width == 1);
+                    match field {
+                        Some(text) if quoted[number] => {
+                            form.format.write_quoted(&mut record, number, text);
+                        }
+                        field => form.format.write_field(&mut record, number, field, width == 1),
+                    }
                 }
                 if codec.is_none() {
                     record.push(b'\n');
@@ -361,6 +371,43 @@ impl<'i> RecordReader<'i> {
 }
 
 impl CopyFrom {
+    /// Compares the names in the first record with those of the columns, with HEADER MATCH.
+    fn check_header(&self, reader: &RecordReader<'_>) -> Result<()> {
+        if self.form.header != CopyHeader::Matched {
+            return Ok(());
+        }
+        let wrong = |message: String| Err(SqlError::new(SqlState::BadCopyFileFormat, message));
+        let (found, wanted) = (reader.field_count(), self.columns.len());
+        if found != wanted {
+            return wrong(format!(
+                "wrong number of fields in header line: got {found}, expected {wanted}"
+            ));
+        }
+        for (number, column) in self.columns.iter().enumerate() {
+            let place = number + 1;
+            let what = match reader.field(number)? {
+                Some(name) if name == column.name => continue,
+                Some(name) => format!("\"{name}\""),
+                None => format!("null value (\"{}\")", self.form.null_text()),
+            };
+            return wrong(format!(
+                "column name mismatch in header line field {place}: got {what}, expected \"{}\"",
+                column.name
+            ));
+        }
+        Ok(())
+    }
+
+    /// Returns a field, with the options that say where NULL is.
+    fn forced<'r>(&'r self, field: Option<&'r str>, column: &str) -> Option<&'r str> {
+        let null = self.form.null_text();
+        match field {
+            None if self.form.force_not_null.has(column) => Some(null),
+            Some(text) if text == null && self.form.force_null.has(column) => None,
+            field => field,
+        }
+    }
+
     /// Reads the values of the reader's current record.
     fn fields(
         &self,
@@ -388,7 +435,8 @@ impl CopyFrom {
                 let shown: String = text.chars().take(100).collect();
                 format!("{}, column {}: \"{shown}\"", line(), column.name)
             };
-            values.push(match reader.field(number).map_err(|error| error.in_context(line()))? {
+            let field = reader.field(number).map_err(|error| error.in_context(line()))?;
+            values.push(match self.forced(field, &column.name) {
                 None => Value::Null,
                 Some(text) => parse_assigned(text, column.data_type, settings)
                     .map_err(|error| error.in_context(at(text)))?,

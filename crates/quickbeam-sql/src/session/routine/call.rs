@@ -255,6 +255,9 @@ impl<'s> Invocation<'s> {
         for variable in &block.variables {
             let declared = &compiled.body.variables[*variable];
             self.cells[*variable] = Cell::new(&declared.kind);
+            if declared.cursor.is_some() {
+                self.cells[*variable] = Cell::Scalar(Value::text(&declared.name));
+            }
             if let Some(initial) = declared.initial {
                 let target =
                     crate::parse::plpgsql::AssignmentTarget { variable: *variable, field: None };

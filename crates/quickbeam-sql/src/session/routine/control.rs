@@ -6,15 +6,15 @@ use super::call::{Flow, Invocation};
 use super::variables::Cell;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::{BlockStatement, LoopKind};
-use crate::types::{DataType, Value};
+use crate::types::{ArrayBuilder, ArrayRef, DataType, Value, ValueRef};
 
 /// What a loop does after its statements.
-enum After {
+pub(super) enum After {
     Again,
     End(Flow),
 }
 
-fn after(flow: Flow, label: Option<&SmolStr>) -> After {
+pub(super) fn after(flow: Flow, label: Option<&SmolStr>) -> After {
     let is_own = |named: &Option<SmolStr>| named.is_none() || named.as_ref() == label;
     match flow {
         Flow::Next => After::Again,
@@ -22,6 +22,30 @@ fn after(flow: Flow, label: Option<&SmolStr>) -> After {
         Flow::Exit(named) if is_own(&named) => After::End(Flow::Next),
         other => After::End(other),
     }
+}
+
+/// Returns the elements of an array, or its slices of a number of dimensions.
+fn slices(array: ArrayRef<'_>, dimensions: usize) -> Result<Vec<Value>> {
+    let all = array.dimensions();
+    if dimensions > all.len() {
+        let (limit, state) = (all.len(), SqlState::ArraySubscriptError);
+        let message =
+            format!("slice dimension ({dimensions}) is out of the valid range 0..{limit}");
+        return Err(SqlError::new(state, message));
+    }
+    let elements: Vec<ValueRef<'_>> = array.iter().collect();
+    let inner = &all[all.len() - dimensions..];
+    let size = inner.iter().map(|one| one.length as usize).product::<usize>();
+    if dimensions == 0 {
+        return Ok(elements.into_iter().map(ValueRef::to_value).collect());
+    }
+    let mut slices = Vec::with_capacity(elements.len() / size.max(1));
+    for part in elements.chunks(size.max(1)) {
+        let mut builder = ArrayBuilder::new(array.element_type());
+        part.iter().try_for_each(|element| builder.push(*element))?;
+        slices.push(Value::Array(builder.finish(inner)?));
+    }
+    Ok(slices)
 }
 
 #[cold]
@@ -101,7 +125,10 @@ impl Invocation<'_> {
                 self.set_found(found);
                 Ok(end)
             }
-            LoopKind::Elements(target, array) => {
+            LoopKind::Cursor(record, variable, arguments) => {
+                self.cursor_loop((*record, *variable), arguments, label, body)
+            }
+            LoopKind::Elements(target, slice, array) => {
                 let array = match self.value(*array)? {
                     Value::Array(array) => array,
                     Value::Null => {
@@ -113,8 +140,7 @@ impl Invocation<'_> {
                         return Err(SqlError::new(SqlState::DatatypeMismatch, message));
                     }
                 };
-                let elements: Vec<Value> =
-                    array.as_ref().iter().map(|element| element.to_value()).collect();
+                let elements = slices(array.as_ref(), *slice)?;
                 let (mut found, mut end) = (false, Flow::Next);
                 for element in elements {
                     found = true;

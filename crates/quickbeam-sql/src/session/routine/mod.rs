@@ -11,6 +11,7 @@
 mod call;
 mod command;
 mod control;
+mod cursors;
 pub(crate) mod definitions;
 mod fragments;
 mod raise;
@@ -60,6 +61,8 @@ type RoutineKey = (ObjectId, Option<ObjectId>);
 pub(crate) struct Routines {
     compiled: RefCell<HashMap<RoutineKey, Arc<CompiledRoutine>>>,
     depth: Flag<usize>,
+    /// The cursors so far that got a name of their own.
+    portals: Flag<u64>,
     /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
     before: Flag<Option<(Savepoint, DeferredMark)>>,
 }
@@ -67,6 +70,12 @@ pub(crate) struct Routines {
 impl Routines {
     fn known(&self, key: RoutineKey, version: u64) -> Option<Arc<CompiledRoutine>> {
         self.compiled.borrow().get(&key).filter(|known| known.version == version).cloned()
+    }
+
+    /// Returns a name for a cursor that has none.
+    fn portal_name(&self) -> String {
+        self.portals.set(self.portals.get() + 1);
+        format!("<unnamed portal {}>", self.portals.get())
     }
 
     fn keep(&self, key: RoutineKey, compiled: Arc<CompiledRoutine>) {
@@ -159,7 +168,14 @@ fn sql_body(routine: &Routine, given: Vec<GivenVariable>) -> Result<BlockBody> {
         let name = known.first().cloned().unwrap_or_default();
         names.names.extend(known.into_iter().map(|name| (name, number)));
         let not_null = false;
-        variables.push(BlockVariable { name, kind, not_null, constant: false, initial: None });
+        variables.push(BlockVariable {
+            name,
+            kind,
+            not_null,
+            constant: false,
+            initial: None,
+            cursor: None,
+        });
     }
     let pieces = crate::parse::pieces(&routine.body).map_err(SqlError::without_place)?;
     let fragments = pieces.into_iter().map(|piece| Fragment {
@@ -307,7 +323,12 @@ impl Session {
         let _guards = self.enter(compiled, place)?;
         let mut call = Invocation::new(self, compiled.clone(), place, end);
         call.take_arguments(arguments)?;
-        if compiled.is_sql() { call.run_sql() } else { call.run_block() }
+        let rows = if compiled.is_sql() { call.run_sql() } else { call.run_block() };
+        // Without a transaction of the session, cursors end with the call that opened them.
+        if self.routines.depth.get() == 1 && !self.in_transaction() {
+            self.end_cursors(true);
+        }
+        rows
     }
 
     /// Counts a call, and takes on the role of the owner if the function has its rights.

@@ -72,21 +72,26 @@ impl Invocation<'_> {
             return Err(self.errors.pop().unwrap_or_else(|| {
                 let message =
                     "RAISE without parameters cannot be used outside an exception handler";
-                SqlError::new(SqlState::ActiveErrorHandlerNotFound, message)
+                let state = SqlState::StackedDiagnosticsAccessedWithoutActiveHandler;
+                SqlError::new(state, message)
             }));
         }
         let mut message = self.message(raise)?;
         let mut code = raise.code.clone();
-        let (mut detail, mut hint, mut constraint) = (None, None, None);
+        let mut given: Vec<(&str, String)> = Vec::new();
         for (option, value) in &raise.options {
+            let is_twice = given.iter().any(|(known, _)| *known == &option[..]);
+            if is_twice || option == "message" && message.is_some() {
+                let name = option.to_uppercase();
+                let message = format!("RAISE option already specified: {name}");
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
             let text = self.text_of(*value)?.ok_or_else(|| {
                 let message = "RAISE statement option cannot be null";
                 SqlError::new(SqlState::NullValueNotAllowed, message)
             })?;
             match &option[..] {
                 "message" => message = Some(text),
-                "detail" => detail = Some(text),
-                "hint" => hint = Some(text),
                 "errcode" => {
                     let named = crate::parse::plpgsql::condition_code(&text.to_lowercase());
                     code = Some(match named {
@@ -98,45 +103,40 @@ impl Invocation<'_> {
                         }
                     });
                 }
-                "constraint" => constraint = Some(text),
-                "column" | "datatype" | "table" | "schema" => {}
-                other => {
-                    let message = format!("unrecognized RAISE statement option \"{other}\"");
-                    return Err(SqlError::new(SqlState::SyntaxError, message));
-                }
+                name => given.push((name, text)),
             }
         }
         let name = raise.name.as_ref().map(ToString::to_string);
         let message = message.or(name).or_else(|| code.clone()).unwrap_or_default();
-        if raise.level != "exception" {
-            self.notice(raise, message, code.as_deref());
-            return Ok(());
+        let (level, state) = match &raise.level[..] {
+            "exception" => (None, SqlState::RaiseException),
+            "warning" => (Some(NoticeLevel::Warning), SqlState::Warning),
+            "notice" => (Some(NoticeLevel::Notice), SqlState::SuccessfulCompletion),
+            "info" => (Some(NoticeLevel::Info), SqlState::SuccessfulCompletion),
+            _ => return Ok(()),
+        };
+        let code = code.unwrap_or_else(|| state.code().to_owned());
+        let error = given.into_iter().fold(error_of(&code, message), with_option);
+        match level {
+            None => Err(error),
+            Some(level) => {
+                self.session.notice_raised(level, &error);
+                Ok(())
+            }
         }
-        let code = code.unwrap_or_else(|| SqlState::RaiseException.code().to_owned());
-        let mut error = error_of(&code, message);
-        if let Some(detail) = detail {
-            error = error.with_detail(detail);
-        }
-        if let Some(hint) = hint {
-            error = error.with_hint(hint);
-        }
-        if let Some(constraint) = constraint {
-            error = error.of_constraint(constraint);
-        }
-        Err(error)
     }
+}
 
-    /// Leaves a notice, if the level is one that clients see.
-    fn notice(&self, raise: &Raise, message: String, code: Option<&str>) {
-        let is_warning = raise.level == "warning";
-        if !is_warning && !matches!(&raise.level[..], "notice" | "info") {
-            return;
-        }
-        let state = code.and_then(SqlState::of_code).unwrap_or(match is_warning {
-            true => SqlState::Warning,
-            false => SqlState::SuccessfulCompletion,
-        });
-        let level = if is_warning { NoticeLevel::Warning } else { NoticeLevel::Notice };
-        self.session.notice(level, state, || message);
+/// Adds what an option of RAISE says.
+fn with_option(error: SqlError, (option, text): (&str, String)) -> SqlError {
+    match option {
+        "detail" => error.with_detail(text),
+        "hint" => error.with_hint(text),
+        "constraint" => error.of_constraint(text),
+        "column" => error.of_column(text),
+        "datatype" => error.of_data_type(text),
+        "table" => error.of_named_table(text),
+        "schema" => error.of_schema(text),
+        _ => error,
     }
 }

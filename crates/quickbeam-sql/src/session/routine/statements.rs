@@ -16,7 +16,7 @@ fn shown(action: &BlockAction) -> &'static str {
     match action {
         BlockAction::Nothing => "NULL",
         BlockAction::Block(_) => "statement block",
-        BlockAction::Assign(..) => "assignment",
+        BlockAction::Assign(..) | BlockAction::AssignPart(..) => "assignment",
         BlockAction::If(_, _, true) => "CASE",
         BlockAction::If(..) => "IF",
         BlockAction::Loop(..) => "loop",
@@ -33,6 +33,10 @@ fn shown(action: &BlockAction) -> &'static str {
         BlockAction::Run(BodyQuery::Dynamic(..), ..) => "EXECUTE",
         BlockAction::Run(..) => "SQL statement",
         BlockAction::Call(..) => "CALL",
+        BlockAction::Open(..) => "OPEN",
+        BlockAction::Fetch(_, _, Some(_)) => "FETCH",
+        BlockAction::Fetch(..) => "MOVE",
+        BlockAction::Close(_) => "CLOSE",
         BlockAction::Diagnostics(..) => "GET DIAGNOSTICS",
         BlockAction::EndTransaction(true) => "COMMIT",
         BlockAction::EndTransaction(false) => "ROLLBACK",
@@ -118,6 +122,9 @@ impl Invocation<'_> {
                     self.assign(target, value)?;
                 }
             }
+            BlockAction::AssignPart(variable, steps, value) => {
+                self.assign_part(*variable, steps, *value)?;
+            }
             BlockAction::If(branches, otherwise, must_match) => {
                 for (condition, body) in branches {
                     if self.holds(*condition)? {
@@ -198,6 +205,11 @@ impl Invocation<'_> {
             BlockAction::Call(names, arguments, targets) => {
                 self.call_procedure(names, *arguments, targets)?;
             }
+            BlockAction::Open(variable, source) => self.open(*variable, source)?,
+            BlockAction::Fetch(variable, direction, into) => {
+                self.fetch(*variable, *direction, into.as_deref())?;
+            }
+            BlockAction::Close(variable) => self.close(*variable)?,
             BlockAction::Diagnostics(items, stacked) => self.diagnostics(items, *stacked)?,
             BlockAction::EndTransaction(commits) => self.end_transaction(*commits)?,
         }
@@ -379,7 +391,11 @@ impl Invocation<'_> {
                 DiagnosticsItem::Detail => text(error.and_then(SqlError::detail)),
                 DiagnosticsItem::Hint => text(error.and_then(SqlError::hint)),
                 DiagnosticsItem::Constraint => text(error.and_then(SqlError::constraint)),
-                DiagnosticsItem::Nothing => text(None),
+                DiagnosticsItem::ExceptionContext => text(error.and_then(SqlError::context)),
+                DiagnosticsItem::Column => text(error.and_then(SqlError::column)),
+                DiagnosticsItem::Table => text(error.and_then(SqlError::table)),
+                DiagnosticsItem::Schema => text(error.and_then(SqlError::schema)),
+                DiagnosticsItem::DataType => text(error.and_then(SqlError::data_type_name)),
             };
             self.assign(target, value)?;
         }

@@ -77,8 +77,11 @@ fn values_of(call: &TriggerCall<'_>) -> Result<Vec<Value>> {
     ])
 }
 
-/// Returns the array of a trigger's arguments, which counts from 0.
+/// Returns the array of a trigger's arguments, which counts from 0; NULL for none.
 fn argument_array(arguments: &[Value]) -> Result<Value> {
+    if arguments.is_empty() {
+        return Ok(Value::Null);
+    }
     let element = ElementType::new(DataType::Text);
     let element = element.ok_or_else(|| SqlError::internal("texts without arrays"))?;
     let mut array = ArrayBuilder::new(element);
@@ -98,7 +101,7 @@ fn condition_block(table: &Table, condition: &str) -> BlockBody {
         names.names.push((name.clone(), number));
         let kind = VariableKind::Record(row_shape(table));
         let (not_null, constant, initial) = (false, false, None);
-        variables.push(BlockVariable { name, kind, not_null, constant, initial });
+        variables.push(BlockVariable { name, kind, not_null, constant, initial, cursor: None });
     }
     BlockBody {
         block: Block::default(),

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use quickbeam::ReadTransaction;
 use smol_str::SmolStr;
+use sqlparser::ast;
 
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::rights::{denied, not_owner};
@@ -63,6 +64,16 @@ impl<'p> CommandCall<'p> {
     pub fn of(statement: &PreparedStatement, parameters: &'p [Value]) -> CommandCall<'p> {
         CommandCall { text: statement.text.clone(), parameters, types: statement.types.clone() }
     }
+}
+
+/// Returns the types of parameters. A domain is none of them: its constraints would not be checked.
+fn parameter_types(look: &CompileContext<'_>, types: &[ast::DataType]) -> Result<Vec<DataType>> {
+    let binder = Binder::new(look, "");
+    let known = |written: &ast::DataType| match binder.declared_type(written)? {
+        declared if declared.domain.is_none() => Ok(declared.data_type),
+        _ => Err(SqlError::unsupported(format!("the domain {written} as the type of a parameter"))),
+    };
+    types.iter().map(known).collect()
 }
 
 impl Session {
@@ -238,8 +249,7 @@ impl Session {
             None => Arc::new([]),
             Some(types) => {
                 let types = crate::parse::data_types(types)?;
-                let types = types.iter().map(crate::bind::data_type);
-                known_types(&types.collect::<Result<Vec<_>>>()?)
+                known_types(&self.read_catalog(|look| parameter_types(look, &types))?)
             }
         };
         let inner = text.get(statement.clone()).unwrap_or_default();

@@ -2,4 +2,5 @@
 
 pub(super) mod array_text;
 pub(super) mod array_value;
+pub(super) mod assigned;
 pub(super) mod element_type;

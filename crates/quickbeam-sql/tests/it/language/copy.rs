@@ -204,6 +204,43 @@ fn who_was_given_nothing_may_not_copy() {
 }
 
 #[test]
+fn csv_ends_at_its_mark_and_follows_options_of_columns() {
+    let (connection, files) = connect();
+    connection.execute("CREATE TABLE t (a INTEGER, b TEXT, c TEXT)", &[]).unwrap();
+    files.put("marked", "1,x,y\n2,\"\\.\",\n\\.\nnot a row\n");
+    assert_eq!(connection.execute("COPY t FROM 'marked' CSV", &[]).unwrap(), 2);
+    let forced = "COPY t FROM 'forced' WITH (FORMAT csv, HEADER MATCH, NULL 'n', FORCE_NULL (b), FORCE_NOT_NULL (c))";
+    files.put("forced", "a,b,c\n3,\"n\",n\n");
+    assert_eq!(connection.execute(forced, &[]).unwrap(), 1);
+    let to = "COPY (SELECT * FROM t ORDER BY a) TO 'out' WITH (FORMAT csv, FORCE_QUOTE *)";
+    assert_eq!(connection.execute(to, &[]).unwrap(), 3);
+    let expected = "\"1\",\"x\",\"y\"\n\"2\",\"\\.\",\n\"3\",,\"n\"\n";
+    assert_eq!(files.text("out"), expected);
+    for (header, message) in [
+        ("a,b", "wrong number of fields in header line: got 2, expected 3"),
+        ("a,x,c", "column name mismatch in header line field 2: got \"x\", expected \"b\""),
+        (
+            "a,n,c",
+            "column name mismatch in header line field 2: got null value (\"n\"), expected \"b\"",
+        ),
+    ] {
+        files.put("forced", format!("{header}\n4,x,y\n"));
+        let error = connection.execute(forced, &[]).unwrap_err();
+        assert_eq!((error.code(), error.message()), ("22P04", message));
+    }
+    for (options, code) in [
+        ("FROM 'forced' WITH (FORMAT csv, FORCE_QUOTE (a))", "0A000"),
+        ("TO 'out' WITH (FORMAT csv, FORCE_NULL (a))", "0A000"),
+        ("TO 'out' WITH (FORCE_QUOTE *)", "0A000"),
+        ("TO 'out' WITH (FORMAT csv, HEADER MATCH)", "0A000"),
+        ("TO 'out' WITH (FORMAT csv, FORCE_QUOTE (nothing))", "42P10"),
+    ] {
+        let error = connection.execute(&format!("COPY t {options}"), &[]).unwrap_err();
+        assert_eq!(error.code(), code, "{options}");
+    }
+}
+
+#[test]
 fn forms_that_do_not_exist_are_refused() {
     let (connection, _files) = connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
@@ -212,12 +249,12 @@ fn forms_that_do_not_exist_are_refused() {
         ("COPY t FROM 'f'", "58P01"),
         ("COPY t FROM 'f' WITH (QUOTE '|')", "0A000"),
         ("COPY t FROM 'f' WITH (DELIMITER 'n')", "22023"),
-        ("COPY t FROM 'f' WITH (DELIMITER '|', NULL 'a|b')", "22023"),
+        ("COPY t FROM 'f' WITH (DELIMITER '|', NULL 'a|b')", "0A000"),
         ("COPY t FROM 'f' WITH (FORMAT binary)", "0A000"),
         ("COPY t FROM 'f' WITH (FORMAT nonsense)", "22023"),
         ("COPY t FROM 'f' WITH (FORMAT csv, DELIMITER 'ä')", "42601"),
         ("COPY t FROM 'f' WITH (FORMAT csv, QUOTE ',')", "22023"),
-        ("COPY t FROM 'f' WITH (FORMAT csv, NULL 'a,b')", "22023"),
+        ("COPY t FROM 'f' WITH (FORMAT csv, NULL 'a,b')", "0A000"),
         ("COPY t FROM PROGRAM 'ls' CSV", "0A000"),
         ("COPY t FROM STDOUT CSV", "42601"),
         ("COPY nothing FROM 'f' CSV", "42P01"),

@@ -57,8 +57,8 @@ fn raise_leaves_notices_and_errors_with_their_fields() {
     let block = "DO $$ BEGIN RAISE NOTICE 'n % %%', 1; RAISE WARNING 'w'; RAISE LOG 'l'; END $$";
     connection.execute(block, &[]).unwrap();
     let notices = connection.take_notices();
-    let found: Vec<_> = notices.iter().map(|it| (it.is_warning, &it.message[..])).collect();
-    assert_eq!(found, [(false, "n 1 %"), (true, "w")]);
+    let found: Vec<_> = notices.iter().map(|it| (it.severity, &it.message[..])).collect();
+    assert_eq!(found, [("NOTICE", "n 1 %"), ("WARNING", "w")]);
     let block = "DO $$ BEGIN
         RAISE EXCEPTION 'no' USING ERRCODE = 'XY001', DETAIL = 'd', HINT = 'h'; END $$";
     let error = connection.execute(block, &[]).unwrap_err();

@@ -27,7 +27,7 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     Builtin::new("json_strip_nulls", &[J], J, Implementation::Strict(strip_nulls)),
 ];
 
-fn printed(value: Json<'_>) -> Result<Value> {
+pub(super) fn printed(value: Json<'_>) -> Result<Value> {
     let mut out = String::new();
     value.write(&mut out)?;
     Ok(Value::jsonb(out))
@@ -118,7 +118,7 @@ struct PathChange<'v, 'p> {
 }
 
 #[cold]
-fn not_an_integer(number: usize, step: &str) -> SqlError {
+pub(super) fn not_an_integer(number: usize, step: &str) -> SqlError {
     let message = format!("path element at position {number} is not an integer: \"{step}\"");
     SqlError::new(SqlState::InvalidTextRepresentation, message)
 }

@@ -1,5 +1,7 @@
 //! The values of variables.
 
+mod parts;
+
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -137,13 +139,19 @@ impl Invocation<'_> {
         }
     }
 
-    /// Assigns a value to a variable or a field.
-    pub fn assign(&mut self, target: &AssignmentTarget, value: Value) -> Result<()> {
-        if self.compiled.body.variables[target.variable].constant {
-            let name = self.variable_name(target.variable);
+    /// Refuses an assignment to a CONSTANT.
+    fn check_variable(&self, variable: usize) -> Result<()> {
+        if self.compiled.body.variables[variable].constant {
+            let name = self.variable_name(variable);
             let message = format!("variable \"{name}\" is declared CONSTANT");
             return Err(SqlError::new(SqlState::ErrorInAssignment, message));
         }
+        Ok(())
+    }
+
+    /// Assigns a value to a variable or a field.
+    pub fn assign(&mut self, target: &AssignmentTarget, value: Value) -> Result<()> {
+        self.check_variable(target.variable)?;
         let Some(field) = &target.field else { return self.set(target.variable, value) };
         let name = self.variable_name(target.variable);
         let at = field_of(&name, &self.cells[target.variable], field)?;
