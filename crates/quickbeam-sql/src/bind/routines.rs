@@ -10,8 +10,8 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr};
 use crate::bind::{Binder, FunctionCall, OutputColumn, Scope, TableFunctionKind, Typed, fold};
 use crate::catalog::rights::denied;
 use crate::catalog::{
-    AclKind, CatalogSnapshot, ObjectId, PUBLIC, Privileges, Routine, RoutineResult, lookup_name,
-    split_lookup_name,
+    AclKind, ArgumentMode, CatalogSnapshot, ObjectId, PUBLIC, Privileges, Routine, RoutineResult,
+    lookup_name, split_lookup_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Implementation, RoutineCall, overloads};
@@ -283,7 +283,11 @@ impl Binder<'_> {
             .iter()
             .map(|it| it.map_or_else(|| "unknown".to_owned(), |it| it.unconstrained().to_string()))
             .collect();
-        if let Some(function) = all.iter().find(|it| !it.is_procedure()) {
+        // CALL counts OUT arguments, too.
+        let count =
+            |it: &Routine| it.arguments.iter().filter(|it| it.mode != ArgumentMode::Table).count();
+        let is_meant = |it: &&Arc<Routine>| !it.is_procedure() && count(it) == types.len();
+        if let Some(function) = all.iter().find(is_meant) {
             let message = format!("{}({}) is not a procedure", function.name, shown.join(", "));
             return Err(SqlError::new(SqlState::WrongObjectType, message)
                 .with_hint("To call a function, use SELECT."));

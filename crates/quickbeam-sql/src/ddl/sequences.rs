@@ -320,6 +320,15 @@ fn limits(data_type: DataType) -> Result<(i64, i64)> {
     })
 }
 
+/// Returns what is wrong with the first value of a sequence.
+fn start_fault(start: i64, (minimum, maximum): (i64, i64)) -> Option<String> {
+    if start < minimum {
+        return Some(format!("START value ({start}) cannot be less than MINVALUE ({minimum})"));
+    }
+    let is_beyond = start > maximum;
+    is_beyond.then(|| format!("START value ({start}) cannot be greater than MAXVALUE ({maximum})"))
+}
+
 impl Sequence {
     /// Gives it another type. A limit that was the old type's becomes the new type's.
     pub(super) fn set_type(&mut self, data_type: DataType) -> Result<()> {
@@ -397,11 +406,10 @@ impl Sequence {
             return wrong(format!("MINVALUE ({minimum}) must be less than MAXVALUE ({maximum})"));
         }
         self.start = changes.start.unwrap_or(self.start);
-        if !self.holds(self.start) {
-            let start = self.start;
-            return wrong(format!("START value ({start}) must be from {minimum} to {maximum}"));
+        match start_fault(self.start, (minimum, maximum)) {
+            Some(message) => wrong(message),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     /// What its values are counted under.
@@ -466,10 +474,12 @@ impl CatalogChange<'_> {
         let up = increment > 0;
         let minimum = options.minimum.unwrap_or(if up { 1 } else { lowest });
         let maximum = options.maximum.unwrap_or(if up { highest } else { -1 });
-        if minimum < lowest || maximum > highest {
-            return Err(wrong(format!(
-                "the limits are out of range for sequence data type {data_type}"
-            )));
+        for (what, value) in [("MAXVALUE", maximum), ("MINVALUE", minimum)] {
+            if !(lowest..=highest).contains(&value) {
+                return Err(wrong(format!(
+                    "{what} ({value}) is out of range for sequence data type {data_type}"
+                )));
+            }
         }
         if minimum >= maximum {
             return Err(wrong(format!(
@@ -477,10 +487,8 @@ impl CatalogChange<'_> {
             )));
         }
         let start = options.start.unwrap_or(if up { minimum } else { maximum });
-        if !(minimum..=maximum).contains(&start) {
-            return Err(wrong(format!(
-                "START value ({start}) must be from {minimum} to {maximum}"
-            )));
+        if let Some(message) = start_fault(start, (minimum, maximum)) {
+            return Err(wrong(message));
         }
         let id = self.new_id()?;
         let (schema, name) = split_lookup_name(name);

@@ -74,6 +74,10 @@ pub(super) fn key_of_constraint(table: &Table, name: &str) -> Result<Option<usiz
     let is_named = |index: &Index| index.is_unique() && !index.is_computed() && index.name == name;
     match table.indexes.iter().position(|index| is_named(index)) {
         Some(number) => Ok(Some(number)),
+        None if table.has_constraint(name) => {
+            let message = "constraint in ON CONFLICT clause has no associated index";
+            Err(SqlError::new(SqlState::WrongObjectType, message))
+        }
         None => {
             let table = &table.name;
             let message = format!("constraint \"{name}\" for table \"{table}\" does not exist");

@@ -350,7 +350,8 @@ impl Binder<'_> {
         if target.is_none() {
             let message =
                 "ON CONFLICT DO UPDATE requires inference specification or constraint name";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
+            return Err(SqlError::new(SqlState::SyntaxError, message)
+                .with_hint("For example, ON CONFLICT (column_name)."));
         }
         self.check_target(changed, ChangeKind::Update)?;
         let scope = Scope::of(vec![old, new]);
@@ -395,8 +396,12 @@ fn check_identity(column: &Column, overriding: Option<Overriding>) -> Result<()>
         let kind = if is_generated { "a generated" } else { "an identity" };
         let (name, suffix) =
             (&column.name, if is_generated { "" } else { " defined as GENERATED ALWAYS" });
-        return Err(SqlError::new(SqlState::GeneratedAlways, message)
-            .with_detail(format!("Column \"{name}\" is {kind} column{suffix}.")));
+        let error = SqlError::new(SqlState::GeneratedAlways, message)
+            .with_detail(format!("Column \"{name}\" is {kind} column{suffix}."));
+        return Err(match is_generated {
+            true => error,
+            false => error.with_hint("Use OVERRIDING SYSTEM VALUE to override."),
+        });
     }
     Ok(())
 }

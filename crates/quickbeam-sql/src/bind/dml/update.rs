@@ -318,7 +318,12 @@ impl Binder<'_> {
         let is_generated = column.generated.is_some();
         if is_generated || column.identity.is_some_and(|identity| identity.always) {
             let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
-            let error = SqlError::new(SqlState::GeneratedAlways, message);
+            let what = match is_generated {
+                true => "a generated column",
+                false => "an identity column defined as GENERATED ALWAYS",
+            };
+            let error = SqlError::new(SqlState::GeneratedAlways, message)
+                .with_detail(format!("Column \"{}\" is {what}.", column.name));
             return Err(error.at(self.position(name) as usize));
         }
         Ok(())

@@ -75,6 +75,7 @@ impl Catalog {
             let message = format!("column \"{column}\" of relation \"{}\" {what}", table.name);
             Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message))
         };
+        check_identity_type(known.data_type)?;
         if !known.not_null {
             return state("must be declared NOT NULL before identity can be added");
         }
@@ -84,7 +85,6 @@ impl Catalog {
         if known.default.is_some() {
             return state("already has a default value");
         }
-        check_identity_type(known.data_type)?;
         let mut options = new.options.clone();
         options.data_type = Some(known.data_type);
         let owner = Some((table.id, known.id));

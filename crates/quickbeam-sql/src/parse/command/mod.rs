@@ -315,6 +315,10 @@ impl TokenCursor<'_> {
                     }
                     _ => self.name()?,
                 };
+                if !["plpgsql", "sql", "c", "internal"].contains(&language.as_str()) {
+                    let message = format!("language \"{language}\" does not exist");
+                    return Err(SqlError::new(SqlState::UndefinedObject, message));
+                }
                 if language != "plpgsql" {
                     let message =
                         format!("language \"{language}\" does not support inline code execution");

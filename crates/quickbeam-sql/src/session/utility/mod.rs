@@ -138,7 +138,9 @@ impl Session {
         if let Command::Execute(name, arguments) = command {
             let values = self.argument_values(arguments.as_ref(), &call.text)?;
             let mut cached = self.named_statement(name)?;
-            return self.execute(cached.statement()?, &values, result);
+            let statement = cached.statement()?;
+            self.check_argument_count(name, statement, values.len())?;
+            return self.execute(statement, &values, result);
         }
         result.check_columns(&self.command_columns(command))?;
         if let Command::Fetch(name, direction, _) = command {
@@ -169,7 +171,9 @@ impl Session {
             }
             Command::Execute(name, arguments) => {
                 let values = self.argument_values(arguments.as_ref(), text)?;
-                return self.query(Lease::Cached(self.named_statement(name)?), &values);
+                let mut cached = self.named_statement(name)?;
+                self.check_argument_count(name, cached.statement()?, values.len())?;
+                return self.query(Lease::Cached(cached), &values);
             }
             Command::Fetch(name, direction, returns_rows) => {
                 let (columns, rows) = self.fetch(name, *direction)?;
@@ -272,6 +276,25 @@ impl Session {
         let statement = Box::new(PreparedStatement::new(&format!("SELECT {arguments}")));
         let rows = self.query(Lease::Owned(statement), &[])?.collect()?;
         Ok(rows.into_iter().next().unwrap_or_default())
+    }
+
+    /// Refuses another number of arguments than the statement has parameters.
+    fn check_argument_count(
+        &self,
+        name: &str,
+        statement: &mut PreparedStatement,
+        given: usize,
+    ) -> Result<()> {
+        if statement.prepared.is_none() {
+            self.prepare(statement)?;
+        }
+        let wanted = statement.parameters().len();
+        if wanted == given {
+            return Ok(());
+        }
+        let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+        Err(SqlError::new(SqlState::SyntaxError, message)
+            .with_detail(format!("Expected {wanted} parameters but got {given}.")))
     }
 
     fn named_statement(&self, name: &SmolStr) -> Result<CachedStatement<'_>> {

@@ -96,7 +96,8 @@ impl Binder<'_> {
         let options = options_of(&create.options)?;
         let message = "CREATE VIEW specifies more column names than columns";
         let (query, columns) = self.view_query(create, &name, message)?;
-        let columns = columns.into_iter().map(|column| column.name).collect();
+        let columns: Vec<SmolStr> = columns.into_iter().map(|column| column.name).collect();
+        self.check_replaced(&name, &columns, &query)?;
         let name = match !create.temporary && self.reads_temporary() {
             true => self.new_relation_of(Persistence::Temporary, &create.name, OnExisting::Fail)?.0,
             false => name,
@@ -107,6 +108,34 @@ impl Binder<'_> {
         }
         let view = NewView { name, columns, query: text, options, replace: create.or_replace };
         Ok(CatalogChange::CreateView(view))
+    }
+
+    /// Refuses to replace a view by one that lacks its columns, or has others in their places.
+    fn check_replaced(&self, name: &str, columns: &[SmolStr], query: &Query) -> Result<()> {
+        let Some(Relation::View(old)) = self.names.relation(name)? else { return Ok(()) };
+        let wrong = |message: String| SqlError::new(SqlState::InvalidTableDefinition, message);
+        if columns.len() < old.columns.len() {
+            return Err(wrong("cannot drop columns from view".to_owned()));
+        }
+        // What the old view reads is none of what the new one depends on.
+        let known = Binder::new(self.names, "").view(&old)?.columns;
+        let pairs = old.columns.iter().zip(columns);
+        for ((before, after), (known, new)) in pairs.zip(known.iter().zip(&query.columns)) {
+            if before != after {
+                let message =
+                    format!("cannot change name of view column \"{before}\" to \"{after}\"");
+                return Err(wrong(message).with_hint(
+                    "Use ALTER VIEW ... RENAME COLUMN ... to change name of view column instead.",
+                ));
+            }
+            let (from, to) = (known.data_type, new.data_type);
+            if from != to {
+                return Err(wrong(format!(
+                    "cannot change data type of view column \"{before}\" from {from} to {to}"
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Binds the query of a new view. Returns its columns with their names. `excess` is the message
