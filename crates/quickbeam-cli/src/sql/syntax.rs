@@ -1,7 +1,7 @@
 //! The syntax summaries of `\h`.
 
 /// Each statement with its summary. `docs/sql.md` has the details.
-pub const STATEMENTS: [(&str, &str); 44] = [
+pub const STATEMENTS: [(&str, &str); 47] = [
     ("ALTER INDEX", "ALTER INDEX name RENAME TO new_name"),
     ("ALTER SCHEMA", "ALTER SCHEMA name RENAME TO new_name"),
     (
@@ -34,6 +34,10 @@ pub const STATEMENTS: [(&str, &str); 44] = [
         "CREATE [UNIQUE] INDEX [IF NOT EXISTS] [name] ON table [USING {btree | hash}]\n  \
          (column [ASC | DESC] [NULLS FIRST | NULLS LAST], ...)",
     ),
+    (
+        "CREATE MATERIALIZED VIEW",
+        "CREATE MATERIALIZED VIEW [IF NOT EXISTS] name [(column, ...)] AS query [WITH [NO] DATA]",
+    ),
     ("CREATE SCHEMA", "CREATE SCHEMA [IF NOT EXISTS] name"),
     (
         "CREATE SEQUENCE",
@@ -45,7 +49,8 @@ pub const STATEMENTS: [(&str, &str); 44] = [
          [UNIQUE]\n    [CHECK (condition)] [REFERENCES table [(column)] [ON DELETE action] [ON UPDATE action]]\n    \
          [GENERATED {ALWAYS | BY DEFAULT} AS IDENTITY], ...\n  \
          [[CONSTRAINT name] PRIMARY KEY (column, ...) | UNIQUE (column, ...) | CHECK (condition)\n   \
-         | FOREIGN KEY (column, ...) REFERENCES table [(column, ...)], ...])",
+         | FOREIGN KEY (column, ...) REFERENCES table [(column, ...)]\n   \
+         [DEFERRABLE [INITIALLY {DEFERRED | IMMEDIATE}]], ...])",
     ),
     ("CREATE TABLE AS", "CREATE TABLE [IF NOT EXISTS] name AS query"),
     ("CREATE VIEW", "CREATE [OR REPLACE] VIEW name [(column, ...)] AS query"),
@@ -57,6 +62,7 @@ pub const STATEMENTS: [(&str, &str); 44] = [
     ),
     ("DISCARD", "DISCARD {ALL | PLANS | SEQUENCES | TEMPORARY}"),
     ("DROP INDEX", "DROP INDEX [IF EXISTS] name [, ...]"),
+    ("DROP MATERIALIZED VIEW", "DROP MATERIALIZED VIEW [IF EXISTS] name [, ...] [CASCADE]"),
     ("DROP SCHEMA", "DROP SCHEMA [IF EXISTS] name [CASCADE]"),
     ("DROP SEQUENCE", "DROP SEQUENCE [IF EXISTS] name [, ...] [CASCADE]"),
     ("DROP TABLE", "DROP TABLE [IF EXISTS] name [, ...] [CASCADE]"),
@@ -74,6 +80,7 @@ pub const STATEMENTS: [(&str, &str); 44] = [
     ("LOCK", "LOCK [TABLE] table [IN mode MODE]"),
     ("NOTIFY", "NOTIFY channel [, 'payload']"),
     ("PREPARE", "PREPARE name [(type, ...)] AS statement"),
+    ("REFRESH MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW [CONCURRENTLY] name [WITH [NO] DATA]"),
     ("REINDEX", "REINDEX {INDEX | TABLE} name"),
     ("RELEASE SAVEPOINT", "RELEASE SAVEPOINT name"),
     ("ROLLBACK", "ROLLBACK [TO SAVEPOINT name]"),
