@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicBool;
 pub use crate::engine::TemporaryFile;
 use crate::environment::Environment;
 use crate::error::Result;
-use crate::transaction::{Database, ReadTransaction, Transaction};
+use crate::transaction::{Database, ReadTransaction, Snapshot, Transaction};
 pub use crate::transaction::{IntField, IntRange, ReadTracking, Scan, ScanBatch};
 
 mod sealed {
@@ -204,6 +204,28 @@ pub trait TransactionExt: sealed::Handle {
     /// to the names. The mark takes effect only if the transaction also changes a record.
     fn touch_catalog(&self);
 
+    /// Returns another view of the transaction's snapshot, which another thread may read while this
+    /// one reads the transaction. Under read committed it is the snapshot of the statement.
+    ///
+    /// Returns `None` if the transaction has changes of its own or tracks its reads, if its
+    /// snapshot has expired, or if too many transactions are open.
+    ///
+    /// ```
+    /// use quickbeam::query_layer::TransactionExt;
+    ///
+    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// let transaction = environment.begin()?;
+    /// environment.transact(|later| fruit.put(later, b"apple", b"red"))?;
+    /// let Some(shared) = transaction.share_snapshot()? else { return Ok(()) };
+    /// std::thread::scope(|scope| {
+    ///     let found = scope.spawn(|| fruit.get(&shared, b"apple"));
+    ///     assert!(matches!(found.join(), Ok(Ok(None))));
+    /// });
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    fn share_snapshot(&self) -> Result<Option<Snapshot>>;
+
     /// Returns the number of changes that a rollback would undo. After a
     /// [`rollback_to`](Transaction::rollback_to) it is what it was at the savepoint.
     #[must_use]
@@ -238,6 +260,10 @@ impl TransactionExt for Transaction {
 
     fn touch_catalog(&self) {
         Transaction::touch_catalog(self);
+    }
+
+    fn share_snapshot(&self) -> Result<Option<Snapshot>> {
+        Ok(Transaction::share_snapshot(self)?.map(Snapshot::new))
     }
 
     fn change_count(&self) -> usize {

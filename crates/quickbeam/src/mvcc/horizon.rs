@@ -78,6 +78,13 @@ impl TransactionTable {
         }
     }
 
+    /// Takes a second slot for the snapshot in `slot`. Returns `None` if the snapshot has expired
+    /// or all slots are taken (SNAP-4).
+    pub fn copy_snapshot(&self, slot: usize) -> Option<usize> {
+        let _order = self.order.lock();
+        self.snapshots.copy(slot)
+    }
+
     /// Moves the horizon as far as the snapshots in use allow, in bounded rounds.
     pub fn advance_fully(&self) {
         while self.advance(&mut self.order.lock(), IDS_PER_ROUND) {}

@@ -17,6 +17,8 @@
 //!   slot after each call's reads. If the word is still there, they were from the snapshot;
 //!   otherwise the call discards them. Before its first change the owner pins the word, which then
 //!   never expires.
+//! - SNAP-4: a slot for an older snapshot is taken while another slot has that snapshot, under the
+//!   order lock. So no retirement or list of snapshots under way misses both slots.
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
@@ -131,7 +133,13 @@ impl Snapshots {
     /// Takes a slot and a snapshot of all commits so far. Fails if all slots are taken.
     pub fn acquire(&self, newest: &AtomicU64, now: Duration) -> Result<(usize, Timestamp)> {
         let snapshot = newest.load(Ordering::SeqCst);
-        let slot = self.claim(snapshot)?;
+        let slot = self.claim(snapshot + 1).ok_or_else(|| Error::Limit {
+            what: format!(
+                "{} transactions are open; commit or abort some of them",
+                self.slots.len()
+            ),
+        })?;
+        shard::set(slot);
         let now_ms = now.as_millis() as u64;
         self.slots[slot].since_ms.store(now_ms, Ordering::Relaxed);
         self.slots[slot].snapshot_ms.store(now_ms, Ordering::Relaxed);
@@ -168,7 +176,26 @@ impl Snapshots {
         }
     }
 
-    fn claim(&self, snapshot: Timestamp) -> Result<usize> {
+    /// Takes a second slot for the snapshot in `slot`, which expires as that one does. Returns
+    /// `None` if the snapshot has expired or all slots are taken. The caller owns `slot` and holds
+    /// the order lock (SNAP-4).
+    pub fn copy(&self, slot: usize) -> Option<usize> {
+        let from = &self.slots[slot];
+        let word = from.snapshot.load(Ordering::SeqCst);
+        snapshot_in(word)?;
+        let copy = self.claim(word)?;
+        invariant!(SNAP_4, self.is_unretired(copy), "a copy of slot {slot} comes too late");
+        let to = &self.slots[copy];
+        // Until its time is known, the copy does not expire.
+        to.since_ms.store(from.since_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        to.keeps_newer.store(false, Ordering::SeqCst);
+        to.snapshot_ms.store(from.snapshot_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        Some(copy)
+    }
+
+    /// Takes a free slot, and publishes the snapshot in that word there. Returns `None` if all
+    /// slots are taken.
+    fn claim(&self, word: u64) -> Option<usize> {
         // Threads start at different slots and then reuse their own.
         let hint = shard::thread_shard();
         let slots = self.slots.len();
@@ -177,18 +204,13 @@ impl Snapshots {
             let slot = if hint + i < slots { hint + i } else { (hint + i) % slots };
             let free = &self.slots[slot].snapshot;
             if free.load(Ordering::Relaxed) == FREE
-                && free
-                    .compare_exchange(FREE, snapshot + 1, Ordering::SeqCst, Ordering::Relaxed)
-                    .is_ok()
+                && free.compare_exchange(FREE, word, Ordering::SeqCst, Ordering::Relaxed).is_ok()
             {
-                shard::set(slot);
                 self.mark(slot);
-                return Ok(slot);
+                return Some(slot);
             }
         }
-        Err(Error::Limit {
-            what: format!("{slots} transactions are open; commit or abort some of them"),
-        })
+        None
     }
 
     /// Makes retirements visit the slot (SNAP-1). While its bit is set, the bit of its group is set
@@ -437,6 +459,23 @@ mod tests {
         let mut count = 0;
         snapshots.for_marked(|_| count += 1);
         count
+    }
+
+    #[test]
+    fn a_copy_keeps_the_snapshot_after_the_first_slot_is_free() {
+        let snapshots = Snapshots::with_slots(2);
+        let newest = AtomicU64::new(7);
+        let (slot, snapshot) = snapshots.acquire(&newest, Duration::from_millis(5)).unwrap();
+        newest.store(9, Ordering::SeqCst);
+        assert_eq!(snapshots.retire_up_to(&newest), snapshot);
+        let copy = snapshots.copy(slot).unwrap();
+        assert_eq!((snapshots.kept_from(copy), snapshots.copy(slot)), (Some(snapshot), None));
+        snapshots.release(slot);
+        assert_eq!(snapshots.retire_up_to(&newest), snapshot);
+        assert_eq!(snapshots.expire_before(6), 1);
+        assert_eq!((snapshots.is_expired(copy), snapshots.copy(copy)), (true, None));
+        snapshots.release(copy);
+        assert_eq!(snapshots.retire_up_to(&newest), 9);
     }
 
     #[test]

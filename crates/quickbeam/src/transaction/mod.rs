@@ -174,6 +174,33 @@ impl Transaction {
         })
     }
 
+    /// Begins a read-only transaction with the same snapshot. See
+    /// `query_layer::TransactionExt::share_snapshot`.
+    pub(crate) fn share_snapshot(&self) -> Result<Option<Transaction>> {
+        let engine = self.engine();
+        engine.check_open()?;
+        let state = self.state.borrow();
+        let moves = self.is_read_committed() && state.statement_depth == 0;
+        let is_own = state.writer.is_some() || state.tracked_since.is_some();
+        if moves || is_own || self.tracks_reads() {
+            return Ok(None);
+        }
+        // This transaction is open, so the environment is not closed meanwhile.
+        let Some(slot) = engine.transactions.copy_snapshot(self.slot) else { return Ok(None) };
+        Ok(Some(Transaction {
+            engine_ref: self.engine_ref.clone(),
+            slot,
+            read_only: true,
+            isolation: self.isolation,
+            durability: Cell::new(self.durability.get()),
+            lock_timeout: Cell::new(self.lock_timeout.get()),
+            tracking: Cell::new(false),
+            expiry: Cell::new(self.expiry.get()),
+            met_conflict: Cell::new(false),
+            state: PooledState::begin(state.snapshot, state.catalog_version, engine.id),
+        }))
+    }
+
     /// Marks a point to roll back to.
     ///
     /// ```
