@@ -155,6 +155,7 @@ impl SqlDatabase {
             path: None,
             temporary: None,
             turned_off: Default::default(),
+            parallelism: Default::default(),
             functions: &self.shared.functions,
             clock: &clock,
             variables: None,

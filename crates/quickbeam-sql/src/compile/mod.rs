@@ -14,6 +14,7 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use self::create_as::{CreateAs, REFRESHED};
+pub(crate) use self::statistics::Parallelism;
 use self::statistics::PlanBasis;
 use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, VariableLookup};
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation, View, split_lookup_name};
@@ -42,6 +43,18 @@ pub(crate) struct Prepared {
     pub reads_only: bool,
     /// What it was planned for, if another way may be better when there is more, or less.
     pub planned_for: Option<PlanBasis>,
+}
+
+impl Prepared {
+    /// Whether it may run in a transaction that only reads: it reads only, or explains such a
+    /// statement.
+    #[inline]
+    pub fn only_reads(&self) -> bool {
+        match &self.work {
+            Program::Explain(_, Some(inner), _) => inner.reads_only,
+            _ => self.reads_only,
+        }
+    }
 }
 
 /// What a statement does.
@@ -117,6 +130,8 @@ pub(crate) struct CompileContext<'l> {
     pub temporary: Option<&'l SmolStr>,
     /// The plan steps that the session has turned off.
     pub turned_off: TurnedOff,
+    /// The workers that the session allows.
+    pub parallelism: Parallelism,
     /// The functions of the program.
     pub functions: &'l FunctionRegistry,
     /// The start of the transaction, and the settings with which literals are read.

@@ -12,6 +12,7 @@ use crate::bind::{
     Binder, BoundStatement, CatalogChange, CopyForm, CopyPlace, OutputColumn, Persistence,
     SlotShape, Source, check_create_table, has_changing_with, named_outputs,
 };
+use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{
     ChangingWithExec, InsertExec, InsteadExec, MergeExec, OperatorBuilder, RowCounts, UpdateExec,
@@ -204,7 +205,11 @@ impl CompileContext<'_> {
         let (parameters, mode_reason) = (binder.parameter_types(), String::new());
         let mut plan = Plan { action, slots, parameters, mode_reason };
         plan::prune_prefixes(&mut plan);
-        plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch);
+        let shared_scan: plan::SharedScan = crate::execute::shared_scan;
+        let workers = |table: &Table| self.workers_for(table);
+        let choice = plan::WorkerChoice { shared_scan, workers: &workers };
+        let choice = (self.parallelism.workers > 0).then_some(choice);
+        plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch, choice);
         if CHECKS_INVARIANTS {
             plan.check_invariants();
         }

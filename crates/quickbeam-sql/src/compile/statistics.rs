@@ -16,7 +16,7 @@ use crate::execute::{TableHandles, constant_range};
 use crate::expression::{Current, Expr, Frame, Slot};
 use crate::handle::TableHandle;
 use crate::handle::row_sample::RowSample;
-use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff};
+use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff, WorkerPlan};
 use crate::types::{TextSettings, ValueRef};
 
 /// Factor by which a table grows or shrinks before a plan is made again.
@@ -98,7 +98,34 @@ impl Statistics for CompileContext<'_> {
     }
 }
 
+/// Factor by which a table grows before one worker more helps.
+const GROWTH_PER_WORKER: f64 = 3.0;
+
+/// The workers that a session allows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parallelism {
+    /// `max_parallel_workers_per_gather`: the most workers of one step.
+    pub workers: usize,
+    /// `min_parallel_table_scan_size`: the least bytes of a table that they share.
+    pub least_bytes: u64,
+}
+
 impl CompileContext<'_> {
+    /// Plans the workers for a scan of a table.
+    pub fn workers_for(&self, table: &Table) -> Option<WorkerPlan> {
+        let Parallelism { workers, least_bytes } = self.parallelism;
+        if least_bytes == 0 {
+            return Some(WorkerPlan { workers, least_rows: 0.0 });
+        }
+        let handle = self.handles().of(table).ok()?;
+        let rows = handle.estimated_rows(self.transaction).ok()?;
+        let bytes = handle.estimated_size(self.transaction, None).ok()?.max(1) as f64;
+        let least = least_bytes as f64;
+        let worthwhile = 1 + (bytes / least).max(1.0).log(GROWTH_PER_WORKER) as usize;
+        let least_rows = least * rows / bytes;
+        (bytes >= least).then_some(WorkerPlan { workers: workers.min(worthwhile), least_rows })
+    }
+
     fn sample_of(&self, handle: &TableHandle) -> Option<Arc<RowSample>> {
         if handle.table().is_database() {
             return None;

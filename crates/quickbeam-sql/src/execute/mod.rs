@@ -12,4 +12,4 @@ pub use row::{
     QueryProgram, Returned, RowCounts, StatementLimits, TableHandles, UpdateExec, constant_range,
     values_memory,
 };
-pub use vector::can_batch;
+pub use vector::{can_batch, shared_scan};

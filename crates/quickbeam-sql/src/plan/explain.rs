@@ -16,7 +16,8 @@ pub type Counts = [u64];
 /// The plan as lines.
 pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
     let slots = &plan.slots;
-    let mut writer = Writer { slots, lines: Vec::new(), counts, next: 0, vectorized: false };
+    let mut writer =
+        Writer { slots, lines: Vec::new(), counts, next: 0, vectorized: false, workers: None };
     writer.action(&plan.action, 0);
     writer.line(0, format!("Execution: {}", plan.mode_reason));
     writer.lines
@@ -29,6 +30,8 @@ struct Writer<'w> {
     next: usize,
     /// The next node is vectorized.
     vectorized: bool,
+    /// The workers planned for it.
+    workers: Option<usize>,
 }
 
 impl Writer<'_> {
@@ -105,6 +108,7 @@ impl Writer<'_> {
     fn node(&mut self, node: &PlanNode, depth: usize) {
         if let PlanNode::Vectorized(batch) = node {
             self.vectorized = true;
+            self.workers = batch.workers.map(|plan| plan.workers);
             return self.node(&batch.step, depth);
         }
         let vectorized = if std::mem::take(&mut self.vectorized) { " (vectorized)" } else { "" };
@@ -223,6 +227,7 @@ impl Writer<'_> {
         let PlanNode::Group { input, keys, sets, aggregates, .. } = node else { return };
         let name = if keys.is_empty() && sets.is_empty() { "Aggregate" } else { "Hash Aggregate" };
         self.line(depth, format!("{name}{counted}"));
+        self.write_workers(depth);
         if !sets.is_empty() {
             let set = |set: &Vec<usize>| {
                 let keys = set.iter().filter_map(|key| keys.get(*key));
@@ -240,6 +245,17 @@ impl Writer<'_> {
             self.detail(depth, format!("Aggregates: {}", names.join(", ")));
         }
         self.node(input, depth + 1);
+    }
+
+    /// Writes the workers of the step, if the plan has some: those planned, and those started.
+    fn write_workers(&mut self, depth: usize) {
+        let Some(planned) = self.workers.take() else { return };
+        self.detail(depth, format!("Workers Planned: {planned}"));
+        let launched = self.counts.and_then(|counts| counts.get(self.next).copied());
+        self.next += 1;
+        if let Some(launched) = launched {
+            self.detail(depth, format!("Workers Launched: {launched}"));
+        }
     }
 
     /// Writes a subquery of an expression.

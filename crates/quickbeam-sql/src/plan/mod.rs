@@ -39,7 +39,9 @@ pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_insert, plan_statement};
 pub use explain::explain;
 pub use turned_off::TurnedOff;
-pub use vectorize::{ExecutionMode, choose_execution_mode, produced};
+pub use vectorize::{
+    ExecutionMode, SharedScan, WorkerChoice, WorkerPlan, choose_execution_mode, produced,
+};
 
 /// The planner's statistics.
 pub trait Statistics {
@@ -303,6 +305,8 @@ pub struct Batch {
     /// The input columns that the step reads, and their types. For a join or a filter, also those
     /// that it returns.
     pub columns: Vec<(ColumnRef, DataType)>,
+    /// The workers that may help.
+    pub workers: Option<WorkerPlan>,
 }
 
 /// A recursive query: see [`Recursive`](crate::bind::Recursive).

@@ -1,7 +1,8 @@
 //! The choice between row and vectorized execution of each step.
 
-use super::{Action, Batch, HashJoin, Plan, PlanNode, QueryPlan};
+use super::{Action, Batch, HashJoin, Plan, PlanNode, QueryPlan, TableAccess};
 use crate::bind::{SlotShape, Source};
+use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
 use crate::plan::cost::VECTOR_THRESHOLD;
 use crate::types::DataType;
@@ -22,13 +23,42 @@ pub enum ExecutionMode {
 /// of the parameters.
 pub type CanVectorize<'c> = &'c dyn Fn(&PlanNode, &[(ColumnRef, DataType)], &[DataType]) -> bool;
 
-/// Vectorizes the steps that gain from it.
-pub fn choose_execution_mode(plan: &mut Plan, mode: ExecutionMode, can_batch: CanVectorize<'_>) {
+/// Workers: threads besides that of the statement, which may help with a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WorkerPlan {
+    /// How many.
+    pub workers: usize,
+    /// The fewest rows of the scan that they share for which they are started.
+    pub least_rows: f64,
+}
+
+/// Returns the table scan that several threads can share to execute a step. The arguments are those
+/// of [`CanVectorize`].
+pub type SharedScan =
+    for<'s> fn(&'s PlanNode, &[(ColumnRef, DataType)], &[DataType]) -> Option<&'s TableAccess>;
+
+/// How workers are chosen.
+#[derive(Clone, Copy)]
+pub struct WorkerChoice<'c> {
+    /// See [`SharedScan`].
+    pub shared_scan: SharedScan,
+    /// Returns the workers for a scan of a table.
+    pub workers: &'c dyn Fn(&Table) -> Option<WorkerPlan>,
+}
+
+/// Vectorizes the steps that gain from it. With a choice of workers, plans these too.
+pub fn choose_execution_mode(
+    plan: &mut Plan,
+    mode: ExecutionMode,
+    can_batch: CanVectorize<'_>,
+    workers: Option<WorkerChoice<'_>>,
+) {
     let mut chooser = Chooser {
         slots: &plan.slots,
         parameters: &plan.parameters,
         mode,
         can_batch,
+        workers,
         by_columns: 0.0,
         most: 0.0,
         possible: false,
@@ -63,6 +93,7 @@ struct Chooser<'c> {
     parameters: &'c [DataType],
     mode: ExecutionMode,
     can_batch: CanVectorize<'c>,
+    workers: Option<WorkerChoice<'c>>,
     /// Estimated rows of the vectorized steps.
     by_columns: f64,
     /// The largest row estimate of a step that could be vectorized.
@@ -182,8 +213,19 @@ impl Chooser<'_> {
             if let PlanNode::Group { input, .. } | PlanNode::Sort { input, .. } = node {
                 self.join(input, &columns);
             }
-            vectorize(node, columns);
+            let workers = self.workers_for(node, &columns);
+            vectorize(node, columns, workers);
         }
+    }
+
+    /// Plans the workers of a vectorized step.
+    fn workers_for(
+        &self,
+        step: &PlanNode,
+        columns: &[(ColumnRef, DataType)],
+    ) -> Option<WorkerPlan> {
+        let WorkerChoice { shared_scan, workers } = self.workers?;
+        workers(&shared_scan(step, columns, self.parameters)?.table)
     }
 
     /// Vectorizes a join below a vectorized step, if possible, with the joins and filters below it.
@@ -206,7 +248,7 @@ impl Chooser<'_> {
             self.join(&mut join.outer, &of(&join.outer_slots));
             self.join(&mut join.inner, &of(&join.inner_slots));
         }
-        vectorize(node, columns);
+        vectorize(node, columns, None);
     }
 
     /// Vectorizes a filter on the rows of a join, if the join is vectorized.
@@ -221,7 +263,7 @@ impl Chooser<'_> {
         let PlanNode::Filter { input, .. } = &mut *node else { return };
         self.join(input, &columns);
         if let PlanNode::Vectorized(_) = **input {
-            vectorize(node, columns);
+            vectorize(node, columns, None);
         }
     }
 
@@ -287,9 +329,13 @@ impl Chooser<'_> {
 }
 
 /// Makes a step vectorized. `columns` are the input columns that it reads.
-fn vectorize(node: &mut PlanNode, columns: Vec<(ColumnRef, DataType)>) {
+fn vectorize(
+    node: &mut PlanNode,
+    columns: Vec<(ColumnRef, DataType)>,
+    workers: Option<WorkerPlan>,
+) {
     let step = std::mem::replace(node, PlanNode::SingleRow);
-    *node = PlanNode::Vectorized(Box::new(Batch { step, columns }));
+    *node = PlanNode::Vectorized(Box::new(Batch { step, columns, workers }));
 }
 
 /// Returns the filter of rows that are decoded from leaves.

@@ -9,6 +9,7 @@ use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 use super::executor::{Done, ResultRows, TransactionUse};
 use super::rows::{QueryTransaction, Rows};
 use super::utility::CommandCall;
+use crate::compile::Prepared;
 use crate::compile::session_command::{Control, Settings, control_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::Command;
@@ -90,7 +91,7 @@ impl Session {
             return Ok(Done::default());
         }
         self.reset_clock();
-        let reads_only = statement.prepared.as_ref().is_some_and(|prepared| prepared.reads_only);
+        let reads_only = statement.prepared.as_ref().is_some_and(Prepared::only_reads);
         let options = if reads_only {
             TransactionOptions::new().read_only(true)
         } else {
@@ -99,7 +100,7 @@ impl Session {
         let transaction = self.database.environment.begin_with(options)?;
         transaction.begin_statement();
         let prepared = self.ensure_compiled(statement, &transaction)?;
-        if reads_only && !prepared.reads_only {
+        if reads_only && !prepared.only_reads() {
             // What was prepared before only read. Now it is known that it does more.
             return self.execute_alone(statement, parameters, result);
         }

@@ -48,6 +48,7 @@ use self::temporary::TemporaryObjects;
 use self::transaction::Open;
 use crate::bind::SearchPath;
 use crate::catalog::ObjectId;
+use crate::compile::Parallelism;
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
@@ -93,6 +94,8 @@ pub(crate) struct Session {
     pub known_roles: RefCell<HashMap<SmolStr, ObjectId>>,
     /// The plan steps that are turned off.
     pub turned_off: Cell<TurnedOff>,
+    /// The workers that are allowed.
+    pub parallelism: Cell<Parallelism>,
     /// Identifies the settings that plans depend on: execution mode, plan steps turned off,
     /// search path and roles. 0 stands for the defaults.
     pub plan_key: Cell<u64>,

@@ -253,7 +253,8 @@ impl Session {
         transaction: &'l quickbeam::Transaction,
         snapshot: &'l Arc<CatalogSnapshot>,
     ) -> CompileContext<'l> {
-        let (way, turned_off) = (self.way(), self.turned_off.get());
+        let (way, turned_off, parallelism) =
+            (self.way(), self.turned_off.get(), self.parallelism.get());
         let path = self.search_path.borrow().clone();
         let catalog = &self.database.catalog;
         let functions = &self.database.shared.functions;
@@ -269,6 +270,7 @@ impl Session {
             path,
             temporary: Some(&self.temporary.name),
             turned_off,
+            parallelism,
             functions,
             clock: &self.clock,
             variables: None,

@@ -158,6 +158,7 @@ impl Connection {
             role: Cell::new(BOOTSTRAP),
             known_roles: RefCell::default(),
             turned_off: Cell::default(),
+            parallelism: Cell::default(),
             plan_key: Cell::default(),
             named: RefCell::default(),
             cursors: RefCell::default(),

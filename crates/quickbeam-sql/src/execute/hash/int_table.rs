@@ -6,7 +6,7 @@ use super::super::row::{mix, seed};
 const SMALL: usize = 1024;
 
 /// Integers, and NULL, each with its insertion number.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct IntTable {
     /// Places counted from one; zero: nothing is here.
     slots: Vec<u32>,
@@ -54,6 +54,12 @@ impl IntTable {
     /// Returns the number of NULL.
     pub fn find_null(&self) -> Option<u32> {
         self.null
+    }
+
+    /// Returns the integer with that insertion number; `Some(None)` is NULL.
+    pub fn key(&self, place: usize) -> Option<Option<i64>> {
+        let key = self.keys.get(place)?;
+        Some((self.null.map(|null| null as usize) != Some(place)).then_some(*key))
     }
 
     /// Removes the integer, or NULL, that was inserted last.
@@ -184,6 +190,8 @@ mod tests {
             let numbers =
                 model.iter().filter_map(|(number, place)| Some((number.as_ref()?, place)));
             assert!(numbers.into_iter().all(|(number, place)| table.find(*number) == Some(*place)));
+            assert!(model.iter().all(|(key, place)| table.key(*place as usize) == Some(*key)));
+            assert_eq!(table.key(model.len()), None);
             assert_eq!((table.find(1_501), table.find(i64::MAX / 2)), (None, None));
             table.clear();
         }

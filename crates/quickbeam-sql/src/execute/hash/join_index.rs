@@ -19,7 +19,7 @@ pub const ROW_BYTES: usize = 48;
 type Ends = Vec<(u32, u32)>;
 
 /// Keys, and the rows of each key.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct JoinIndex {
     /// Keys that are one integer, of any width.
     numbers: IntTable,

@@ -164,7 +164,7 @@ struct HashEntry {
 }
 
 /// A hash table of keys, numbered in insertion order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct KeyTable {
     heads: Vec<u32>,
     entries: Vec<HashEntry>,
@@ -189,6 +189,12 @@ impl KeyTable {
     /// Returns the number of keys.
     pub fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Returns the key with that number.
+    pub fn key(&self, number: usize) -> Option<&[u8]> {
+        let entry = self.entries.get(number)?;
+        self.bytes.get(entry.start..entry.end)
     }
 
     /// Returns the number of a key.
@@ -266,6 +272,7 @@ mod tests {
             assert_eq!(table.insert(key.as_bytes()), (number, number == expected));
         }
         assert!(model.iter().all(|(key, number)| table.find(key.as_bytes()) == Some(*number)));
+        assert!(model.iter().all(|(key, number)| table.key(*number) == Some(key.as_bytes())));
         assert_eq!((table.entries.len(), table.find(b"x")), (model.len(), None));
         table.clear();
         assert_eq!((table.entries.len(), table.find(b"1")), (0, None));

@@ -29,6 +29,12 @@ impl PairTable {
         if self.is_full() { self.entries.len().max(32) * size_of::<(u32, i64)>() } else { 0 }
     }
 
+    /// Returns the groups and their integers.
+    pub fn pairs(&self) -> impl Iterator<Item = (u32, i64)> {
+        let used = self.entries.iter().filter(|entry| entry.0 != 0);
+        used.map(|(group, number)| (group - 1, *number))
+    }
+
     fn is_full(&self) -> bool {
         self.used * 2 >= self.entries.len()
     }

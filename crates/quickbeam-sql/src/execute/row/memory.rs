@@ -63,6 +63,14 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Returns the bytes that each of several threads may keep, so that all of it, and what is
+    /// merged from it, is within the limit.
+    pub(in crate::execute) fn memory_of_each(&self, threads: usize) -> usize {
+        let limit = self.limits.memory.get();
+        let free = (limit - limit / RESERVED).saturating_sub(self.budget.used.get());
+        free / 2 / threads.max(1)
+    }
+
     /// As [`keep`](Self::keep), of values.
     pub fn keep_values(&self, values: &[Value]) -> Result<()> {
         self.keep(bytes_of(values))

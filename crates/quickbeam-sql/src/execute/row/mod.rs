@@ -64,7 +64,7 @@ pub(super) use memory::MemoryCharge;
 pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
 pub(super) use scan::TableScan;
-pub use scan::constant_range;
+pub use scan::{Morsel, constant_range};
 use set_operation::SetOperationExec;
 pub(super) use sort::{order_of_values, wanted_of};
 
@@ -509,7 +509,7 @@ impl<'b> OperatorBuilder<'b> {
                 step @ (PlanNode::HashJoin(_) | PlanNode::Filter { .. }) => {
                     return self.operator(step);
                 }
-                step => Operator::Batch(Box::new(BatchProgram::new(step, &batch.columns, self)?)),
+                _ => Operator::Batch(Box::new(BatchProgram::new(batch, self)?)),
             },
             PlanNode::LockRows { input, tables, recheck, wait } => {
                 let input = self.operator(input)?;

@@ -28,14 +28,14 @@ use crate::types::{
 };
 
 /// An expression on columns.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct VectorExpr {
     step: Step,
     /// The type of its values.
     pub data_type: DataType,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Step {
     Column(usize),
     /// The same value for all rows, evaluated when a run starts.

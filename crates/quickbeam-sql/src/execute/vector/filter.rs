@@ -59,12 +59,40 @@ impl Filter {
         self.source.counts(counts);
     }
 
-    /// Returns the next rows, or `None` at the end.
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+    /// See [`VectorSource::prepare`].
+    pub fn prepare(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        self.begin(context)?;
+        self.source.prepare(context)
+    }
+
+    /// See [`VectorSource::fork`].
+    pub fn fork(&self) -> Option<Filter> {
+        Some(Filter {
+            source: self.source.fork()?,
+            conditions: self.conditions.clone(),
+            outputs: self.outputs.clone(),
+            begun: true,
+            delivered: self.delivered.map(|_| 0),
+        })
+    }
+
+    /// See [`VectorSource::add_counts`].
+    pub fn add_counts(&mut self, fork: &Filter) {
+        self.delivered = self.delivered.zip(fork.delivered).map(|(own, more)| own + more);
+        self.source.add_counts(&fork.source);
+    }
+
+    fn begin(&mut self, context: &Context<'_>) -> Result<()> {
         if !self.begun {
             self.begun = true;
             self.conditions.iter_mut().try_for_each(|condition| condition.begin(context))?;
         }
+        Ok(())
+    }
+
+    /// Returns the next rows, or `None` at the end.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        self.begin(context)?;
         while let Some(mut columns) = self.source.next(context)? {
             columns.narrow(&self.conditions)?;
             if columns.rows == 0 {

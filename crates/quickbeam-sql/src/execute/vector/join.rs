@@ -10,6 +10,8 @@
 //! - JOIN-2: only the first key and the first condition may fail. Row execution evaluates no
 //!   further part after one that is NULL or false.
 
+use std::sync::Arc;
+
 use arrow_array::Array;
 use quickbeam::invariant;
 
@@ -32,7 +34,8 @@ use crate::types::DataType;
 #[derive(Debug)]
 pub struct VectorJoin {
     outer: JoinInput,
-    inner: JoinInput,
+    /// The inner rows; `None` in a worker's copy, whose hash table is built.
+    inner: Option<JoinInput>,
     /// Whether outer rows without a match are returned.
     is_left: bool,
     condition: Vec<VectorExpr>,
@@ -51,7 +54,7 @@ pub struct VectorJoin {
     waiting: Option<WaitingRows>,
     /// Whether a new run begins, to which the rows that wait do not belong.
     fresh: bool,
-    chains: JoinIndex,
+    chains: Arc<JoinIndex>,
     account: MemoryCharge,
     sides: Sides,
     /// For each outer row of the batch its first matching inner row.
@@ -125,7 +128,7 @@ impl VectorJoin {
         });
         Ok(VectorJoin {
             outer,
-            inner,
+            inner: Some(inner),
             is_left,
             condition,
             condition_columns,
@@ -136,7 +139,7 @@ impl VectorJoin {
             outer_keys: KeyColumns::new(),
             waiting: None,
             fresh: true,
-            chains: JoinIndex::default(),
+            chains: Arc::default(),
             account: MemoryCharge::default(),
             sides: Sides::default(),
             firsts: Vec::new(),
@@ -151,7 +154,7 @@ impl VectorJoin {
 
     pub fn rewind(&mut self) {
         self.outer.source.rewind();
-        self.inner.source.rewind();
+        self.inner.iter_mut().for_each(|inner| inner.source.rewind());
         (self.built, self.fresh) = (false, true);
     }
 
@@ -159,7 +162,7 @@ impl VectorJoin {
     pub fn counts(&self, counts: &mut Vec<u64>) {
         counts.extend(self.delivered);
         self.outer.source.counts(counts);
-        self.inner.source.counts(counts);
+        self.inner.iter().for_each(|inner| inner.source.counts(counts));
     }
 
     /// Returns the source of the outer rows, if only a join above misses the rows that it skips.
@@ -177,7 +180,10 @@ impl VectorJoin {
             Some(waiting) if waiting.is_read => {
                 waiting.next_inner(&self.inner_columns, Self::portion(context))
             }
-            _ => self.inner.source.next(context),
+            _ => match &mut self.inner {
+                Some(inner) => inner.source.next(context),
+                None => Ok(None),
+            },
         }
     }
 
@@ -194,18 +200,19 @@ impl VectorJoin {
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
         self.account.clear(context);
-        self.chains.clear();
+        Arc::make_mut(&mut self.chains).clear();
         self.firsts.clear();
         (self.row, self.candidate, self.fitted) = (0, None, false);
         let earlier = self.chains.rows();
         invariant!(DIRECT_2, earlier == 0, "{earlier} rows of an earlier run");
-        let keys = self.outer.keys.iter_mut().chain(&mut self.inner.keys);
+        let inner_keys = self.inner.iter_mut().flat_map(|inner| &mut inner.keys);
+        let keys = self.outer.keys.iter_mut().chain(inner_keys);
         keys.chain(&mut self.condition).try_for_each(|formula| formula.begin(context))?;
         let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
         let mut numbers: Vec<i64> = Vec::new();
         while let Some(columns) = self.next_inner(context)? {
             context.check_cancelled()?;
-            let keys = self.inner.keys_of(&columns)?;
+            let keys = self.inner.as_ref().ok_or_else(no_formula)?.keys_of(&columns)?;
             let has_key = rows_with_keys(&keys)?;
             let left = |vector: &Vector| match &has_key {
                 None => Ok(vector.clone()),
@@ -287,13 +294,14 @@ impl VectorJoin {
     /// Adds inner rows, all of which have keys.
     fn add_rows(&mut self, keys: &KeyColumns) {
         let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
+        let chains = Arc::make_mut(&mut self.chains);
         if let [(Vector::Numbers(numbers), _)] = &keys[..] {
-            return numbers.values().iter().for_each(|number| self.chains.add_number(*number));
+            return numbers.values().iter().for_each(|number| chains.add_number(*number));
         }
         let mut key = Vec::new();
         for row in 0..rows {
             make_key(keys, row, &mut key);
-            self.chains.add_bytes(&key);
+            chains.add_bytes(&key);
         }
     }
 
@@ -316,13 +324,61 @@ impl VectorJoin {
         Ok(())
     }
 
-    /// Returns the next joined rows, or `None` at the end.
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+    /// Forgets the rows of an earlier run that wait.
+    fn begin(&mut self, context: &Context<'_>) {
         if std::mem::take(&mut self.fresh)
             && let Some(waiting) = self.waiting.take()
         {
             waiting.remove(context);
         }
+    }
+
+    /// See [`VectorSource::prepare`]. Inner rows that do not fit into memory cannot be shared.
+    pub fn prepare(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        self.begin(context);
+        if !self.built {
+            self.build(context)?;
+        }
+        Ok(self.waiting.is_none() && self.outer.source.prepare(context)?)
+    }
+
+    /// See [`VectorSource::fork`]. The copy shares the hash table.
+    pub fn fork(&self) -> Option<VectorJoin> {
+        Some(VectorJoin {
+            outer: JoinInput { source: self.outer.source.fork()?, keys: self.outer.keys.clone() },
+            inner: None,
+            is_left: self.is_left,
+            condition: self.condition.clone(),
+            condition_columns: self.condition_columns.clone(),
+            outputs: self.outputs.clone(),
+            kept: Vec::new(),
+            inner_columns: Vec::new(),
+            outer_columns: Vec::new(),
+            outer_keys: KeyColumns::new(),
+            waiting: None,
+            fresh: false,
+            chains: self.chains.clone(),
+            account: MemoryCharge::default(),
+            sides: self.sides.fork(),
+            firsts: Vec::new(),
+            row: 0,
+            candidate: None,
+            fitted: false,
+            built: true,
+            wanted: None,
+            delivered: self.delivered.map(|_| 0),
+        })
+    }
+
+    /// See [`VectorSource::add_counts`].
+    pub fn add_counts(&mut self, fork: &VectorJoin) {
+        self.delivered = self.delivered.zip(fork.delivered).map(|(own, more)| own + more);
+        self.outer.source.add_counts(&fork.outer.source);
+    }
+
+    /// Returns the next joined rows, or `None` at the end.
+    pub fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        self.begin(context);
         loop {
             context.check_cancelled()?;
             if !self.built {
@@ -368,7 +424,7 @@ impl VectorJoin {
         let keys = self.outer.keys_of(&columns)?;
         (self.row, self.candidate, self.fitted) = (0, None, false);
         self.firsts.clear();
-        let chains = &self.chains;
+        let chains = &*self.chains;
         match &keys[..] {
             [(Vector::Numbers(numbers), _)] if numbers.null_count() == 0 => {
                 let firsts = numbers.values().iter().map(|number| chains.first_of_number(*number));

@@ -3,6 +3,8 @@
 //! Above: vectorized joins. Below: Arrow's kernels. At most [`Sides::ROOM`] rows are gathered at a
 //! time, so that a batch stays small even if a row matches often.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, UInt32Array};
 
 use super::super::row::NONE;
@@ -111,7 +113,7 @@ pub struct Sides {
     inner: Vec<Vector>,
     /// The text bytes of each row; empty if there are no texts.
     outer_weights: Vec<usize>,
-    inner_weights: Vec<usize>,
+    inner_weights: Arc<Vec<usize>>,
 }
 
 /// The size of a pair without its texts.
@@ -142,8 +144,14 @@ impl Sides {
     pub const ROOM: usize = 1 << 20;
 
     pub fn set_inner(&mut self, columns: Vec<Vector>) {
-        self.inner_weights = weights(&columns);
+        self.inner_weights = Arc::new(weights(&columns));
         self.inner = columns;
+    }
+
+    /// Returns the same inner columns without outer ones.
+    pub fn fork(&self) -> Sides {
+        let (inner, inner_weights) = (self.inner.clone(), self.inner_weights.clone());
+        Sides { inner, inner_weights, ..Sides::default() }
     }
 
     pub fn outer(&self) -> &ColumnBatch {

@@ -15,6 +15,7 @@ mod join_input;
 mod join_matches;
 mod join_waiting;
 mod operations;
+mod parallel;
 mod selection;
 mod sort;
 mod source;
@@ -24,7 +25,7 @@ use crate::bind::Aggregate;
 use crate::error::{Result, SqlError, SqlState};
 pub(super) use crate::execute::hash::int_table::IntTable;
 use crate::expression::{ColumnRef, Expr, NumberKind};
-use crate::plan::{PlanNode, each_expression};
+use crate::plan::{Batch, PlanNode, TableAccess, each_expression};
 use crate::types::DataType;
 use evaluate::{InputColumns, VectorExpr};
 pub use selection::{Failures, LeafSelection};
@@ -81,6 +82,24 @@ pub fn can_batch(
         }
 }
 
+/// Returns the table scan that several threads can share to execute a step, which can be
+/// vectorized.
+pub fn shared_scan<'s>(
+    step: &'s PlanNode,
+    columns: &[(ColumnRef, DataType)],
+    parameters: &[DataType],
+) -> Option<&'s TableAccess> {
+    let PlanNode::Group { input, aggregates, .. } = step else { return None };
+    let known = known_columns(columns, parameters);
+    let can_merge = |aggregate: &Aggregate| {
+        let argument = aggregate.argument.as_ref().map(|argument| known.formula(argument));
+        let argument = argument.flatten();
+        aggregate::can_merge(aggregate, argument.as_ref())
+    };
+    let can_share = aggregates.iter().all(can_merge);
+    can_share.then(|| source::shared_scan(input, columns, parameters)).flatten()
+}
+
 fn known_columns<'k>(
     columns: &'k [(ColumnRef, DataType)],
     parameters: &'k [DataType],
@@ -120,12 +139,9 @@ fn no_formula() -> SqlError {
 }
 
 impl BatchProgram {
-    /// Makes the operator. `columns` are the input columns that it reads.
-    pub fn new(
-        step: &PlanNode,
-        columns: &[(ColumnRef, DataType)],
-        builder: &OperatorBuilder<'_>,
-    ) -> Result<BatchProgram> {
+    /// Makes the operator.
+    pub fn new(batch: &Batch, builder: &OperatorBuilder<'_>) -> Result<BatchProgram> {
+        let (step, columns, workers) = (&batch.step, &batch.columns, batch.workers);
         let known = known_columns(columns, builder.parameters());
         let formula = |expr: &Expr| known.formula(expr).ok_or_else(no_formula);
         let optional = |expr: &Option<Expr>| expr.as_ref().map(formula).transpose();
@@ -145,6 +161,7 @@ impl BatchProgram {
                     keys?,
                     parts,
                     columns.iter().map(|(_, data_type)| *data_type).collect(),
+                    workers,
                 ))
             }
             PlanNode::Sort { input, slot, outputs, keys, most } => {
@@ -211,16 +228,29 @@ impl BatchProgram {
         }
     }
 
+    /// Whether the plan has workers. Then a count of them comes before those of the steps below.
+    fn has_workers(&self) -> bool {
+        matches!(&self.work, VectorWork::Group(group) if group.has_workers())
+    }
+
     /// Collects the row counts of the steps below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         if let (Some(rows), true) = (&self.rows, self.by_rows) {
+            if self.has_workers() {
+                counts.push(0);
+            }
             let mut all = Vec::new();
             rows.counts(&mut all);
             // The count of the step itself is kept outside.
             return counts.extend(all.into_iter().skip(1));
         }
         match &self.work {
-            VectorWork::Group(group) => group.source.counts(counts),
+            VectorWork::Group(group) => {
+                if group.has_workers() {
+                    counts.push(group.launched);
+                }
+                group.source.counts(counts);
+            }
             VectorWork::Sort(sort) => sort.source.counts(counts),
         }
     }

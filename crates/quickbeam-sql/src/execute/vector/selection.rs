@@ -20,7 +20,7 @@ use crate::types::DataType;
 use quickbeam::query_layer::ScanBatch;
 
 /// A condition.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Condition {
     /// One that is evaluated by columns, which are those that it reads.
     Formula(VectorExpr, Vec<ScannedColumn>),
@@ -51,7 +51,7 @@ pub enum Failures {
 }
 
 /// The conditions of a scan.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct LeafSelection {
     conditions: Vec<Condition>,
     /// The rows of the leaf that satisfy them, and the next one to be returned.

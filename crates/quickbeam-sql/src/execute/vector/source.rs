@@ -49,7 +49,7 @@ pub struct RowSource {
 }
 
 /// A column of the rows of a scan.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ScannedColumn {
     at: ColumnRef,
     kind: VectorType,
@@ -150,6 +150,49 @@ impl VectorSource {
         }
     }
 
+    /// Builds the hash tables and begins the scan of the outermost rows, as [`next`](Self::next)
+    /// would. Returns whether several threads can go on from here.
+    pub fn prepare(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        match self {
+            VectorSource::RowSource(rows) => rows.prepare(context),
+            VectorSource::VectorJoin(join) => join.prepare(context),
+            VectorSource::Filter(filter) => filter.prepare(context),
+        }
+    }
+
+    /// Makes a worker's copy of a source that was [prepared](Self::prepare). Its outermost scan
+    /// reads nothing until it is given a morsel.
+    pub fn fork(&self) -> Option<VectorSource> {
+        Some(match self {
+            VectorSource::RowSource(rows) => VectorSource::RowSource(Box::new(rows.fork()?)),
+            VectorSource::VectorJoin(join) => VectorSource::VectorJoin(Box::new(join.fork()?)),
+            VectorSource::Filter(filter) => VectorSource::Filter(Box::new(filter.fork()?)),
+        })
+    }
+
+    /// Returns the scan of the outermost rows.
+    pub fn outer_scan(&mut self) -> Option<&mut TableScan> {
+        match self {
+            VectorSource::RowSource(rows) => rows.operator.as_scan().map(|(scan, _)| scan),
+            VectorSource::VectorJoin(join) => join.outer_source().outer_scan(),
+            VectorSource::Filter(filter) => filter.source.outer_scan(),
+        }
+    }
+
+    /// Adds the row counts of a worker's copy, for EXPLAIN ANALYZE.
+    pub fn add_counts(&mut self, fork: &VectorSource) {
+        match (self, fork) {
+            (VectorSource::RowSource(own), VectorSource::RowSource(fork)) => {
+                own.operator.add_count(&fork.operator);
+            }
+            (VectorSource::VectorJoin(own), VectorSource::VectorJoin(fork)) => {
+                own.add_counts(fork);
+            }
+            (VectorSource::Filter(own), VectorSource::Filter(fork)) => own.add_counts(fork),
+            _ => {}
+        }
+    }
+
     /// Collects the row counts here and below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         match self {
@@ -166,6 +209,32 @@ impl VectorSource {
             VectorSource::VectorJoin(join) => join.outer_source().scan_for_keys(column),
             VectorSource::Filter(filter) => filter.source.scan_for_keys(column),
         }
+    }
+}
+
+/// Returns the scan of the outermost rows of a source, if several threads can share it.
+pub fn shared_scan<'n>(
+    node: &'n PlanNode,
+    columns: &[(ColumnRef, DataType)],
+    parameters: &[DataType],
+) -> Option<&'n TableAccess> {
+    match node {
+        PlanNode::Vectorized(batch) => match &batch.step {
+            PlanNode::HashJoin(join) => {
+                let is_outer =
+                    |(at, _): &&(ColumnRef, DataType)| join.outer_slots.contains(&at.slot);
+                let columns: Vec<_> = batch.columns.iter().filter(is_outer).copied().collect();
+                shared_scan(&join.outer, &columns, parameters)
+            }
+            PlanNode::Filter { input, .. } => shared_scan(input, &batch.columns, parameters),
+            _ => None,
+        },
+        PlanNode::Table(access) => {
+            let is_shared = !access.backward && access.table.access_method().is_ordered();
+            let known = known_columns(columns, parameters);
+            (is_shared && leaf_filter(access, &known).is_some()).then_some(access)
+        }
+        _ => None,
     }
 }
 
@@ -222,7 +291,29 @@ impl RowSource {
         self.begun = false;
     }
 
-    fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+    fn prepare(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if !self.by_leaf {
+            return Ok(false);
+        }
+        self.begin(context)?;
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        scan.begin(context)?;
+        Ok(true)
+    }
+
+    fn fork(&self) -> Option<RowSource> {
+        Some(RowSource {
+            operator: self.operator.fork_scan()?,
+            columns: self.columns.clone(),
+            filter: self.filter.clone(),
+            selection: self.selection.clone(),
+            is_unfiltered: true,
+            by_leaf: self.by_leaf,
+            begun: true,
+        })
+    }
+
+    fn begin(&mut self, context: &Context<'_>) -> Result<()> {
         if !self.begun {
             self.begun = true;
             self.filter.iter_mut().try_for_each(|condition| condition.begin(context))?;
@@ -230,6 +321,11 @@ impl RowSource {
                 selection.begin(context)?;
             }
         }
+        Ok(())
+    }
+
+    fn next(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        self.begin(context)?;
         loop {
             context.check_cancelled()?;
             let mut builders = self.builders();

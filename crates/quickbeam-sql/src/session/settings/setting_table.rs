@@ -53,10 +53,17 @@ pub(crate) enum Unit {
     Millisecond,
     /// Kilobytes.
     Kilobyte,
+    /// Blocks of 8 kB.
+    Block,
 }
 
 const TIMES: [(&str, i64); 5] =
     [("d", 86_400_000), ("h", 3_600_000), ("min", 60_000), ("s", 1_000), ("ms", 1)];
+/// A block in kilobytes, and in bytes.
+const KILOBYTES: i64 = 8;
+pub(crate) const BLOCK: u64 = (KILOBYTES as u64) << 10;
+/// The default of `min_parallel_table_scan_size`.
+pub(crate) const LEAST_BLOCKS: u64 = (8 << 20) / BLOCK;
 const SIZES: [(&str, i64); 4] = [("TB", 1 << 30), ("GB", 1 << 20), ("MB", 1 << 10), ("kB", 1)];
 
 impl Unit {
@@ -64,7 +71,7 @@ impl Unit {
         match self {
             Unit::One => &[],
             Unit::Millisecond => &TIMES,
-            Unit::Kilobyte => &SIZES,
+            Unit::Kilobyte | Unit::Block => &SIZES,
         }
     }
 
@@ -72,6 +79,9 @@ impl Unit {
     pub fn format(self, number: i64) -> String {
         if number == 0 || number == -1 {
             return number.to_string();
+        }
+        if self == Unit::Block {
+            return Unit::Kilobyte.format(number * KILOBYTES);
         }
         let fits = |(_, factor): &&(&str, i64)| number % factor == 0;
         match self.factors().iter().find(fits) {
@@ -83,6 +93,10 @@ impl Unit {
     /// Reads a number with an optional unit. Returns `None` if the text is neither.
     pub fn parse(self, text: &str) -> Option<i64> {
         let text = text.trim();
+        if self == Unit::Block && text.ends_with(|c: char| c.is_ascii_alphabetic()) {
+            let blocks = Unit::Kilobyte.parse(text)? as f64 / KILOBYTES as f64;
+            return Some(blocks.round_ties_even() as i64);
+        }
         let end = text.find(|c: char| !c.is_ascii_digit() && !"+-.".contains(c));
         let (digits, unit) = text.split_at(end.unwrap_or(text.len()));
         let factor = match unit.trim() {
@@ -419,6 +433,12 @@ pub(crate) static SETTINGS: &[Setting] = &[
         "Sets the maximum number of parallel processes per executor node.",
     ),
     row(
+        "min_parallel_table_scan_size",
+        "8MB",
+        Kind::Integer(0, INT / 3, Unit::Block),
+        "Sets the minimum amount of table data for a parallel scan.",
+    ),
+    row(
         "plan_cache_mode",
         "auto",
         Kind::Word(&["auto", "force_generic_plan", "force_custom_plan"]),
@@ -545,6 +565,11 @@ mod tests {
             ("statement_timeout", "2min", Ok("2min")),
             ("statement_timeout", "-1", Err("22023")),
             ("statement_timeout", "2 parsecs", Err("22023")),
+            ("min_parallel_table_scan_size", "100", Ok("800kB")),
+            ("min_parallel_table_scan_size", "20kB", Ok("16kB")),
+            ("min_parallel_table_scan_size", "1GB", Ok("1GB")),
+            ("min_parallel_table_scan_size", "0", Ok("0")),
+            ("min_parallel_table_scan_size", "-1", Err("22023")),
             ("row_security", "of", Ok("off")),
             ("row_security", "o", Err("22023")),
             ("standard_conforming_strings", "off", Err("0A000")),

@@ -11,9 +11,10 @@ use std::time::Duration;
 use quickbeam::{Durability, Isolation, TransactionOptions};
 use smol_str::SmolStr;
 
-use super::setting_table::{Kind, SETTINGS, Setting, Unit, setting};
+use super::setting_table::{BLOCK, Kind, LEAST_BLOCKS, SETTINGS, Setting, Unit, setting};
 use crate::bind::SearchPath;
 use crate::catalog::{BOOTSTRAP, path_schemas};
+use crate::compile::Parallelism;
 use crate::compile::session_command::{Control, Settings};
 use crate::error::{Result, SqlError, SqlState};
 use crate::plan::{ExecutionMode, TurnedOff};
@@ -117,8 +118,29 @@ impl Session {
             index_scan: is_off("enable_indexscan"),
             seq_scan: is_off("enable_seqscan"),
         });
+        self.note_parallelism();
         self.note_commit_durability();
         self.note_plan_key();
+    }
+
+    /// Takes over the workers that are allowed.
+    fn note_parallelism(&self) {
+        let number = |name: &str, unit: Unit| {
+            let given = self.variables.borrow().get(name)?;
+            u64::try_from(unit.parse(&given)?).ok()
+        };
+        let workers = number("max_parallel_workers_per_gather", Unit::One).unwrap_or(0);
+        let blocks = number("min_parallel_table_scan_size", Unit::Block);
+        // Without workers the size does not matter: all such plans are the same.
+        let parallelism = match usize::try_from(workers) {
+            Ok(workers) if workers > 0 => {
+                Parallelism { workers, least_bytes: blocks.unwrap_or(LEAST_BLOCKS) * BLOCK }
+            }
+            _ => Parallelism::default(),
+        };
+        if self.parallelism.replace(parallelism) != parallelism {
+            self.note_path_number();
+        }
     }
 
     /// Takes over `synchronous_commit`. Once it was set, RESET asks for the durability of the
@@ -177,7 +199,8 @@ impl Session {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let is_default = self.search_path.borrow().is_none()
             && [self.role.get(), self.session_user.get()] == [BOOTSTRAP; 2]
-            && self.clock.settings() == TextSettings::DEFAULT;
+            && self.clock.settings() == TextSettings::DEFAULT
+            && self.parallelism.get() == Parallelism::default();
         self.path_number.set(match is_default {
             true => 0,
             false => NEXT.fetch_add(1, Ordering::Relaxed),

@@ -2,6 +2,7 @@
 //! last digit that is written. Values reach from nothing to the limits of their types, so that
 //! results need 64 bits, 128 bits, or more digits than a NUMERIC has.
 
+use super::differential::set_way;
 use super::sqlite;
 use proptest::prelude::*;
 use quickbeam::{Durability, Options};
@@ -138,7 +139,11 @@ proptest! {
             connection.execute("SET execution_mode = 'row'", &[]).unwrap();
             let by_rows = answer(&connection, text);
             connection.execute("SET execution_mode = 'vectorized'", &[]).unwrap();
-            prop_assert_eq!(by_rows, answer(&connection, text), "{}", text);
+            let by_columns = answer(&connection, text);
+            prop_assert_eq!(&by_rows, &by_columns, "{}", text);
+            set_way(&connection, ("vectorized", 2));
+            prop_assert_eq!(by_columns, answer(&connection, text), "with workers: {}", text);
+            set_way(&connection, ("vectorized", 0));
         }
     }
 }

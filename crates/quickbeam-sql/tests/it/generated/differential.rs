@@ -443,10 +443,22 @@ fn theirs(connection: &rusqlite::Connection, text: &str) -> Answer {
     })
 }
 
-/// The answer of a query in one way: `execution_mode`. An execution of the same statement that had
-/// little memory, or ended early, comes before.
-fn by_way(connection: &Connection, way: &str, text: &str, turn: usize) -> Answer {
-    connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
+/// Ways to execute a query: `execution_mode`, and the workers that may help with any table.
+pub const WAYS: [(&str, usize); 3] = [("row", 0), ("vectorized", 0), ("vectorized", 3)];
+
+/// Makes the connection execute its queries in one way.
+pub fn set_way(connection: &Connection, (mode, workers): (&str, usize)) {
+    let script = format!(
+        "SET execution_mode = '{mode}'; SET max_parallel_workers_per_gather = {workers};
+         SET min_parallel_table_scan_size = 0"
+    );
+    connection.execute_script(&script).unwrap();
+}
+
+/// The answer of a query in one way. An execution of the same statement that had little memory, or
+/// ended early, comes before.
+fn by_way(connection: &Connection, way: (&str, usize), text: &str, turn: usize) -> Answer {
+    set_way(connection, way);
     if turn.is_multiple_of(2) {
         connection.set_memory_limit(64 << (turn % 9));
         let _ = ours(connection, text);
@@ -476,13 +488,14 @@ proptest! {
         for (turn, (text, ordered)) in case.statements.iter().enumerate() {
             let text = &in_any_order(text, turn, case.hashed);
             if text.starts_with("SELECT") {
-                let mut answers = ["row", "vectorized"].map(|way| by_way(&connection, way, text, turn));
+                let mut answers = WAYS.map(|way| by_way(&connection, way, text, turn));
+                prop_assert_eq!(&answers[1], &answers[2], "with workers: {}", text);
                 if !ordered {
                     answers.iter_mut().flatten().for_each(|answer| answer.sort());
                 }
                 prop_assert_eq!(&answers[0], &answers[1], "{}", text);
             }
-            connection.execute("SET execution_mode = 'auto'", &[]).unwrap();
+            set_way(&connection, ("auto", 0));
             let (mut left, mut right) = (ours(&connection, text), theirs(&sqlite, text));
             if let (Ok(left), Ok(right), false) = (&mut left, &mut right, ordered) {
                 left.sort();

@@ -9,6 +9,7 @@ mod lookups;
 mod plan_choices;
 mod row_tests;
 mod statistics;
+mod workers;
 
 use quickbeam::{Durability, Options};
 use quickbeam_sql::{Connection, SqlDatabase};

@@ -3,6 +3,7 @@
 //! Predicate pushdown: comparisons of integer columns with constants, and the key ranges of a hash
 //! join above, are tested by the engine on encoded rows (`Scan::filter_ints()`).
 
+mod morsels;
 mod rows_ahead;
 
 use std::ops::Bound;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch};
 
+pub use self::morsels::Morsel;
 use self::rows_ahead::{RowAhead, RowsAhead};
 use super::Context;
 use crate::catalog::Table;
@@ -529,10 +531,7 @@ impl TableScan {
     /// Reads the next leaf's rows into the slot's batch, without applying the filter. Returns false
     /// at the end.
     pub fn next_leaf(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if self.state == ScanState::Fresh {
-            let some = self.start(context)?;
-            self.state = if some { ScanState::Running } else { ScanState::Done };
-        }
+        self.begin(context)?;
         if self.state == ScanState::Done {
             return Ok(false);
         }

@@ -14,7 +14,7 @@ use crate::table::StoredRow;
 use crate::types::{DataType, Value, ValueRef, without_blanks};
 
 /// A condition on a row.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum RowTest {
     Text(RowText, TextTest),
     /// A comparison of whole numbers, or of dates.
@@ -26,14 +26,14 @@ pub enum RowTest {
 }
 
 /// What is asked about a text; true: negated.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum TextTest {
     Among(Vec<String>, bool),
     Like(Arc<Pattern>, bool),
 }
 
 /// A text of a row.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RowText {
     column: usize,
     is_trimmed: bool,

@@ -13,6 +13,7 @@ mod select;
 
 use std::fmt;
 
+use super::differential::{WAYS, set_way};
 use super::sqlite::{self, Answer};
 use change::{Statement, Step, Writer, statement};
 use proptest::prelude::*;
@@ -200,11 +201,11 @@ proptest! {
                     if is_too_much(&sqlite) {
                         continue;
                     }
-                    for (nth, way) in ["row", "vectorized"].iter().enumerate() {
-                        connection.execute(&format!("SET execution_mode = '{way}'"), &[]).unwrap();
+                    for (nth, way) in WAYS.into_iter().enumerate() {
+                        set_way(&connection, way);
                         disturb(&connection, text, turn + nth);
                         let answer = ours(&connection, text);
-                        compare(&format!("{way}: {text}"), answer, sqlite.clone(), *ordered)?;
+                        compare(&format!("{way:?}: {text}"), answer, sqlite.clone(), *ordered)?;
                     }
                 }
                 Step::Change | Step::Control => {

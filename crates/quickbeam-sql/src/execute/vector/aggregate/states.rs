@@ -1,22 +1,22 @@
-//! Groups and aggregates of columns.
+//! The states of aggregates over columns.
+//!
+//! Above: vectorized aggregation. Below: columns and their formulas.
 
 use arrow_array::{Array, BooleanArray, Float64Array, Int64Array};
 
-use super::super::row::{AggregateState, Context, KeyTable, MemoryCharge, append, overflow};
-use super::column::{ColumnBuilder, Vector, VectorType, kind_of, number_value};
-use super::evaluate::VectorExpr;
-use super::operations::decimal::sum_wide;
-use super::source::{ColumnBatch, VectorSource};
+use super::super::column::{Vector, VectorType, kind_of, number_value};
+use super::super::evaluate::{VectorExpr, keep};
+use super::super::operations::decimal::sum_wide;
+use super::super::source::ColumnBatch;
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
-use crate::execute::hash::int_table::IntTable;
 use crate::execute::hash::pair_table::PairTable;
-use crate::execute::spill::{Partitions, read_value, write_value};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::execute::row::{AggregateState, Context, KeyTable, MemoryCharge, append, overflow};
+use crate::types::{DataType, Numeric, Value};
 
 /// The states of one aggregate for all groups.
 #[derive(Debug)]
-enum AggregateStates {
+pub enum AggregateStates {
     Counts(Vec<i64>),
     /// Sums of integers or of NUMERIC without their point, and their counts.
     Sums(Vec<i128>, Vec<i64>),
@@ -32,46 +32,15 @@ enum AggregateStates {
 
 /// The state of an aggregate.
 #[derive(Debug)]
-struct VectorAggregator {
-    aggregate: Aggregate,
-    argument: Option<VectorExpr>,
-    filter: Option<VectorExpr>,
-    known: AggregateStates,
-}
-
-/// The place of a row whose group does not fit into memory.
-const WAITS: u32 = u32::MAX;
-
-/// Rows of a partition that are aggregated together.
-const ROWS: usize = 4096;
-
-/// Groups rows by their keys; without keys there is one group, even of no rows. Rows of groups that
-/// do not fit into memory wait in partitions, each of which is then aggregated like an input.
-#[derive(Debug)]
-pub struct VectorAggregate {
-    pub source: VectorSource,
-    slot: usize,
-    keys: Vec<VectorExpr>,
-    parts: Vec<VectorAggregator>,
-    numbers: IntTable,
-    table: KeyTable,
-    key: Vec<u8>,
-    /// For each group its keys' values.
-    values: Vec<Value>,
-    /// For each row of a batch its group, or [`WAITS`].
-    places: Vec<u32>,
-    /// The rows of groups that do not fit into memory.
-    waiting: Option<Partitions>,
-    /// The types of the source's columns.
-    types: Vec<DataType>,
-    account: MemoryCharge,
-    groups: usize,
-    next: usize,
-    done: bool,
+pub struct VectorAggregator {
+    pub aggregate: Aggregate,
+    pub argument: Option<VectorExpr>,
+    pub filter: Option<VectorExpr>,
+    pub known: AggregateStates,
 }
 
 impl AggregateStates {
-    fn new(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> AggregateStates {
+    pub fn new(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> AggregateStates {
         let kind = argument.and_then(|argument| kind_of(argument.data_type));
         let is_number = matches!(kind, Some(VectorType::Numbers | VectorType::Decimals(_)));
         let is_wide = matches!(kind, Some(VectorType::WideDecimals(_)));
@@ -99,7 +68,7 @@ impl AggregateStates {
         }
     }
 
-    fn clear(&mut self) {
+    pub fn clear(&mut self) {
         match self {
             AggregateStates::Counts(counts) => counts.clear(),
             AggregateStates::Sums(sums, counts) => {
@@ -125,7 +94,7 @@ impl AggregateStates {
         }
     }
 
-    fn grow(&mut self, aggregate: &Aggregate, groups: usize) {
+    pub fn grow(&mut self, aggregate: &Aggregate, groups: usize) {
         match self {
             AggregateStates::Counts(counts) | AggregateStates::DistinctIntegers(counts, _) => {
                 counts.resize(groups, 0);
@@ -151,7 +120,7 @@ impl AggregateStates {
 
 impl VectorAggregator {
     /// Adds a batch, whose rows are of these groups.
-    fn add(
+    pub fn add(
         &mut self,
         columns: &ColumnBatch,
         places: &[u32],
@@ -173,7 +142,7 @@ impl VectorAggregator {
                 places
             }
             Some(truths) => {
-                let (left, count) = super::evaluate::keep(&columns.vectors, truths)?;
+                let (left, count) = keep(&columns.vectors, truths)?;
                 kept = left;
                 (vectors, rows) = (&kept, count);
                 let is_left = |row: &usize| truths.is_valid(*row) && truths.value(*row);
@@ -276,7 +245,7 @@ impl VectorAggregator {
         Ok(())
     }
 
-    fn finish(&self, group: usize) -> Result<Value> {
+    pub fn finish(&self, group: usize) -> Result<Value> {
         let state = match &self.known {
             AggregateStates::Counts(counts) | AggregateStates::DistinctIntegers(counts, _) => {
                 AggregateState::Count(counts.get(group).copied().unwrap_or(0))
@@ -407,267 +376,4 @@ fn extreme(
             }
         }
     });
-}
-
-impl VectorAggregate {
-    pub fn new(
-        source: VectorSource,
-        slot: usize,
-        keys: Vec<VectorExpr>,
-        aggregates: Vec<(Aggregate, Option<VectorExpr>, Option<VectorExpr>)>,
-        types: Vec<DataType>,
-    ) -> VectorAggregate {
-        let part = |(aggregate, argument, filter): (Aggregate, Option<VectorExpr>, _)| {
-            let known = AggregateStates::new(&aggregate, argument.as_ref());
-            VectorAggregator { aggregate, argument, filter, known }
-        };
-        VectorAggregate {
-            source,
-            slot,
-            keys,
-            parts: aggregates.into_iter().map(part).collect(),
-            numbers: IntTable::default(),
-            table: KeyTable::default(),
-            key: Vec::new(),
-            values: Vec::new(),
-            places: Vec::new(),
-            waiting: None,
-            types,
-            account: MemoryCharge::default(),
-            groups: 0,
-            next: 0,
-            done: false,
-        }
-    }
-
-    pub fn rewind(&mut self) {
-        self.source.rewind();
-        self.done = false;
-    }
-
-    /// Releases the memory of a run that failed.
-    pub fn abandon(&mut self, context: &Context<'_>) {
-        self.clear(0, context);
-    }
-
-    /// Charges a new group. Returns false if it does not fit into memory.
-    fn add_group(&mut self, context: &Context<'_>, bytes: usize) -> Result<bool> {
-        let bytes = bytes + self.keys.len() * 32 + self.parts.len() * 32 + 48;
-        let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
-        let fits = !has_waiting && self.account.fits(self.account.kept() + bytes, context)?;
-        self.groups += usize::from(fits);
-        Ok(fits)
-    }
-
-    /// Writes a row of a batch to the partition of its key.
-    fn wait(&mut self, columns: &ColumnBatch, row: usize, context: &Context<'_>) -> Result<()> {
-        let waiting = match &mut self.waiting {
-            Some(waiting) => waiting,
-            waiting => waiting.insert(Partitions::new(context)?),
-        };
-        let values = columns.vectors.iter().zip(&self.types);
-        waiting.push(&self.key, |out| {
-            values.for_each(|(vector, data_type)| write_value(vector.value(row, *data_type), out));
-        })
-    }
-
-    /// Finds the group of every row.
-    fn place_rows(&mut self, columns: &ColumnBatch, context: &Context<'_>) -> Result<()> {
-        self.places.clear();
-        if self.keys.is_empty() {
-            self.places.resize(columns.rows, 0);
-            return Ok(());
-        }
-        let mut vectors = Vec::with_capacity(self.keys.len());
-        for key in &self.keys {
-            vectors.push((key.column(&columns.vectors, columns.rows)?, key.data_type));
-        }
-        if let [(Vector::Numbers(numbers), data_type)] = &vectors[..] {
-            if numbers.null_count() == 0 {
-                let numbers = numbers.values().iter().map(|number| Some(*number));
-                return self.place_numbers(numbers, *data_type, columns, context);
-            }
-            return self.place_numbers(numbers.iter(), *data_type, columns, context);
-        }
-        for row in 0..columns.rows {
-            self.key.clear();
-            for (vector, data_type) in &vectors {
-                append(vector.value(row, *data_type), &mut self.key);
-            }
-            if let Some(place) = self.table.find(&self.key) {
-                self.places.push(place as u32);
-                continue;
-            }
-            if !self.add_group(context, self.key.len())? {
-                self.places.push(WAITS);
-                self.wait(columns, row, context)?;
-                continue;
-            }
-            self.places.push(self.table.insert(&self.key).0 as u32);
-            let value = |(vector, data_type): &(Vector, DataType)| -> Value {
-                ValueRef::to_value(vector.value(row, *data_type))
-            };
-            self.values.extend(vectors.iter().map(value));
-        }
-        Ok(())
-    }
-
-    fn place_numbers(
-        &mut self,
-        numbers: impl Iterator<Item = Option<i64>>,
-        data_type: DataType,
-        columns: &ColumnBatch,
-        context: &Context<'_>,
-    ) -> Result<()> {
-        let mut places = std::mem::take(&mut self.places);
-        places.reserve(numbers.size_hint().0);
-        // Once a row waits, no group is added, so the table is only searched.
-        let mut is_full = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
-        for (row, number) in numbers.enumerate() {
-            let known = match number {
-                _ if !is_full => None,
-                Some(number) => self.numbers.find(number),
-                None => self.numbers.find_null(),
-            };
-            if let Some(place) = known {
-                places.push(place);
-                continue;
-            }
-            if is_full {
-                places.push(WAITS);
-                self.set_number_key(number);
-                self.wait(columns, row, context)?;
-                continue;
-            }
-            let (place, new) = match number {
-                Some(number) => self.numbers.place(number),
-                None => self.numbers.null(),
-            };
-            if new && !self.add_group(context, 16)? {
-                self.numbers.forget_last(number);
-                is_full = true;
-                places.push(WAITS);
-                self.set_number_key(number);
-                self.wait(columns, row, context)?;
-                continue;
-            }
-            places.push(place);
-            if new {
-                let value = number.map_or(Value::Null, |n| number_value(n, data_type).to_value());
-                self.values.push(value);
-            }
-        }
-        self.places = places;
-        Ok(())
-    }
-
-    /// Makes the key of an integer that is grouped by.
-    fn set_number_key(&mut self, number: Option<i64>) {
-        self.key.clear();
-        let value = number.map_or(ValueRef::Null, ValueRef::BigInt);
-        append(value, &mut self.key);
-    }
-
-    /// Forgets all groups.
-    fn clear(&mut self, groups: usize, context: &Context<'_>) {
-        self.next = 0;
-        self.groups = groups;
-        self.account.clear(context);
-        self.numbers.clear();
-        self.table.clear();
-        self.values.clear();
-        for part in &mut self.parts {
-            part.known.clear();
-            part.known.grow(&part.aggregate, groups);
-        }
-    }
-
-    /// Aggregates the rows of a batch, except those that wait.
-    fn add_batch(&mut self, columns: ColumnBatch, context: &Context<'_>) -> Result<()> {
-        self.place_rows(&columns, context)?;
-        let mut columns = columns;
-        if self.waiting.as_ref().is_some_and(Partitions::has_new_rows) {
-            let is_kept: Vec<bool> = self.places.iter().map(|place| *place != WAITS).collect();
-            let (vectors, rows) = super::evaluate::keep(&columns.vectors, &is_kept.into())?;
-            columns = ColumnBatch { rows, vectors };
-            self.places.retain(|place| *place != WAITS);
-        }
-        for part in &mut self.parts {
-            part.known.grow(&part.aggregate, self.groups);
-            part.add(&columns, &self.places, &mut self.account, context)?;
-        }
-        Ok(())
-    }
-
-    fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
-        self.done = true;
-        self.clear(usize::from(self.keys.is_empty()), context);
-        if let Some(waiting) = self.waiting.take() {
-            waiting.remove(context);
-        }
-        self.keys.iter_mut().try_for_each(|key| key.begin(context))?;
-        for part in &mut self.parts {
-            let formulas = part.argument.iter_mut().chain(&mut part.filter);
-            formulas.into_iter().try_for_each(|formula| formula.begin(context))?;
-        }
-        while let Some(columns) = self.source.next(context)? {
-            self.add_batch(columns, context)?;
-        }
-        Ok(())
-    }
-
-    /// Aggregates the next partition of rows that wait. Returns false if there is none.
-    fn run_waiting(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
-        if !waiting.open_next()? {
-            return Ok(false);
-        }
-        self.clear(0, context);
-        while let Some(columns) = self.next_waiting()? {
-            context.check_cancelled()?;
-            self.add_batch(columns, context)?;
-        }
-        Ok(true)
-    }
-
-    /// Returns the next rows of a partition.
-    fn next_waiting(&mut self) -> Result<Option<ColumnBatch>> {
-        let Some(waiting) = &mut self.waiting else { return Ok(None) };
-        let mut builders = Vec::with_capacity(self.types.len());
-        for data_type in &self.types {
-            let kind = kind_of(*data_type);
-            let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
-            builders.push(ColumnBuilder::new(kind));
-        }
-        let mut rows = 0;
-        while rows < ROWS
-            && let Some(mut record) = waiting.next()?
-        {
-            for builder in &mut builders {
-                builder.push(read_value(&mut record)?)?;
-            }
-            rows += 1;
-        }
-        let vectors = builders.iter_mut().map(ColumnBuilder::finish).collect();
-        Ok((rows > 0).then_some(ColumnBatch { rows, vectors }))
-    }
-
-    pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if !self.done {
-            self.run(context)?;
-        }
-        while self.next >= self.groups {
-            if !self.run_waiting(context)? {
-                return Ok(false);
-            }
-        }
-        let group = self.next;
-        self.next += 1;
-        let width = self.keys.len();
-        let finished: Result<Vec<Value>> =
-            self.parts.iter().map(|part| part.finish(group)).collect();
-        let keys = self.values.iter().skip(group * width).take(width).cloned();
-        context.put_values(self.slot, keys.chain(finished?));
-        Ok(true)
-    }
 }
