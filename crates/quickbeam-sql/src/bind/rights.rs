@@ -8,7 +8,7 @@
 use quickbeam::invariant;
 use smol_str::SmolStr;
 
-use super::{Binder, Names, Scope, SlotShape, Source};
+use super::{Binder, From, Names, SlotShape, Source};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
     AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, Table, View, is_temporary_schema,
@@ -190,11 +190,13 @@ impl<'a> Binder<'a> {
     }
 
     /// Checks that the rows of a slot, or of all tables, may be locked.
-    pub(in crate::bind) fn check_locked(&self, scope: &Scope, of: Option<usize>) -> Result<()> {
-        let slots = scope.relations.iter().filter_map(|it| it.columns.first());
-        for slot in
-            slots.map(|column| column.at.slot).filter(|slot| of.is_none_or(|of| of == *slot))
-        {
+    pub(in crate::bind) fn check_locked(
+        &self,
+        from: Option<&From>,
+        of: Option<usize>,
+    ) -> Result<()> {
+        let slots = from.map(From::slots).unwrap_or_default();
+        for slot in slots.iter().filter(|slot| of.is_none_or(|of| of == *slot)) {
             if let Some(SlotShape { source: Source::Table(table), .. }) = self.slots.get(slot) {
                 if table.materialized.is_some() {
                     let name = &table.name;

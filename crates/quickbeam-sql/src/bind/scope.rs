@@ -30,6 +30,8 @@ pub enum RowOf {
     View(Arc<View>),
     /// The value of the only column, as of a function that returns values.
     Value,
+    /// A row of a join with a name.
+    Join,
 }
 
 /// An item of FROM with its name.
@@ -43,6 +45,9 @@ pub struct ScopeRelation {
     pub row: RowOf,
     /// Whether an outer join may return NULLs instead of its rows.
     pub is_nullable: bool,
+    /// Whether it is the alias of USING, which names columns of the joined items again. A name
+    /// without a qualifier does not mean them.
+    pub is_second_name: bool,
 }
 
 /// All that can be named at a place.
@@ -64,8 +69,8 @@ pub struct Scope {
 impl Scope {
     /// Makes a scope of these relations, without joins.
     pub fn of(relations: Vec<ScopeRelation>) -> Scope {
-        let columns = relations.iter().flat_map(|relation| &relation.columns);
-        let star = columns.map(|column| column.at).collect();
+        let own = relations.iter().filter(|relation| !relation.is_second_name);
+        let star = own.flat_map(|relation| &relation.columns).map(|column| column.at).collect();
         Scope { relations, star, ..Scope::default() }
     }
 
@@ -77,9 +82,10 @@ impl Scope {
     ) -> Result<Option<&'s ScopeColumn>> {
         let mut found: Option<&ScopeColumn> = None;
         let relations = self.relations.iter();
-        for candidate in
-            relations.filter(|candidate| relation.is_none_or(|named| named == candidate.name))
-        {
+        for candidate in relations.filter(|candidate| match relation {
+            None => !candidate.is_second_name,
+            Some(named) => named == candidate.name,
+        }) {
             for column in candidate.columns.iter().filter(|column| column.name == name) {
                 let hidden = relation.is_none()
                     && self.merged.iter().any(|(_, _, second)| *second == column.at);
@@ -137,7 +143,9 @@ impl Scope {
             let message = format!("table name \"{}\" specified more than once", relation.name);
             return Err(SqlError::new(SqlState::DuplicateAlias, message));
         }
-        self.star.extend(relation.columns.iter().map(|column| column.at));
+        if !relation.is_second_name {
+            self.star.extend(relation.columns.iter().map(|column| column.at));
+        }
         self.relations.push(relation);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::Windows;
+use super::{WindowKind, Windows};
 use crate::catalog::Table;
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
 use crate::types::{DataType, ElementType, TextSettings};
@@ -359,6 +359,17 @@ impl Aggregate {
         self.argument.iter_mut().chain(&mut self.second).chain(keys).chain(&mut self.filter)
     }
 
+    /// Returns the direct arguments of an aggregate with WITHIN GROUP, which are the same for all
+    /// rows of a group.
+    pub fn direct_arguments(&self) -> impl Iterator<Item = &Expr> {
+        let own = match self.kind {
+            AggregateKind::Hypothetical(_) => self.order.len() / 2,
+            _ => self.order.len(),
+        };
+        let fraction = self.second.iter().filter(|_| self.kind.is_ordered_set());
+        fraction.chain(self.order.iter().skip(own).map(|key| &key.expr))
+    }
+
     /// Returns whether the aggregate reads more than one value of a row besides its FILTER.
     pub fn has_more_arguments(&self) -> bool {
         self.second.is_some() || !self.order.is_empty()
@@ -434,6 +445,8 @@ pub enum AggregateKind {
     DiscretePercentile,
     /// MODE
     Mode,
+    /// RANK, DENSE_RANK, PERCENT_RANK and CUME_DIST of a row that is not there.
+    Hypothetical(WindowKind),
 }
 
 /// The names of aggregates. EXPLAIN shows the first name of a kind.
@@ -476,6 +489,10 @@ const AGGREGATE_NAMES: &[(&str, AggregateKind)] = &[
     ("percentile_cont", AggregateKind::ContinuousPercentile),
     ("percentile_disc", AggregateKind::DiscretePercentile),
     ("mode", AggregateKind::Mode),
+    ("rank", AggregateKind::Hypothetical(WindowKind::Rank)),
+    ("dense_rank", AggregateKind::Hypothetical(WindowKind::DenseRank)),
+    ("percent_rank", AggregateKind::Hypothetical(WindowKind::PercentRank)),
+    ("cume_dist", AggregateKind::Hypothetical(WindowKind::CumeDist)),
 ];
 
 impl AggregateKind {
@@ -497,6 +514,7 @@ impl AggregateKind {
             AggregateKind::Elements
                 | AggregateKind::JsonElements(_)
                 | AggregateKind::JsonMembers(_)
+                | AggregateKind::Hypothetical(_)
         )
     }
 
@@ -526,6 +544,7 @@ impl AggregateKind {
             AggregateKind::ContinuousPercentile
                 | AggregateKind::DiscretePercentile
                 | AggregateKind::Mode
+                | AggregateKind::Hypothetical(_)
         )
     }
 }
@@ -576,8 +595,8 @@ pub struct ViewCheck {
 /// FOR UPDATE.
 #[derive(Clone, Debug)]
 pub struct RowLock {
-    /// The slot of the only locked table; `None`: all are locked.
-    pub of: Option<usize>,
+    /// The slots of the locked tables; if there are none, all tables are locked.
+    pub of: Vec<usize>,
     /// The wait option.
     pub wait: LockWait,
 }

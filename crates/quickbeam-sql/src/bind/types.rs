@@ -291,6 +291,13 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
         {
             Some(left.unconstrained())
         }
+        (DataType::Array(a), DataType::Array(b)) => {
+            let is_implicit = |from: ElementType, to: ElementType| {
+                cast_context(from.data_type(), to.data_type()) == Some(CastContext::Implicit)
+            };
+            let wider = if is_implicit(a, b) { Some(right) } else { None };
+            wider.or(is_implicit(b, a).then_some(left)).map(DataType::unconstrained)
+        }
         (DataType::Encoded(left), DataType::Encoded(right))
             if left.kind().family() == right.kind().family()
                 && left.kind() != EncodedKind::Enum =>

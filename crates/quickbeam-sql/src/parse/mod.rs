@@ -12,14 +12,14 @@ mod insert_clauses;
 mod literals;
 pub mod plpgsql;
 mod positions;
-mod query_clauses;
+mod query;
 mod routine;
 mod sequences;
 mod table_clauses;
 mod text;
+mod token_edits;
 mod user_types;
 mod views;
-mod windows;
 
 use std::ops::Range;
 use std::str::Chars;
@@ -45,8 +45,10 @@ pub use copy_options::{ALL_COLUMNS, HEADER_MATCH};
 pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_of};
 pub use positions::{count_table_names, first_from, is_word, last_before};
-pub use query_clauses::{
-    ALL_FIELDS, arguments_of, is_rows_from, restore_row_stars, row_call, symmetric_bound,
+pub use query::{
+    ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, Traversal, UNBOUNDED, arguments_of,
+    is_distinct_sets, is_rows_from, join_alias, restore_exclusions, restore_query_markers,
+    restore_row_stars, row_call, symmetric_bound, traversal,
 };
 pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, TriggerStatement};
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
@@ -57,7 +59,6 @@ pub use user_types::{
     WrittenAttribute, WrittenCheck,
 };
 pub use views::{NO_DATA, RESET_OPTION, VIEW_TYPE};
-pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Recursion steps that the parser allows. A parenthesis with an operator takes two.
 const STEPS: usize = 200;
@@ -212,7 +213,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     let tokens = command::transactions::adapted(literals::adapted(text, tokens)?);
     let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
-    let tokens = copy_options::adapted(query_clauses::adapted(windows::adapted(tokens)));
+    let tokens = copy_options::adapted(query::adapted(tokens));
     Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
 }
 

@@ -28,7 +28,9 @@ impl Binder<'_> {
     /// Binds the queries and changes of WITH. Their names stay until the caller truncates `ctes`.
     fn with_parts(&mut self, with: &ast::With, parts: &mut Vec<WithPart>) -> Result<()> {
         let known = self.ctes.len();
-        for common in &with.cte_tables {
+        let mut tables = with.cte_tables.iter().peekable();
+        while let Some(common) = self.next_common(&mut tables, None)? {
+            let common = &*common;
             let name = fold(&common.alias.name);
             if self.ctes.iter().skip(known).any(|(other, _)| *other == name) {
                 let message = format!("WITH query name \"{name}\" specified more than once");

@@ -77,7 +77,8 @@ impl Binder<'_> {
             let filter = call.filter.as_deref();
             return self.window_call(&name, (list, distinct), filter, over, position, scope);
         }
-        if let Some(error) = self.missing_over(&name, position) {
+        let is_over_set = !call.within_group.is_empty();
+        if let Some(error) = self.missing_over(&name, position).filter(|_| !is_over_set) {
             return Err(error);
         }
         if name == "row" && call.name.0.len() == 1 {

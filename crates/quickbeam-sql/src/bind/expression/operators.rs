@@ -219,7 +219,10 @@ impl Binder<'_> {
                 self.coerce_unknown(right, plain(b))?,
             ]);
         }
-        match types::common(a, b) {
+        // Only arrays of one type compare.
+        let are_arrays = matches!((a, b), (DataType::Array(_), DataType::Array(_)));
+        let is_comparable = !are_arrays || a.unconstrained() == b.unconstrained();
+        match types::common(a, b).filter(|_| is_comparable) {
             Some(common) => Ok([self.coerce(left, common)?, self.coerce(right, common)?]),
             None => Err(unlike()),
         }

@@ -77,8 +77,10 @@ impl Binder<'_> {
     /// Returns the OID of the table of that name, or of the only table, as the hidden column
     /// `tableoid` has it: NULL where an outer join has no row of the table.
     pub(super) fn table_oid(&self, relation: Option<&SmolStr>, scope: &Scope) -> Option<Expr> {
-        let mut of =
-            scope.relations.iter().filter(|it| relation.is_none_or(|name| *name == it.name));
+        let mut of = scope.relations.iter().filter(|it| match relation {
+            None => !it.is_second_name,
+            Some(name) => *name == it.name,
+        });
         let found = of.next()?;
         if of.next().is_some() {
             return None;

@@ -119,8 +119,9 @@ impl Binder<'_> {
             };
             let position = self.position(&join.relation) as usize;
             self.check_no_recursion(in_nullable, "an outer join", position)?;
+            let using = Self::using_of(constraint);
             let (on, pairs) =
-                self.constraint(constraint, kind, flipped, first_right, &mut inside)?;
+                self.constraint(&using.constraint, kind, flipped, first_right, &mut inside)?;
             let must_not_read = flipped || kind == JoinKind::Full;
             if must_not_read && reads_of(&right).meets(&left.slots()) {
                 let message = "invalid reference to FROM-clause entry: the combining JOIN type must be INNER or LEFT for a LATERAL reference";
@@ -139,6 +140,9 @@ impl Binder<'_> {
             }
             if !pairs.is_empty() {
                 left = self.full_using(left, pairs, &mut inside)?;
+            }
+            if let Some(alias) = using.alias {
+                self.name_merged(alias, &using.constraint, &mut inside)?;
             }
         }
         let star: Vec<ColumnRef> = scope.star.iter().chain(&inside.star).copied().collect();
@@ -254,6 +258,9 @@ impl Binder<'_> {
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.nested(|binder| binder.joined(table_with_joins, scope))
+            }
+            TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } => {
+                self.named_join(table_with_joins, alias, scope)
             }
             other => Err(SqlError::unsupported(format!("{other} in FROM"))),
         }

@@ -4,4 +4,5 @@ pub(super) mod catalogs;
 pub(super) mod from_clause;
 pub(super) mod full_join_using;
 pub(super) mod json_records;
+mod named_joins;
 pub(super) mod table_functions;

@@ -9,7 +9,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, ElementType, TextSettings, Value};
+use crate::types::{DataType, ElementType, Value};
 
 /// Group columns from this number on are aggregates without an assigned position.
 pub(in crate::bind) const AGGREGATES: usize = 1 << 20;
@@ -174,42 +174,7 @@ impl Binder<'_> {
         Ok(Aggregate { kind, argument, second, order, distinct, filter, data_type, settings })
     }
 
-    /// Binds an aggregate with WITHIN GROUP.
-    fn ordered_set(&mut self, call: &AggregateCall<'_>, scope: &Scope) -> Result<Aggregate> {
-        let (kind, position) = (call.kind, call.position as usize);
-        if call.distinct {
-            let message = "cannot use DISTINCT with WITHIN GROUP";
-            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
-        }
-        let mut order = self.aggregate_order(call.order, scope)?;
-        let second = if kind == AggregateKind::Mode {
-            let [] = self.aggregate_values(call, scope)?;
-            None
-        } else {
-            let [fraction] = self.aggregate_values(call, scope)?;
-            Some(self.number(fraction, call)?)
-        };
-        let (Some((mut key, mut data_type)), true) = (order.pop(), order.is_empty()) else {
-            return Err(no_aggregate(call, &[]));
-        };
-        if kind == AggregateKind::ContinuousPercentile {
-            let value = Typed::new(key.expr, data_type, call.position);
-            key.expr = self.number(value, call)?;
-            data_type = DataType::Double;
-        }
-        Ok(Aggregate {
-            kind,
-            argument: Some(key.expr.clone()),
-            second,
-            order: vec![key],
-            distinct: false,
-            filter: None,
-            data_type,
-            settings: TextSettings::DEFAULT,
-        })
-    }
-
-    fn aggregate_order(
+    pub(super) fn aggregate_order(
         &mut self,
         order: &[OrderByExpr],
         scope: &Scope,
@@ -227,7 +192,7 @@ impl Binder<'_> {
     }
 
     /// Binds the arguments of a call that takes exactly `COUNT` values.
-    fn aggregate_values<const COUNT: usize>(
+    pub(super) fn aggregate_values<const COUNT: usize>(
         &mut self,
         call: &AggregateCall<'_>,
         scope: &Scope,
@@ -242,7 +207,7 @@ impl Binder<'_> {
     }
 
     /// Casts an argument to double precision.
-    fn number(&mut self, value: Typed, call: &AggregateCall<'_>) -> Result<Expr> {
+    pub(super) fn number(&mut self, value: Typed, call: &AggregateCall<'_>) -> Result<Expr> {
         match value.data_type {
             Some(known) if !known.is_numeric() => Err(no_aggregate(call, &[Some(known)])),
             _ => self.coerce(value, DataType::Double),
@@ -401,7 +366,7 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
 }
 
 #[cold]
-fn no_aggregate(call: &AggregateCall<'_>, types: &[Option<DataType>]) -> SqlError {
+pub(super) fn no_aggregate(call: &AggregateCall<'_>, types: &[Option<DataType>]) -> SqlError {
     let name = |known: &Option<DataType>| {
         known.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
     };

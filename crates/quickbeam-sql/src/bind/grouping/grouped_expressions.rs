@@ -59,6 +59,12 @@ impl Regroup<'_> {
         result
     }
 
+    /// Checks that the direct arguments of aggregates read nothing but keys.
+    fn check_direct_arguments(&self, aggregates: &[Aggregate], binder: &Binder<'_>) -> Result<()> {
+        let mut direct = aggregates.iter().flat_map(Aggregate::direct_arguments);
+        direct.try_for_each(|argument| self.apply(&mut argument.clone(), 0, binder))
+    }
+
     /// Divides subqueries of outputs, HAVING and ORDER BY. Those that a key or an aggregate reads
     /// run for each row, the others for each group.
     pub fn divide(
@@ -67,6 +73,7 @@ impl Regroup<'_> {
         aggregates: &[Aggregate],
         binder: &Binder<'_>,
     ) -> Result<[Vec<Subquery>; 2]> {
+        self.check_direct_arguments(aggregates, binder)?;
         let of_aggregates = aggregates.iter().flat_map(Aggregate::expressions);
         let mut read = Slots::default();
         self.keys.iter().chain(of_aggregates).for_each(|expr| read.extend(&expr.slots()));

@@ -1,5 +1,7 @@
 //! GROUP BY: keys, grouping sets, GROUPING, and columns that a primary key determines.
 
+use std::collections::BTreeSet;
+
 use super::grouped_expressions::GROUPINGS;
 use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
 
@@ -9,7 +11,7 @@ use crate::bind::query::select::Selected;
 use crate::bind::{Binder, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
-use crate::parse::arguments_of;
+use crate::parse::{arguments_of, is_distinct_sets};
 use crate::types::{DataType, Value};
 
 /// Grouping sets that one GROUP BY may have, as in PostgreSQL.
@@ -103,6 +105,13 @@ fn sets_of(item: &Ast) -> Result<Vec<Vec<&Ast>>> {
     })
 }
 
+/// Returns the first of each grouping sets that have the same keys.
+fn without_repeated(sets: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
+    let mut seen = BTreeSet::new();
+    let keys = |set: &[usize]| set.iter().copied().collect::<BTreeSet<usize>>();
+    sets.into_iter().filter(|set| seen.insert(keys(set))).collect()
+}
+
 impl Binder<'_> {
     /// Binds GROUP BY. Returns `None` without GROUP BY.
     pub(in crate::bind) fn group_keys(
@@ -117,6 +126,10 @@ impl Binder<'_> {
         if !modifiers.is_empty() {
             return Err(SqlError::unsupported("this form of GROUP BY"));
         }
+        let (is_distinct, list) = match &list[..] {
+            [first, rest @ ..] if is_distinct_sets(first) => (true, rest),
+            list => (false, list),
+        };
         if list.is_empty() {
             return Ok(None);
         }
@@ -146,6 +159,9 @@ impl Binder<'_> {
                 own.iter().map(move |set| before.iter().chain(set).copied().collect())
             });
             sets = product.collect();
+        }
+        if is_distinct {
+            sets = without_repeated(sets);
         }
         if has_sets {
             found.sets = sets;

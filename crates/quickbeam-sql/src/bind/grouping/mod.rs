@@ -4,5 +4,6 @@ pub(super) mod aggregates;
 pub(super) mod grouped_expressions;
 pub(super) mod grouping_sets;
 pub(super) mod levels;
+mod ordered_sets;
 pub(super) mod window_frames;
 pub(super) mod windows;

@@ -58,7 +58,9 @@ impl Binder<'_> {
         outer: Option<Arc<Scope>>,
     ) -> Result<Vec<CommonTable>> {
         let (known, mut stored) = (self.ctes.len(), Vec::new());
-        for common in &with.cte_tables {
+        let mut tables = with.cte_tables.iter().peekable();
+        while let Some(common) = self.next_common(&mut tables, outer.as_ref())? {
+            let common = &*common;
             let name = fold(&common.alias.name);
             let position = self.place_of(&common.alias.name);
             if self.ctes.iter().skip(known).any(|(other, _)| *other == name) {

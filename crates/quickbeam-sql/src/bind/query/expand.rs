@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{self, Ident, Spanned};
+use sqlparser::tokenizer::Span;
 
 use crate::bind::{Binder, Scope, ScopeColumn};
 use crate::catalog::split_lookup_name;
 use crate::error::Result;
-use crate::parse::{restore_exclusions, restore_row_stars};
+use crate::parse::{restore_exclusions, restore_query_markers, restore_row_stars};
 
 /// A `*` or an unqualified column in a text, and its replacement.
 pub(in crate::bind) struct Expansion {
@@ -34,6 +35,7 @@ impl Binder<'_> {
         }
         restore_exclusions(&mut text);
         restore_row_stars(&mut text);
+        restore_query_markers(&mut text);
         Ok(text)
     }
 
@@ -59,7 +61,8 @@ impl Binder<'_> {
         columns: &[&ScopeColumn],
         scope: &Scope,
     ) {
-        if !self.expands() {
+        let is_generated = star.wildcard_token.0.span == Span::empty();
+        if !self.expands() || is_generated {
             return;
         }
         let (start, from) = match name {

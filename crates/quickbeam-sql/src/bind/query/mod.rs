@@ -6,14 +6,17 @@ pub(super) mod implied_names;
 pub(super) mod order_and_group_keys;
 pub(super) mod row_calls;
 pub(super) mod row_functions_in_list;
+mod row_locks;
 pub(super) mod select;
 pub(super) mod set_operations;
 pub(super) mod subqueries;
+mod syntax;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::{self, Expr as Ast, LimitClause, OrderByKind, SetExpr};
+use sqlparser::ast::{self, Expr as Ast, OrderByKind, SetExpr};
+use syntax::outer_clauses::limits_of;
 
 use super::{
     Binder, Body, Combine, CombineKind, From, OutputColumn, Query, Scope, Select, Source, Subquery,
@@ -33,13 +36,8 @@ impl Binder<'_> {
 
     /// Binds a query. `outer` is the scope of the enclosing query.
     pub(super) fn query(&mut self, query: &ast::Query, outer: Option<Arc<Scope>>) -> Result<Query> {
-        let has_limit = matches!(
-            &query.limit_clause,
-            Some(
-                LimitClause::LimitOffset { limit: Some(_), .. }
-                    | LimitClause::OffsetCommaLimit { .. }
-            )
-        );
+        let query = &*self.with_clauses_inside(query)?;
+        let has_limit = limits_of(query)?.0.is_some();
         let is_plain = query.for_clause.is_none()
             && query.settings.is_none()
             && query.format_clause.is_none()
@@ -54,7 +52,10 @@ impl Binder<'_> {
             None => Vec::new(),
         };
         self.defers = defers;
-        let bound = self.query_body(query, outer);
+        let bound = match Self::with_computed_limits(query)? {
+            Some(joined) => self.query_body(&joined, outer),
+            None => self.query_body(query, outer),
+        };
         self.ctes.truncate(known);
         let mut bound = bound?;
         if !with.is_empty() {
@@ -77,28 +78,16 @@ impl Binder<'_> {
                 OrderByKind::All(_) => return Err(SqlError::unsupported("ORDER BY ALL")),
             },
         };
-        let for_update = match &query.locks[..] {
-            [] => None,
-            [lock] => Some(lock),
-            _ => return Err(SqlError::unsupported("this form of a row lock")),
-        };
-        if let Some(lock) = for_update.filter(|_| !matches!(*query.body, SetExpr::Select(_))) {
+        if let (Some(lock), false) =
+            (query.locks.first(), matches!(*query.body, SetExpr::Select(_)))
+        {
             let position = lock.of.as_ref().map_or(0, |of| self.position(of)) as usize;
             let what = "FOR UPDATE of a set operation, of VALUES or of a query in parentheses";
             return Err(SqlError::unsupported(what).at(position));
         }
         let mut bound = match &*query.body {
-            SetExpr::Select(select) => self.select(select, order, for_update, outer)?,
-            SetExpr::Query(inner) => {
-                let mut inner = self.nested(|binder| binder.query(inner, outer))?;
-                if !order.is_empty() || inner.limit.is_some() || inner.offset.is_some() {
-                    return Err(SqlError::unsupported(
-                        "ORDER BY or LIMIT around a query in parentheses",
-                    ));
-                }
-                inner.limit = None;
-                inner
-            }
+            SetExpr::Select(select) => self.select(select, order, &query.locks, outer)?,
+            SetExpr::Query(inner) => self.nested(|binder| binder.query(inner, outer))?,
             SetExpr::Values(values) => {
                 check_values(values)?;
                 self.defers = false;
@@ -109,14 +98,7 @@ impl Binder<'_> {
             body @ SetExpr::SetOperation { .. } => self.combination(body, order, outer)?,
             other => return Err(SqlError::unsupported(format!("{other} as a query"))),
         };
-        let (limit, offset) = match &query.limit_clause {
-            None => (None, None),
-            Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
-                (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
-            }
-            Some(LimitClause::OffsetCommaLimit { offset, limit }) => (Some(limit), Some(offset)),
-            Some(_) => return Err(SqlError::unsupported("LIMIT BY")),
-        };
+        let (limit, offset) = limits_of(query)?;
         let limit = match (&query.fetch, limit) {
             (Some(fetch), _) if fetch.percent => {
                 return Err(SqlError::unsupported("FETCH with PERCENT"));
@@ -150,7 +132,7 @@ impl Binder<'_> {
         if let (Ast::Identifier(name), Body::Select(select)) = (ast, &query.body)
             && self.has_column(select.from.as_ref(), &fold(name))
         {
-            let message = "LIMIT and OFFSET must not name columns";
+            let message = "argument of LIMIT must not contain variables";
             let error = SqlError::new(SqlState::InvalidColumnReference, message);
             return Err(error.at(self.position(ast) as usize));
         }

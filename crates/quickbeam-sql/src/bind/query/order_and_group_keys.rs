@@ -119,10 +119,30 @@ impl Binder<'_> {
                 if scope.resolve(None, &name).is_ok() {
                     return Ok(None);
                 }
-                Ok(selected.iter().position(|one| one.name == name))
+                self.only_output(&name, selected, ident, "GROUP BY")
             }
             _ => Ok(None),
         }
+    }
+
+    /// Returns the output of that name. Several outputs of one name must be the same value.
+    fn only_output(
+        &self,
+        name: &str,
+        selected: &[Selected],
+        ident: &ast::Ident,
+        clause: &str,
+    ) -> Result<Option<usize>> {
+        let mut named = selected.iter().enumerate().filter(|(_, one)| one.name == name);
+        let Some((first, known)) = named.next() else { return Ok(None) };
+        if named.any(|(_, other)| other.value.expr != known.value.expr) {
+            let error = SqlError::new(
+                SqlState::AmbiguousColumn,
+                format!("{clause} \"{name}\" is ambiguous"),
+            );
+            return Err(error.at(self.place_of(ident)));
+        }
+        Ok(Some(first))
     }
 
     /// Returns the direction of a sort key. `USING <` is ASC and `USING >` is DESC.
@@ -156,8 +176,7 @@ impl Binder<'_> {
             // Other than in GROUP BY, the name of an output counts before that of a column.
             let output = match &item.expr {
                 Ast::Identifier(ident) => {
-                    let name = fold(ident);
-                    selected.iter().position(|one| one.name == name)
+                    self.only_output(&fold(ident), selected, ident, "ORDER BY")?
                 }
                 other => self.output_named(other, selected, scope.unwrap_or(&nowhere))?,
             };

@@ -11,8 +11,8 @@ use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::records::whole_rows::row_of_star;
 use crate::bind::{
-    Binder, Body, From, Group, JoinKind, LockWait, OrderKey, OutputColumn, Query, RowLock, Scope,
-    ScopeColumn, Select, Typed, Window, fold, object_name,
+    Binder, Body, From, Group, OrderKey, OutputColumn, Query, Scope, ScopeColumn, Select, Typed,
+    Window, fold, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -71,7 +71,7 @@ impl Binder<'_> {
         &mut self,
         written: &ast::Select,
         order_items: &[ast::OrderByExpr],
-        lock: Option<&ast::LockClause>,
+        locks: &[ast::LockClause],
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
         check_form(written)?;
@@ -102,7 +102,7 @@ impl Binder<'_> {
                 _ => Vec::new(),
             };
             binder.check_named_windows(&scope)?;
-            let lock = lock.map(|lock| binder.row_lock(lock, from.as_ref(), &scope)).transpose()?;
+            let lock = binder.row_locks(locks, from.as_ref(), &scope)?;
             if keys.is_some() || written.having.is_some() {
                 binder.group_slot();
             }
@@ -311,45 +311,6 @@ impl Binder<'_> {
             columns,
         })
     }
-
-    /// Binds FOR UPDATE: the locked tables, and the wait option.
-    fn row_lock(
-        &self,
-        lock: &ast::LockClause,
-        from: Option<&From>,
-        scope: &Scope,
-    ) -> Result<RowLock> {
-        let refuse_missing = |of: Option<usize>, position: usize| {
-            if from.is_some_and(|from| may_be_missing(from, of)) {
-                let what = "FOR UPDATE of the side of an outer join that may be missing";
-                return Err(SqlError::unsupported(what).at(position));
-            }
-            Ok(())
-        };
-        let wait = match &lock.nonblock {
-            None => LockWait::Wait,
-            Some(ast::NonBlock::Nowait) => LockWait::Fail,
-            Some(ast::NonBlock::SkipLocked) => LockWait::Skip,
-        };
-        let Some(name) = &lock.of else {
-            refuse_missing(None, 0)?;
-            self.check_locked(scope, None)?;
-            return Ok(RowLock { of: None, wait });
-        };
-        let position = self.position(name) as usize;
-        let name = object_name(name).map_err(|error| error.at(position))?;
-        let relation = scope.relations.iter().find(|relation| relation.name == name);
-        let slot =
-            relation.and_then(|relation| relation.columns.first()).map(|column| column.at.slot);
-        if slot.is_none() {
-            let message =
-                format!("relation \"{name}\" in FOR UPDATE clause not found in FROM clause");
-            return Err(SqlError::new(SqlState::UndefinedTable, message).at(position));
-        }
-        refuse_missing(slot, position)?;
-        self.check_locked(scope, slot)?;
-        Ok(RowLock { of: slot, wait })
-    }
 }
 
 /// Checks what a SELECT with DISTINCT, row locks or window functions may not do.
@@ -377,16 +338,6 @@ fn check_select(
         }
     }
     Ok(())
-}
-
-/// Returns whether an outer join may have no row of the table `of`, or of any table.
-fn may_be_missing(from: &From, of: Option<usize>) -> bool {
-    let From::Join { kind, left, right, .. } = from else { return false };
-    let is_extended = |side: &From, extends: bool| {
-        may_be_missing(side, of) || extends && of.is_none_or(|of| side.slots().contains(of))
-    };
-    is_extended(left, *kind == JoinKind::Full)
-        || is_extended(right, matches!(kind, JoinKind::Left | JoinKind::Full))
 }
 
 fn all_of(column: &ScopeColumn, position: u32) -> Selected {

@@ -65,6 +65,7 @@ impl Binder<'_> {
                 fields.iter_mut().zip(&view.columns).for_each(|(field, own)| field.0 = own.clone());
                 Some(row_type_name(view.id, &view.schema, &view.name))
             }
+            (RowOf::Join, _) => None,
             (_, Some(Source::Table(table))) if !table.is_database() => {
                 for (field, column) in fields.iter_mut().zip(&relation.columns) {
                     if let Some(own) = table.columns.get(column.at.column) {

@@ -546,7 +546,7 @@ impl<'p> Planner<'p> {
         for (slot, shape) in self.slots.iter().enumerate().filter(|(slot, _)| read.contains(*slot))
         {
             if let Source::Table(table) = &shape.source
-                && lock.of.is_none_or(|of| of == slot)
+                && (lock.of.is_empty() || lock.of.contains(&slot))
             {
                 tables.push((slot, table.clone()));
             }

@@ -3,9 +3,9 @@
 use std::cmp::Ordering;
 
 use super::AggregateState;
-use crate::bind::{Aggregate, AggregateKind, AggregateOrder};
+use crate::bind::{Aggregate, AggregateKind, AggregateOrder, WindowKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Value};
+use crate::types::{ElementType, Value, ValueRef};
 
 /// The rows of a group, kept for sorting.
 #[derive(Clone, Debug, Default)]
@@ -20,8 +20,8 @@ struct CollectedRow {
     second: Value,
 }
 
-fn compare(a: &CollectedRow, b: &CollectedRow, order: &[AggregateOrder]) -> Ordering {
-    for ((a, b), key) in a.keys.iter().zip(&b.keys).zip(order) {
+fn compare_keys(a: &[Value], b: &[Value], order: &[AggregateOrder]) -> Ordering {
+    for ((a, b), key) in a.iter().zip(b).zip(order) {
         let result = match (a.is_null(), b.is_null()) {
             (true, true) => Ordering::Equal,
             (true, false) if key.nulls_first => Ordering::Less,
@@ -50,12 +50,13 @@ impl CollectedRows {
     pub fn finish(&self, aggregate: &Aggregate) -> Result<Value> {
         let mut sorted: Vec<&CollectedRow> = self.rows.iter().collect();
         // The sort is stable: rows with equal keys keep the order of the input.
-        sorted.sort_by(|a, b| compare(a, b, &aggregate.order));
+        sorted.sort_by(|a, b| compare_keys(&a.keys, &b.keys, &aggregate.order));
         match aggregate.kind {
             AggregateKind::Mode => Ok(mode(&sorted)),
             AggregateKind::ContinuousPercentile | AggregateKind::DiscretePercentile => {
-                percentile(aggregate, &sorted)
+                percentiles(aggregate, &sorted)
             }
+            AggregateKind::Hypothetical(place) => Ok(self.place(place, &aggregate.order)),
             _ => {
                 let mut state = AggregateState::unordered(aggregate);
                 for row in sorted {
@@ -63,6 +64,35 @@ impl CollectedRows {
                 }
                 state.finish(aggregate)
             }
+        }
+    }
+}
+
+impl CollectedRows {
+    /// Returns the place of a row that is not there. Its values follow the keys of each row.
+    fn place(&self, place: WindowKind, order: &[AggregateOrder]) -> Value {
+        let width = order.len() / 2;
+        let to_place = |row: &CollectedRow| {
+            let (own, wanted) = row.keys.split_at(width.min(row.keys.len()));
+            compare_keys(own, wanted, order)
+        };
+        let of = |wanted: Ordering| self.rows.iter().filter(move |row| to_place(row) == wanted);
+        let (count, before) = (self.rows.len() as f64, of(Ordering::Less).count());
+        match place {
+            WindowKind::DenseRank => {
+                let mut before: Vec<&CollectedRow> = of(Ordering::Less).collect();
+                let own = |row: &CollectedRow| row.keys.get(..width).unwrap_or_default().to_vec();
+                before.sort_by(|a, b| compare_keys(&own(a), &own(b), order));
+                before.dedup_by(|a, b| compare_keys(&own(a), &own(b), order).is_eq());
+                Value::BigInt(before.len() as i64 + 1)
+            }
+            WindowKind::PercentRank if self.rows.is_empty() => Value::Double(0.0),
+            WindowKind::PercentRank => Value::Double(before as f64 / count),
+            WindowKind::CumeDist => {
+                let up_to = before + of(Ordering::Equal).count();
+                Value::Double((up_to as f64 + 1.0) / (count + 1.0))
+            }
+            _ => Value::BigInt(before as i64 + 1),
         }
     }
 }
@@ -81,9 +111,24 @@ fn mode(sorted: &[&CollectedRow]) -> Value {
     best
 }
 
-fn percentile(aggregate: &Aggregate, sorted: &[&CollectedRow]) -> Result<Value> {
+/// Returns the percentile, or an array of those that an array asks for.
+fn percentiles(aggregate: &Aggregate, sorted: &[&CollectedRow]) -> Result<Value> {
     let Some(first) = sorted.first() else { return Ok(Value::Null) };
-    let fraction = match first.second.as_ref().as_f64() {
+    let ValueRef::Array(fractions) = first.second.as_ref() else {
+        return percentile(aggregate.kind, sorted, first.second.as_ref());
+    };
+    let element = aggregate.data_type.element().unwrap_or(ElementType::TEXT);
+    let found = fractions.map(element, |fraction| percentile(aggregate.kind, sorted, fraction));
+    found.map(Value::Array)
+}
+
+/// Returns the value at a fraction of the rows, of which there is at least one.
+fn percentile(
+    kind: AggregateKind,
+    sorted: &[&CollectedRow],
+    fraction: ValueRef<'_>,
+) -> Result<Value> {
+    let fraction = match fraction.as_f64() {
         Some(fraction) if (0.0..=1.0).contains(&fraction) => fraction,
         Some(fraction) => {
             let message = format!("percentile value {fraction} is not between 0 and 1");
@@ -93,16 +138,23 @@ fn percentile(aggregate: &Aggregate, sorted: &[&CollectedRow]) -> Result<Value> 
     };
     let count = sorted.len();
     let at = |row: usize| sorted.get(row.min(count - 1)).map_or(&Value::Null, |row| &row.argument);
-    if aggregate.kind == AggregateKind::DiscretePercentile {
+    if kind == AggregateKind::DiscretePercentile {
         let row = (fraction * count as f64).ceil() as usize;
         return Ok(at(row.max(1) - 1).clone());
     }
     let place = fraction * (count - 1) as f64;
     let (low, high) = (at(place.floor() as usize), at(place.ceil() as usize));
-    match (low.as_ref().as_f64(), high.as_ref().as_f64(), aggregate.data_type) {
-        (Some(low), Some(high), DataType::Double) => {
-            let share = place - place.floor();
-            Ok(Value::Double(if share == 0.0 { low } else { low + share * (high - low) }))
+    let share = place - place.floor();
+    if share == 0.0 {
+        return Ok(low.clone());
+    }
+    match (low.as_ref(), high.as_ref()) {
+        (ValueRef::Double(low), ValueRef::Double(high)) => {
+            Ok(Value::Double(low + share * (high - low)))
+        }
+        (ValueRef::Interval(low), ValueRef::Interval(high)) => {
+            let distance = high.checked_add(low.checked_neg()?)?;
+            Ok(Value::Interval(distance.checked_mul(share)?.checked_add(low)?))
         }
         _ => Err(SqlError::internal("a percentile of what is not a number")),
     }

@@ -9,7 +9,9 @@
 
 use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use crate::parse::token_edits::{TokenEdits, keyword_of, marker, word};
 
 /// Words that a query may follow.
 const BEFORE: [Keyword; 7] = [
@@ -52,13 +54,7 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             continue;
         }
         let blank = || Token::Whitespace(Whitespace::Space);
-        let made = [
-            word("SELECT", Keyword::SELECT),
-            blank(),
-            Token::Mul,
-            blank(),
-            word("FROM", Keyword::FROM),
-        ];
+        let made = [word(Keyword::SELECT), blank(), Token::Mul, blank(), word(Keyword::FROM)];
         out.extend(made.map(|made| TokenWithSpan::new(made, token.span)));
     }
     out
@@ -74,10 +70,7 @@ fn with_plain_locks(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         .iter()
         .enumerate()
         .filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)))
-        .map(|(at, token)| match &token.token {
-            Token::Word(word) if word.quote_style.is_none() => (at, word.keyword),
-            _ => (at, Keyword::NoKeyword),
-        })
+        .map(|(at, token)| (at, keyword_of(&token.token)))
         .collect();
     use Keyword::{FOR, KEY, NO, SHARE, UPDATE};
     let keywords = |from: usize, count: usize| words.get(from..from + count).unwrap_or_default();
@@ -128,9 +121,7 @@ fn with_row_stars(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             _ => false,
         };
         if is_of_value || is_value {
-            let value = ALL_FIELDS.to_owned();
-            let keyword = Keyword::NoKeyword;
-            tokens[star].token = Token::Word(Word { value, quote_style: Some('"'), keyword });
+            tokens[star].token = marker(ALL_FIELDS);
         }
     }
     tokens
@@ -147,18 +138,14 @@ pub fn restore_row_stars(text: &mut String) {
 /// Moves the row locks of a query after its LIMIT, OFFSET and FETCH.
 fn with_limits_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     use Keyword::{FETCH, FOR, LIMIT, LOCKED, NOWAIT, OF, OFFSET, SHARE, SKIP, UPDATE};
-    let keyword = |token: &Token| match token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    };
-    if !tokens.iter().any(|token| keyword(&token.token) == FOR) {
+    if !tokens.iter().any(|token| keyword_of(&token.token) == FOR) {
         return tokens;
     }
     let shown: Vec<usize> =
         (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
     for place in 0..shown.len() {
         let token = |place: usize| shown.get(place).map(|&at| &tokens[at].token);
-        let word_at = |place: usize| token(place).map_or(Keyword::NoKeyword, keyword);
+        let word_at = |place: usize| token(place).map_or(Keyword::NoKeyword, keyword_of);
         if word_at(place) != FOR || !matches!(word_at(place + 1), UPDATE | SHARE) {
             continue;
         }
@@ -185,7 +172,7 @@ fn with_limits_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 Token::RParen if depth == 0 => break,
                 Token::RParen => depth -= 1,
                 Token::SemiColon | Token::EOF => break,
-                _ if depth == 0 && keyword(token) == FOR => break,
+                _ if depth == 0 && keyword_of(token) == FOR => break,
                 _ => {}
             }
             after += 1;
@@ -250,95 +237,70 @@ fn with_markers(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         ASYMMETRIC, BETWEEN, BOTH, FROM, JOIN, LEADING, ONLY, ROWS, TRAILING, TRIM, UPDATE, USING,
         VARIADIC,
     };
-    let keyword = |token: &TokenWithSpan| match &token.token {
-        Token::Word(word) if word.quote_style.is_none() => word.keyword,
-        _ => Keyword::NoKeyword,
-    };
     let is_such = |token: &TokenWithSpan| {
-        matches!(keyword(token), ONLY | ROWS | ASYMMETRIC | Keyword::SYMMETRIC | TRIM | VARIADIC)
+        matches!(
+            keyword_of(&token.token),
+            ONLY | ROWS | ASYMMETRIC | Keyword::SYMMETRIC | TRIM | VARIADIC
+        )
     };
     if !tokens.iter().any(is_such) {
         return tokens;
     }
-    let shown: Vec<usize> =
-        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
-    let token = |place: usize| shown.get(place).and_then(|&at| tokens.get(at));
-    let word_at = |place: usize| token(place).map_or(Keyword::NoKeyword, keyword);
-    let marker = |value: &str| {
-        let value = value.to_owned();
-        Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword })
-    };
-    // For each token that is replaced, what it is replaced by.
-    let mut changes: Vec<(usize, Vec<Token>)> = Vec::new();
-    for place in 1..shown.len() {
-        let next = token(place + 1).map(|token| &token.token);
-        match (word_at(place - 1), word_at(place)) {
-            (FROM | JOIN | UPDATE | USING, ONLY) if matches!(next, Some(Token::Word(_))) => {
-                changes.push((shown[place], Vec::new()));
+    let mut edits = TokenEdits::new(tokens);
+    for place in 1..edits.len() {
+        match (edits.keyword(place - 1), edits.keyword(place)) {
+            (FROM | JOIN | UPDATE | USING, ONLY) if edits.is_name(place + 1) => edits.remove(place),
+            (FROM | JOIN | UPDATE | USING, ONLY) if edits.is(place + 1, &Token::LParen) => {
+                if let Some(end) = edits.closing(place + 1) {
+                    edits.remove_all([place, place + 1, end]);
+                }
             }
             (_, ROWS)
-                if word_at(place + 1) == FROM
-                    && token(place + 2).is_some_and(|token| token.token == Token::LParen) =>
+                if edits.keyword(place + 1) == FROM && edits.is(place + 2, &Token::LParen) =>
             {
-                changes.push((shown[place], vec![marker(ROWS_FROM)]));
-                changes.push((shown[place + 1], Vec::new()));
+                edits.replace(place, vec![marker(ROWS_FROM)]);
+                edits.remove(place + 1);
             }
-            (_, TRIM) if next == Some(&Token::LParen) => {
-                let side = matches!(word_at(place + 2), BOTH | LEADING | TRAILING);
+            (_, TRIM) if edits.is(place + 1, &Token::LParen) => {
+                let side = matches!(edits.keyword(place + 2), BOTH | LEADING | TRAILING);
                 let from = place + 2 + usize::from(side);
-                if word_at(from) == FROM {
+                if edits.keyword(from) == FROM {
                     let blank = Token::SingleQuotedString(" ".to_owned());
-                    changes.push((shown[from], vec![blank, word("FROM", FROM)]));
+                    edits.replace(from, vec![blank, word(FROM)]);
                 }
             }
             // The types of a routine's arguments may be VARIADIC too.
-            (_, VARIADIC) if word_at(0) != Keyword::CREATE && word_at(0) != Keyword::DROP => {
-                let own = tokens[shown[place]].token.clone();
-                changes.push((shown[place], vec![own, Token::RArrow]));
+            (_, VARIADIC) if !matches!(edits.keyword(0), Keyword::CREATE | Keyword::DROP) => {
+                let own = edits.token(place).cloned();
+                edits.replace(place, own.into_iter().chain([Token::RArrow]).collect());
             }
-            (BETWEEN, ASYMMETRIC) => changes.push((shown[place], Vec::new())),
+            (BETWEEN, ASYMMETRIC) => edits.remove(place),
             (BETWEEN, Keyword::SYMMETRIC) => {
-                let Some(end) = end_of_bound(&tokens, &shown[place + 1..]) else { continue };
-                changes.push((shown[place], vec![marker(SYMMETRIC), Token::LParen]));
-                changes.push((end, vec![Token::RParen, tokens[end].token.clone()]));
+                let Some(end) = end_of_bound(&edits, place + 1) else { continue };
+                edits.replace(place, vec![marker(SYMMETRIC), Token::LParen]);
+                edits.replace(end, vec![Token::RParen, word(Keyword::AND)]);
             }
             _ => {}
         }
     }
-    changes.sort_by_key(|(at, _)| *at);
-    let mut out = Vec::with_capacity(tokens.len() + 2 * changes.len());
-    let mut changes = changes.into_iter().peekable();
-    for (at, token) in tokens.into_iter().enumerate() {
-        match changes.next_if(|(place, _)| *place == at) {
-            Some((_, made)) => {
-                out.extend(made.into_iter().map(|made| TokenWithSpan::new(made, token.span)));
-            }
-            None => out.push(token),
-        }
-    }
-    out
+    edits.finish()
 }
 
 /// Returns the place of the AND that ends the first bound of a BETWEEN.
-fn end_of_bound(tokens: &[TokenWithSpan], shown: &[usize]) -> Option<usize> {
+fn end_of_bound(edits: &TokenEdits, from: usize) -> Option<usize> {
     let mut depth = 0_usize;
-    for &at in shown {
-        match &tokens.get(at)?.token {
+    for place in from..edits.len() {
+        match edits.token(place)? {
             Token::LParen | Token::LBracket => depth += 1,
             Token::RParen | Token::RBracket => depth = depth.checked_sub(1)?,
-            Token::Word(word) if word.quote_style.is_none() => match word.keyword {
+            Token::SemiColon | Token::EOF => return None,
+            token => match keyword_of(token) {
                 Keyword::CASE => depth += 1,
                 Keyword::END => depth = depth.checked_sub(1)?,
-                Keyword::AND if depth == 0 => return Some(at),
+                Keyword::AND if depth == 0 => return Some(place),
                 _ => {}
             },
-            Token::SemiColon | Token::EOF => return None,
-            _ => {}
         }
     }
     None
-}
-
-fn word(value: &str, keyword: Keyword) -> Token {
-    Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
 }

@@ -5,7 +5,9 @@
 //! weakest, so its left operand is the whole offset. CURRENT ROW and UNBOUNDED become names too.
 
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
+
+use crate::parse::token_edits::{marker, word};
 
 /// The beginning of the names that stand for an exclusion.
 pub const EXCLUSION: &str = "frame exclusion ";
@@ -108,33 +110,23 @@ fn replace(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     let is_offset = is(&tokens[last], "PRECEDING") || is(&tokens[last], "FOLLOWING");
     let (start, bound) = match first {
         Some(first) if is_offset => {
-            push(name(UNBOUNDED));
+            push(marker(UNBOUNDED));
             (first, tokens[last].token.clone())
         }
         Some(first) if is(&tokens[last], "ROW") => {
-            push(name(CURRENT_ROW));
+            push(marker(CURRENT_ROW));
             (first, word(Keyword::FOLLOWING))
         }
         _ if is_offset => (last, tokens[last].token.clone()),
         _ => return,
     };
     push(word(Keyword::OR));
-    push(name(&format!("{EXCLUSION}{exclusion}")));
+    push(marker(&format!("{EXCLUSION}{exclusion}")));
     push(bound);
     tokens.splice(start..end, made);
 }
 
 const UNBOUND: &str = "UNBOUNDED";
-
-fn name(value: &str) -> Token {
-    let value = value.to_owned();
-    Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword })
-}
-
-fn word(keyword: Keyword) -> Token {
-    let value = format!("{keyword:?}");
-    Token::Word(Word { value, quote_style: None, keyword })
-}
 
 #[cfg(test)]
 mod tests {
@@ -149,7 +141,7 @@ mod tests {
             "ROWS BETWEEN CURRENT ROW AND 2 FOLLOWING EXCLUDE GROUP",
         ] {
             let query = format!("SELECT sum(a) OVER (ORDER BY a {frame}) FROM t");
-            let mut text = super::super::query(&query).unwrap().to_string();
+            let mut text = crate::parse::query(&query).unwrap().to_string();
             assert!(text.contains(EXCLUSION), "{text}");
             restore_exclusions(&mut text);
             assert_eq!(text, query);

@@ -1,0 +1,20 @@
+//! Clauses of queries that the parser does not know, in its form.
+
+mod clauses;
+mod markers;
+mod windows;
+
+use sqlparser::tokenizer::TokenWithSpan;
+
+pub use clauses::{
+    ALL_FIELDS, arguments_of, is_rows_from, restore_row_stars, row_call, symmetric_bound,
+};
+pub use markers::{
+    CycleClause, Traversal, is_distinct_sets, join_alias, restore_query_markers, traversal,
+};
+pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
+
+/// Returns the tokens of a text with all these clauses in the parser's form.
+pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    markers::adapted(clauses::adapted(windows::adapted(tokens)))
+}

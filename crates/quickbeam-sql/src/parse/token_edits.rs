@@ -1,0 +1,135 @@
+//! Edits of the tokens of a text: clauses that the parser does not know become ones that it knows.
+
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::positions::is_word;
+
+/// Replacements of single tokens, collected before any is made. A place counts the tokens that are
+/// not blank.
+pub(super) struct TokenEdits {
+    tokens: Vec<TokenWithSpan>,
+    shown: Vec<usize>,
+    /// For each token that is replaced, what it is replaced by.
+    changes: Vec<(usize, Vec<Token>)>,
+}
+
+/// Returns the keyword that a token is, unless it is quoted.
+pub(super) fn keyword_of(token: &Token) -> Keyword {
+    match token {
+        Token::Word(word) if word.quote_style.is_none() => word.keyword,
+        _ => Keyword::NoKeyword,
+    }
+}
+
+/// Returns a quoted name.
+pub(super) fn marker(value: &str) -> Token {
+    let value = value.to_owned();
+    Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword })
+}
+
+/// Returns a keyword.
+pub(super) fn word(keyword: Keyword) -> Token {
+    Token::Word(Word { value: format!("{keyword:?}"), quote_style: None, keyword })
+}
+
+impl TokenEdits {
+    pub fn new(tokens: Vec<TokenWithSpan>) -> TokenEdits {
+        let is_shown = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+        let shown = (0..tokens.len()).filter(is_shown).collect();
+        TokenEdits { tokens, shown, changes: Vec::new() }
+    }
+
+    /// Returns the number of places.
+    pub fn len(&self) -> usize {
+        self.shown.len()
+    }
+
+    pub fn token(&self, place: usize) -> Option<&Token> {
+        self.shown.get(place).map(|&at| &self.tokens[at].token)
+    }
+
+    pub fn is(&self, place: usize, wanted: &Token) -> bool {
+        self.token(place) == Some(wanted)
+    }
+
+    pub fn keyword(&self, place: usize) -> Keyword {
+        self.token(place).map_or(Keyword::NoKeyword, keyword_of)
+    }
+
+    /// Returns whether the words from that place on are these.
+    pub fn has_keywords(&self, place: usize, wanted: &[Keyword]) -> bool {
+        wanted.iter().enumerate().all(|(nth, wanted)| self.keyword(place + nth) == *wanted)
+    }
+
+    /// Returns whether that word is at that place, without quotes.
+    pub fn is_word(&self, place: usize, wanted: &str) -> bool {
+        self.token(place).is_some_and(|token| is_word(token, wanted))
+    }
+
+    /// Returns whether a name, quoted or not, is at that place.
+    pub fn is_name(&self, place: usize) -> bool {
+        matches!(self.token(place), Some(Token::Word(_)))
+    }
+
+    /// Returns the place of the parenthesis that closes the one at `open`.
+    pub fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0_usize;
+        for place in open..self.len() {
+            match self.token(place)? {
+                Token::LParen => depth += 1,
+                Token::RParen => {
+                    depth = depth.checked_sub(1)?;
+                    if depth == 0 {
+                        return Some(place);
+                    }
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Replaces the token at that place.
+    pub fn replace(&mut self, place: usize, by: Vec<Token>) {
+        if let Some(&at) = self.shown.get(place) {
+            self.changes.push((at, by));
+        }
+    }
+
+    /// Removes the token at that place.
+    pub fn remove(&mut self, place: usize) {
+        self.replace(place, Vec::new());
+    }
+
+    /// Removes the tokens at these places.
+    pub fn remove_all(&mut self, places: impl IntoIterator<Item = usize>) {
+        places.into_iter().for_each(|place| self.remove(place));
+    }
+
+    /// Removes the tokens from the place `first` to `last`, and the blanks between them.
+    pub fn cut(&mut self, first: usize, last: usize) {
+        if let (Some(&first), Some(&last)) = (self.shown.get(first), self.shown.get(last)) {
+            self.changes.extend((first..=last).map(|at| (at, Vec::new())));
+        }
+    }
+
+    /// Makes all replacements.
+    pub fn finish(mut self) -> Vec<TokenWithSpan> {
+        if self.changes.is_empty() {
+            return self.tokens;
+        }
+        self.changes.sort_by_key(|(at, _)| *at);
+        let mut out = Vec::with_capacity(self.tokens.len() + 2 * self.changes.len());
+        let mut changes = self.changes.into_iter().peekable();
+        for (at, token) in self.tokens.into_iter().enumerate() {
+            match changes.next_if(|(place, _)| *place == at) {
+                Some((_, made)) => {
+                    out.extend(made.into_iter().map(|made| TokenWithSpan::new(made, token.span)));
+                }
+                None => out.push(token),
+            }
+        }
+        out
+    }
+}
