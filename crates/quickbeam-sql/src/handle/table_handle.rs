@@ -256,7 +256,7 @@ impl IndexHandle {
         if self.key.grouped {
             return Ok(());
         }
-        if form != EntryForm::Unique {
+        if matches!(form, EntryForm::WithRowKey | EntryForm::Checked) {
             let place = u16::try_from(entry.len() - row_key.len());
             let place = place.map_err(|_| crate::schema::encoding::key_encoding::key_too_long())?;
             value.push(0);
