@@ -5,7 +5,6 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
-use quickbeam_sql::catalog::comments::Comment;
 use quickbeam_sql::catalog::programs::RoutineKind;
 use quickbeam_sql::catalog::text::{
     Wording, add_foreign_keys, create_indexes, create_materialized_view, create_schemas,
@@ -101,7 +100,8 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
         catalog.create_trigger(trigger).try_for_each(|text| sink.statement(&text))?;
     }
     let comments = catalog.all_comments();
-    comments.iter().filter_map(Comment::statement).try_for_each(|text| sink.statement(&text))?;
+    let texts = comments.iter().filter_map(|comment| catalog.comment_statement(comment));
+    texts.into_iter().try_for_each(|text| sink.statement(&text))?;
     for view in &views {
         if catalog.table(view.id).is_some_and(|table| !table.is_unpopulated()) {
             sink.statement(&refresh_materialized_view(view))?;

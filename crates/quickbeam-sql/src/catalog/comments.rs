@@ -35,17 +35,18 @@ pub struct Comment<'s> {
     pub text: &'s str,
     /// Whether the object belongs to all databases: `pg_shdescription` lists the comment.
     pub is_shared: bool,
-    /// The object as COMMENT ON names it, or `None` for one that a dump leaves out.
-    object: Option<String>,
+    owner: CommentOwner<'s>,
 }
 
-impl Comment<'_> {
-    /// Returns the COMMENT ON statement, or `None` for an object that a dump leaves out.
-    #[must_use]
-    pub fn statement(&self) -> Option<String> {
-        let object = self.object.as_ref()?;
-        Some(format!("COMMENT ON {object} IS {}", literal(self.text)))
-    }
+/// The object that has a comment.
+#[derive(Clone, Copy, Debug)]
+enum CommentOwner<'s> {
+    /// A table, or its column of the comment's number.
+    Table(&'s Table),
+    /// A constraint of a table, by its name.
+    Constraint(&'s Table, &'s str),
+    /// Any other object.
+    Object(ObjectId),
 }
 
 /// Returns the OID of the constraint of that name.
@@ -80,6 +81,31 @@ impl CatalogSnapshot {
         all
     }
 
+    /// Returns the COMMENT ON statement, or `None` for an object that a dump leaves out.
+    #[must_use]
+    pub fn comment_statement(&self, comment: &Comment<'_>) -> Option<String> {
+        let (object, is_temporary) = match comment.owner {
+            CommentOwner::Table(table) => {
+                let name = quoted_relation(&table.schema, &table.name);
+                let column = table.position_of(comment.number).and_then(|at| table.columns.get(at));
+                let object = match column {
+                    Some(column) => format!("COLUMN {name}.{}", quoted(&column.name)),
+                    None => format!("{} {name}", table.word().to_uppercase()),
+                };
+                (object, is_temporary_schema(&table.schema))
+            }
+            CommentOwner::Constraint(table, name) => {
+                let of = quoted_relation(&table.schema, &table.name);
+                let object = format!("CONSTRAINT {} ON {of}", quoted_if_needed(name));
+                (object, is_temporary_schema(&table.schema))
+            }
+            CommentOwner::Object(id) => {
+                (self.named_object(id, comment.number)?, self.is_temporary(id))
+            }
+        };
+        (!is_temporary).then(|| format!("COMMENT ON {object} IS {}", literal(comment.text)))
+    }
+
     /// Returns the comment on an object that is no table. Returns `None` if the object is gone.
     fn object_comment<'s>(
         &'s self,
@@ -88,40 +114,60 @@ impl CatalogSnapshot {
         text: &'s str,
     ) -> Option<Comment<'s>> {
         let is_shared = id == DATABASE_ID || self.roles.contains_key(&id);
-        let (oid, class, object) = if id == DATABASE_ID {
-            (DATABASE_OID, CLASS_OF_DATABASES, None)
+        let is_type = self.domains.contains_key(&id) || self.enums.contains_key(&id);
+        let (oid, class) = if id == DATABASE_ID {
+            (DATABASE_OID, CLASS_OF_DATABASES)
         } else if self.roles.contains_key(&id) {
-            (role_oid(id), CLASS_OF_ROLES, None)
+            (role_oid(id), CLASS_OF_ROLES)
         } else if id == PUBLIC_SCHEMA_ID {
-            (self.schema_oid("public"), CLASS_OF_SCHEMAS, Some("SCHEMA public".to_owned()))
-        } else if let Some(schema) = self.schemas.values().find(|schema| schema.id == id) {
-            let object = format!("SCHEMA {}", quoted(&schema.name));
-            (object_oid(id), CLASS_OF_SCHEMAS, Some(object))
-        } else if let Some(routine) = self.routines.get(&id) {
+            (self.schema_oid("public"), CLASS_OF_SCHEMAS)
+        } else if self.schemas.values().any(|schema| schema.id == id) {
+            (object_oid(id), CLASS_OF_SCHEMAS)
+        } else if self.routines.contains_key(&id) {
+            (object_oid(id), CLASS_OF_ROUTINES)
+        } else if self.triggers.contains_key(&id) {
+            (object_oid(id), CLASS_OF_TRIGGERS)
+        } else if is_type {
+            (object_oid(id), CLASS_OF_TYPES)
+        } else if self.composites.contains_key(&id) {
+            (row_type_oid(id), CLASS_OF_TYPES)
+        } else {
+            self.relation_by_id(id)?;
+            (object_oid(id), CLASS_OF_CLASS)
+        };
+        let owner = CommentOwner::Object(id);
+        Some(Comment { oid, class, number, text, is_shared, owner })
+    }
+
+    /// Returns an object that is no table as COMMENT ON names it, or `None` for one that a dump
+    /// leaves out.
+    fn named_object(&self, id: ObjectId, number: u16) -> Option<String> {
+        if id == PUBLIC_SCHEMA_ID {
+            return Some("SCHEMA public".to_owned());
+        }
+        if let Some(schema) = self.schemas.values().find(|schema| schema.id == id) {
+            return Some(format!("SCHEMA {}", quoted(&schema.name)));
+        }
+        if let Some(routine) = self.routines.get(&id) {
             let name = quoted_relation(&routine.schema, &routine.name);
             let types: Vec<String> =
                 routine.signature_types().iter().map(ToString::to_string).collect();
             let word = if routine.is_procedure() { "PROCEDURE" } else { "FUNCTION" };
-            let object = format!("{word} {name}({})", types.join(", "));
-            (object_oid(id), CLASS_OF_ROUTINES, Some(object))
-        } else if let Some(trigger) = self.triggers.get(&id) {
+            return Some(format!("{word} {name}({})", types.join(", ")));
+        }
+        if let Some(trigger) = self.triggers.get(&id) {
             let name = self.relation_name(trigger.relation)?;
-            let object = format!("TRIGGER {} ON {name}", quoted(&trigger.name));
-            (object_oid(id), CLASS_OF_TRIGGERS, Some(object))
-        } else if let Some(domain) = self.domains.get(&id) {
-            let name = quoted_relation(&domain.schema, &domain.name);
-            (object_oid(id), CLASS_OF_TYPES, Some(format!("DOMAIN {name}")))
-        } else if let Some(known) = self.enums.get(&id) {
-            let name = quoted_relation(&known.schema, &known.name);
-            (object_oid(id), CLASS_OF_TYPES, Some(format!("TYPE {name}")))
-        } else if let Some(known) = self.composites.get(&id) {
-            let name = quoted_relation(&known.schema, &known.name);
-            (row_type_oid(id), CLASS_OF_TYPES, Some(format!("TYPE {name}")))
-        } else {
-            (object_oid(id), CLASS_OF_CLASS, Some(self.relation_object(id, number)?))
-        };
-        let object = object.filter(|_| !self.is_temporary(id));
-        Some(Comment { oid, class, number, text, is_shared, object })
+            return Some(format!("TRIGGER {} ON {name}", quoted(&trigger.name)));
+        }
+        if let Some(domain) = self.domains.get(&id) {
+            return Some(format!("DOMAIN {}", quoted_relation(&domain.schema, &domain.name)));
+        }
+        let of_enum = self.enums.get(&id).map(|known| (&known.schema, &known.name));
+        let composite = self.composites.get(&id).map(|known| (&known.schema, &known.name));
+        if let Some((schema, name)) = of_enum.or(composite) {
+            return Some(format!("TYPE {}", quoted_relation(schema, name)));
+        }
+        self.relation_object(id, number)
     }
 
     /// Returns whether a view, sequence or index, or the relation of a trigger, is temporary.
@@ -168,32 +214,19 @@ impl CatalogSnapshot {
 
 /// Adds the comments on a table, its columns and its constraints.
 fn table_comments<'s>(table: &'s Table, all: &mut Vec<Comment<'s>>) {
-    let name = quoted_relation(&table.schema, &table.name);
-    let dumped = |object: String| (!is_temporary_schema(&table.schema)).then_some(object);
+    let is_shared = false;
     for (&number, text) in &table.comments {
-        let object = match table.position_of(number).and_then(|at| table.columns.get(at)) {
-            _ if number == 0 => format!("{} {name}", table.word().to_uppercase()),
-            Some(column) => format!("COLUMN {name}.{}", quoted(&column.name)),
-            None => continue,
-        };
-        all.push(Comment {
-            oid: object_oid(table.id),
-            class: CLASS_OF_CLASS,
-            number,
-            text,
-            is_shared: false,
-            object: dumped(object),
-        });
+        if number == 0 || table.position_of(number).is_some() {
+            let (oid, class) = (object_oid(table.id), CLASS_OF_CLASS);
+            let owner = CommentOwner::Table(table);
+            all.push(Comment { oid, class, number, text, is_shared, owner });
+        }
     }
     for (constraint, text) in &table.constraint_comments {
-        let Some(oid) = named_constraint(table, constraint) else { continue };
-        all.push(Comment {
-            oid,
-            class: CLASS_OF_CONSTRAINTS,
-            number: 0,
-            text,
-            is_shared: false,
-            object: dumped(format!("CONSTRAINT {} ON {name}", quoted_if_needed(constraint))),
-        });
+        if let Some(oid) = named_constraint(table, constraint) {
+            let (class, owner) =
+                (CLASS_OF_CONSTRAINTS, CommentOwner::Constraint(table, constraint));
+            all.push(Comment { oid, class, number: 0, text, is_shared, owner });
+        }
     }
 }
