@@ -320,6 +320,20 @@ fn designated(text: &str) -> Option<Interval> {
     number.is_empty().then_some(interval)
 }
 
+/// Reads the alternative ISO 8601 form `0001-02-03T04:05:06`, without its `P`.
+fn written_as_moment(text: &str) -> Option<Interval> {
+    let (date, time) = text.split_once(['T', 't']).map_or((text, None), |(d, t)| (d, Some(t)));
+    let fields: Option<Vec<u16>> = date.split('-').map(|field| field.parse().ok()).collect();
+    let (years, months, days) = match fields?[..] {
+        [years, months] => (years, months, 0),
+        [years, months, days] => (years, months, days),
+        _ => return None,
+    };
+    let micros = time.map_or(Some(0), clock)?;
+    let months = i32::from(years) * 12 + i32::from(months);
+    Some(Interval { months, days: days.into(), micros })
+}
+
 /// Returns the text after a sign that is that of all fields, as in the SQL standard: the first
 /// field has it, and no other one has a sign.
 fn after_common_sign(text: &str) -> Option<&str> {
@@ -352,7 +366,7 @@ pub fn parse_interval(
     let read = || {
         let trimmed = text.trim();
         if let Some(rest) = trimmed.strip_prefix('P') {
-            return designated(rest);
+            return designated(rest).or_else(|| written_as_moment(rest));
         }
         let mut interval = Interval::default();
         let mut rest = trimmed.strip_prefix('@').unwrap_or(trimmed).trim_start();

@@ -149,13 +149,26 @@ impl Binder<'_> {
         }
     }
 
-    /// Joins the calls of the select list to FROM.
-    pub(in crate::bind) fn join_row_calls(&mut self, from: Option<From>) -> Result<Option<From>> {
+    /// Joins the calls of the select list to FROM. `keys` are those of GROUP BY.
+    pub(in crate::bind) fn join_row_calls(
+        &mut self,
+        from: Option<From>,
+        keys: Option<&[Expr]>,
+    ) -> Result<Option<From>> {
         let Some(level) = self.levels.last_mut() else { return Ok(from) };
         let is_later = level.group_slot.is_some() || level.windows.is_some();
         let RowCalls { calls, columns, slot, position } = std::mem::take(&mut level.row_calls);
         let Some(slot) = slot else { return Ok(from) };
-        if is_later {
+        // Calls in keys of GROUP BY return their rows before these are grouped.
+        let is_key = |column: usize| {
+            let reads_call = |key: &Expr| {
+                let mut found = false;
+                key.each_column(&mut |at| found |= at.slot == slot && at.column == column);
+                found
+            };
+            keys.unwrap_or_default().iter().any(reads_call)
+        };
+        if is_later && !(0..columns.len()).all(is_key) {
             let what = "a set-returning function with GROUP BY, aggregates or window functions";
             return Err(SqlError::unsupported(what).at(position as usize));
         }

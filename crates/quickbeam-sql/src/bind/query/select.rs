@@ -106,7 +106,7 @@ impl Binder<'_> {
             if keys.is_some() || written.having.is_some() {
                 binder.group_slot();
             }
-            let from = binder.join_row_calls(from)?;
+            let from = binder.join_row_calls(from, keys.as_ref().map(|keys| &keys.keys[..]))?;
             let GroupKeys { keys, sets } = keys.unwrap_or_default();
             let parts = (from, filter, selected, having, order, of_rows, lock);
             Ok((parts, keys, sets, distinct_on))
