@@ -119,7 +119,7 @@ impl Binder<'_> {
                 return Err(named_twice(&column).at(position as usize));
             }
             let place = target.place(own)?;
-            if targets.iter().any(|it| it.place == place && !(is_part && !it.steps.is_empty())) {
+            if targets.iter().any(|it| it.place == place && (!is_part || it.steps.is_empty())) {
                 let column = &target.table.columns[place].name;
                 let message = format!("multiple assignments to same column \"{column}\"");
                 return Err(SqlError::new(SqlState::SyntaxError, message));

@@ -94,7 +94,7 @@ impl BlockParser<'_> {
         let declared = self.declared_cursor(variable).map(|it| it.arguments.clone());
         let declared = declared.unwrap_or_default();
         let has_list = self.is_symbol("(");
-        if declared.is_empty() != !has_list {
+        if declared.is_empty() == has_list {
             let what = if has_list { "has no arguments" } else { "has arguments" };
             return Err(wrong(format!("cursor \"{name}\" {what}"), self.offset()));
         }
