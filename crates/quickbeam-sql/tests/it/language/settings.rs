@@ -125,7 +125,7 @@ fn named_statements_are_executed_until_they_are_deallocated() {
     assert_eq!(rows(&connection, "EXECUTE p(2)"), ["b,3"]);
     assert_eq!(rows(&connection, "EXECUTE p(1 + 2)"), ["c,4"]);
     assert_eq!(rows(&connection, "EXECUTE p('1')"), ["a,2"]);
-    assert_eq!(code(&connection, "EXECUTE p"), "42P02");
+    assert_eq!(code(&connection, "EXECUTE p"), "42601");
     assert_eq!(code(&connection, "PREPARE p AS SELECT 1"), "42P05");
     run(&connection, "PREPARE i AS INSERT INTO t VALUES ($1, $2)");
     assert_eq!(connection.execute("EXECUTE i(5, 'e;f')", &[]).unwrap(), 1);
