@@ -5,8 +5,7 @@
 //! - GROUP BY DISTINCT becomes a key.
 //! - `FETCH FIRST (expression) ROWS ONLY` becomes LIMIT, `SUBSTRING(… SIMILAR … ESCAPE …)` becomes
 //!   `SUBSTRING(… FROM … FOR …)`, and `FOR UPDATE OF a, b` becomes a row lock for each table. The
-//!   `*` after the name of a table goes, as no table has children. `SELECT 1 ON CONFLICT` gets a
-//!   LIMIT ALL.
+//!   `*` after the name of a table goes, as no table has children.
 
 use sqlparser::ast::{Cte, Expr, Ident, SelectItem, SetExpr, TableAliasColumnDef};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -77,9 +76,9 @@ pub fn is_distinct_sets(key: &Expr) -> bool {
 
 /// Returns the tokens of a text with the clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    use Keyword::{FETCH, FOR, FROM, GROUP, JOIN, ON, ONLY, SEARCH, SUBSTRING, UPDATE, USING};
+    use Keyword::{FETCH, FOR, FROM, GROUP, JOIN, ONLY, SEARCH, SUBSTRING, UPDATE, USING};
     let is_such = |pair: &[TokenWithSpan]| match keyword_of(&pair[0].token) {
-        USING | FETCH | SUBSTRING | GROUP | SEARCH | FOR | ON | Keyword::CYCLE => true,
+        USING | FETCH | SUBSTRING | GROUP | SEARCH | FOR | Keyword::CYCLE => true,
         // A `*` directly after a name, or after a blank.
         _ => pair[1].token == Token::Mul && !matches!(pair[0].token, Token::LParen | Token::Comma),
     };
@@ -98,7 +97,6 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             SEARCH if edits.is(place.wrapping_sub(1), &Token::RParen) => {
                 search(&mut edits, place);
             }
-            ON if edits.is_word(place + 1, "CONFLICT") => conflict(&mut edits, place),
             _ if edits.is_word(place, "CYCLE") => cycle(&mut edits, place),
             _ => {}
         }
@@ -177,27 +175,6 @@ fn sets(edits: &mut TokenEdits, first: usize) {
         Keyword::ALL => edits.remove(first),
         Keyword::DISTINCT => edits.replace(first, vec![marker(DISTINCT_SETS), Token::Comma]),
         _ => {}
-    }
-}
-
-/// `SELECT 1 ON CONFLICT`: the parser would take ON for the name of the last item.
-fn conflict(edits: &mut TokenEdits, on: usize) {
-    let mut depth = 0_usize;
-    for place in (0..on).rev() {
-        match edits.token(place) {
-            Some(Token::RParen) => depth += 1,
-            Some(Token::LParen) => depth = depth.saturating_sub(1),
-            Some(token) if depth == 0 => match keyword_of(token) {
-                Keyword::SELECT => {
-                    edits.replace(on, [Keyword::LIMIT, Keyword::ALL, Keyword::ON].map(word).into());
-                    return;
-                }
-                Keyword::FROM | Keyword::WHERE | Keyword::VALUES | Keyword::ORDER => return,
-                Keyword::LIMIT | Keyword::HAVING | Keyword::INSERT => return,
-                _ => {}
-            },
-            _ => {}
-        }
     }
 }
 
