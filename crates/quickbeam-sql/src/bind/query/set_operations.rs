@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
+use super::syntax::query_of;
 use crate::bind::expression::operators::trimmed;
 use crate::bind::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source, types};
 use crate::error::{Result, SqlError, SqlState};
@@ -115,7 +116,7 @@ impl Binder<'_> {
         self.defers = true;
         let bound = self.nested(|binder| match side {
             SetExpr::Query(query) => binder.query(query, outer),
-            side => binder.query_body(&bare(side.clone()), outer),
+            side => binder.query_body(&query_of(side.clone()), outer),
         });
         self.defers = false;
         Ok((bound?, std::mem::take(&mut self.unknown)))
@@ -130,7 +131,7 @@ impl Binder<'_> {
         self.unknown.clear();
         match side {
             SetExpr::Query(query) => self.query(query, outer),
-            side => self.query_body(&bare(side.clone()), outer),
+            side => self.query_body(&query_of(side.clone()), outer),
         }
     }
 
@@ -216,20 +217,4 @@ fn convert(query: &mut Query, columns: &[OutputColumn], parameters: &mut [Option
         }
     };
     query.convert_outputs(&types, &mut cast);
-}
-
-/// A side of a set operation as a query of its own.
-fn bare(body: SetExpr) -> ast::Query {
-    ast::Query {
-        with: None,
-        body: Box::new(body),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    }
 }

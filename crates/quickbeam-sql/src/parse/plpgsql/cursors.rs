@@ -5,8 +5,7 @@ use smol_str::SmolStr;
 use super::BlockParser;
 use super::lexer::LexemeKind;
 use super::tree::{
-    BlockAction, BodyQuery, CursorDeclaration, CursorMove, CursorSource, FragmentId, LoopKind,
-    VariableKind,
+    BlockAction, CursorDeclaration, CursorMove, CursorSource, FragmentId, LoopKind, VariableKind,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
@@ -155,13 +154,7 @@ impl BlockParser<'_> {
             self.takes("scroll");
         }
         self.expect("for")?;
-        let query = if self.takes("execute") {
-            let text = self.expression(&[";", "using"])?;
-            BodyQuery::Dynamic(text, self.using(&[";"])?)
-        } else {
-            let text = self.text_to(&[";"])?;
-            BodyQuery::Static(self.fragment(text))
-        };
+        let query = self.body_query(";")?;
         self.expect_symbol(";")?;
         Ok(BlockAction::Open(variable, CursorSource::Query(query)))
     }

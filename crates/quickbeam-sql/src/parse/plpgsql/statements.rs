@@ -266,16 +266,20 @@ impl BlockParser<'_> {
         self.at = start;
         let targets = self.targets()?;
         self.expect("in")?;
-        let query = if self.takes("execute") {
-            let text = self.expression(&["loop", "using"])?;
-            BodyQuery::Dynamic(text, self.using(&["loop"])?)
-        } else {
-            let text = self.text_to(&["loop"])?;
-            BodyQuery::Static(self.fragment(text))
-        };
+        let query = self.body_query("loop")?;
         self.expect("loop")?;
         let body = self.loop_body()?;
         Ok(BlockAction::Loop(label, LoopKind::Rows(targets, query), body))
+    }
+
+    /// Reads a query up to that end, or EXECUTE with an expression for its text.
+    pub(super) fn body_query(&mut self, end: &'static str) -> Result<BodyQuery> {
+        if self.takes("execute") {
+            let text = self.expression(&[end, "using"])?;
+            return Ok(BodyQuery::Dynamic(text, self.using(&[end])?));
+        }
+        let text = self.text_to(&[end])?;
+        Ok(BodyQuery::Static(self.fragment(text)))
     }
 
     fn for_integers(
@@ -326,13 +330,7 @@ impl BlockParser<'_> {
             return Ok(BlockAction::Return);
         }
         if self.takes("query") {
-            let query = if self.takes("execute") {
-                let text = self.expression(&[";", "using"])?;
-                BodyQuery::Dynamic(text, self.using(&[";"])?)
-            } else {
-                let text = self.text_to(&[";"])?;
-                BodyQuery::Static(self.fragment(text))
-            };
+            let query = self.body_query(";")?;
             return self.expect_symbol(";").map(|()| BlockAction::ReturnQuery(query));
         }
         let is_next = self.takes("next");

@@ -49,7 +49,7 @@ fn derived_table(query: ast::Query, name: &str, columns: &[&str], sight: Sight) 
 }
 
 /// Returns a query that has only a body.
-fn query_of(body: SetExpr) -> ast::Query {
+pub(super) fn query_of(body: SetExpr) -> ast::Query {
     ast::Query {
         with: None,
         body: Box::new(body),
