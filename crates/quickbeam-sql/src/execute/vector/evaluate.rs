@@ -218,20 +218,28 @@ impl InputColumns<'_> {
 
     /// Compiles CASE, none of whose parts may fail: all are evaluated for each row (BATCH-2).
     fn case(&self, branches: &[(Expr, Expr)], otherwise: &Expr) -> Option<VectorExpr> {
-        let results = || branches.iter().map(|(_, result)| result).chain([otherwise]);
-        let is_null = |expr: &Expr| expr.as_constant().is_some_and(Value::is_null);
         let mut data_type = None;
-        for expr in results().filter(|expr| !is_null(expr)) {
+        for expr in results_of(branches, otherwise).filter(|expr| !is_null_constant(expr)) {
             let next = self.formula(expr)?.data_type;
             data_type = Some(match data_type {
                 None => next,
                 Some(known) => common_type(known, next)?,
             });
         }
-        let data_type = data_type?;
-        let result = |expr: &Expr| match is_null(expr) {
-            true => Some(VectorExpr { step: Step::Given(expr.clone(), None), data_type }),
-            false => self.formula(expr),
+        self.case_of_type(branches, otherwise, data_type?)
+    }
+
+    /// Compiles CASE with results of that type, or NUMERIC of at most its scale.
+    fn case_of_type(
+        &self,
+        branches: &[(Expr, Expr)],
+        otherwise: &Expr,
+        data_type: DataType,
+    ) -> Option<VectorExpr> {
+        let result = |expr: &Expr| match (is_null_constant(expr), scale_of(data_type)) {
+            (true, _) => Some(VectorExpr { step: Step::Given(expr.clone(), None), data_type }),
+            (false, Some(scale)) => self.formula(expr)?.rescaled(scale),
+            (false, None) => self.formula(expr),
         };
         let mut parts = Vec::with_capacity(branches.len() * 2 + 1);
         for (condition, value) in branches {
@@ -241,6 +249,36 @@ impl InputColumns<'_> {
         parts.push(result(otherwise)?);
         let is_safe = parts.iter().all(|part| !part.may_fail());
         is_safe.then_some(VectorExpr { step: Step::Case(parts), data_type })
+    }
+
+    /// Compiles CASE whose results are NUMERIC of several scales: its values at the largest scale,
+    /// and the scale of each.
+    pub fn case_of_scales(&self, expr: &Expr) -> Option<[VectorExpr; 2]> {
+        let Expr::Case(branches, otherwise) = expr else { return None };
+        let (mut digits, mut scale) = (0, 0);
+        for result in results_of(branches, otherwise).filter(|result| !is_null_constant(result)) {
+            let DataType::Numeric(Some((precision, own))) = self.formula(result)?.data_type else {
+                return None;
+            };
+            (digits, scale) = (digits.max(precision - own.min(precision)), scale.max(own));
+        }
+        let precision = digits.checked_add(scale).filter(|sum| *sum <= MAX_PRECISION)?;
+        let data_type = DataType::Numeric(Some((precision, scale)));
+        let own_scale = |result: &Expr| {
+            let own = match is_null_constant(result) {
+                true => Value::Null,
+                false => Value::Integer(scale_of(self.formula(result)?.data_type)?.into()),
+            };
+            Some(Expr::Constant(own))
+        };
+        let scales: Option<Vec<(Expr, Expr)>> = branches
+            .iter()
+            .map(|(condition, result)| Some((condition.clone(), own_scale(result)?)))
+            .collect();
+        Some([
+            self.case_of_type(branches, otherwise, data_type)?,
+            self.case(&scales?, &own_scale(otherwise)?)?,
+        ])
     }
 
     fn boxed(&self, expr: &Expr) -> Option<Box<VectorExpr>> {
@@ -257,6 +295,17 @@ impl InputColumns<'_> {
             list.iter().map(|part| self.formula(part)).collect::<Option<_>>()?;
         formulas.iter().all(|formula| !formula.may_fail()).then_some(formulas)
     }
+}
+
+fn results_of<'e>(
+    branches: &'e [(Expr, Expr)],
+    otherwise: &'e Expr,
+) -> impl Iterator<Item = &'e Expr> {
+    branches.iter().map(|(_, result)| result).chain([otherwise])
+}
+
+fn is_null_constant(expr: &Expr) -> bool {
+    expr.as_constant().is_some_and(Value::is_null)
 }
 
 /// Returns the scale of a NUMERIC whose scale is known.

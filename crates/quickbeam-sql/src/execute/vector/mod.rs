@@ -27,6 +27,7 @@ pub(super) use crate::execute::hash::int_table::IntTable;
 use crate::expression::{ColumnRef, Expr, NumberKind};
 use crate::plan::{Batch, PlanNode, TableAccess, each_expression};
 use crate::types::DataType;
+use aggregate::AggregateFormulas;
 use evaluate::{InputColumns, VectorExpr};
 pub use selection::{Failures, LeafSelection};
 use source::VectorSource;
@@ -63,9 +64,9 @@ pub fn can_batch(
     columns.iter().all(|(_, data_type)| column::kind_of(*data_type).is_some())
         && match step {
             PlanNode::Group { keys, aggregates, .. } => {
-                let parts = aggregates.iter().flat_map(Aggregate::expressions);
-                let has_one = |aggregate: &Aggregate| !aggregate.has_more_arguments();
-                aggregates.iter().all(has_one) && all_have(&mut keys.iter().chain(parts))
+                let has_formulas =
+                    |aggregate: &Aggregate| AggregateFormulas::new(aggregate, &known).is_some();
+                aggregates.iter().all(has_formulas) && all_have(&mut keys.iter())
             }
             PlanNode::Sort { outputs, keys, .. } => {
                 let is_exact = |expr: &Expr| {
@@ -144,16 +145,14 @@ impl BatchProgram {
         let (step, columns, workers) = (&batch.step, &batch.columns, batch.workers);
         let known = known_columns(columns, builder.parameters());
         let formula = |expr: &Expr| known.formula(expr).ok_or_else(no_formula);
-        let optional = |expr: &Option<Expr>| expr.as_ref().map(formula).transpose();
         let source = |input: &PlanNode| VectorSource::of(input, columns, builder);
         let work = match step {
             PlanNode::Group { input, slot, keys, aggregates, .. } => {
                 let keys: Result<Vec<VectorExpr>> = keys.iter().map(formula).collect();
                 let mut parts = Vec::with_capacity(aggregates.len());
                 for aggregate in aggregates {
-                    let (argument, filter) =
-                        (optional(&aggregate.argument)?, optional(&aggregate.filter)?);
-                    parts.push((aggregate.clone(), argument, filter));
+                    let formulas = AggregateFormulas::new(aggregate, &known);
+                    parts.push(formulas.ok_or_else(no_formula)?);
                 }
                 VectorWork::Group(aggregate::VectorAggregate::new(
                     source(input)?,

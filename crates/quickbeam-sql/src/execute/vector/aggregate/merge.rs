@@ -28,7 +28,7 @@ pub fn can_merge(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> bool {
         | AggregateStates::Sums(..)
         | AggregateStates::Extremes(..)
         | AggregateStates::DistinctIntegers(..) => true,
-        AggregateStates::DoubleSums(..) => false,
+        AggregateStates::DoubleSums(..) | AggregateStates::ScaledSums(..) => false,
         AggregateStates::Each(..) => match aggregate.kind {
             _ if aggregate.distinct => false,
             // Equal values of these types are the same text.
@@ -82,6 +82,7 @@ impl VectorAggregate {
         let part = |part: &VectorAggregator| VectorAggregator {
             aggregate: part.aggregate.clone(),
             argument: part.argument.clone(),
+            scales: part.scales.clone(),
             filter: part.filter.clone(),
             known: AggregateStates::new(&part.aggregate, part.argument.as_ref()),
         };

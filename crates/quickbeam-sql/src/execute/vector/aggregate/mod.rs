@@ -9,9 +9,9 @@ mod states;
 use arrow_array::Array;
 
 use super::column::{ColumnBuilder, Vector, kind_of, number_value};
-use super::evaluate::{VectorExpr, keep};
+use super::evaluate::{InputColumns, VectorExpr, keep};
 use super::source::{ColumnBatch, VectorSource};
-use crate::bind::Aggregate;
+use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::execute::hash::int_table::IntTable;
 use crate::execute::row::{Context, KeyTable, MemoryCharge, append};
@@ -69,18 +69,58 @@ enum AggregateRole {
     Worker,
 }
 
+/// The formulas of one aggregate.
+pub struct AggregateFormulas {
+    aggregate: Aggregate,
+    argument: Option<VectorExpr>,
+    /// The scale of each value of the argument, if that differs from row to row.
+    scales: Option<VectorExpr>,
+    filter: Option<VectorExpr>,
+}
+
+impl AggregateFormulas {
+    /// Compiles an aggregate. Returns `None` if it cannot be vectorized.
+    pub fn new(aggregate: &Aggregate, known: &InputColumns<'_>) -> Option<AggregateFormulas> {
+        if aggregate.has_more_arguments() {
+            return None;
+        }
+        let filter = match &aggregate.filter {
+            Some(filter) => Some(known.formula(filter)?),
+            None => None,
+        };
+        let is_sum = matches!(aggregate.kind, AggregateKind::Sum | AggregateKind::Average);
+        let (argument, scales) = match &aggregate.argument {
+            None => (None, None),
+            Some(expr) => match known.formula(expr) {
+                Some(argument) => (Some(argument), None),
+                // The sum of a group is written with the largest scale of its values.
+                None if is_sum && !aggregate.distinct => {
+                    let [argument, scales] = known.case_of_scales(expr)?;
+                    (Some(argument), Some(scales))
+                }
+                None => return None,
+            },
+        };
+        Some(AggregateFormulas { aggregate: aggregate.clone(), argument, scales, filter })
+    }
+}
+
 impl VectorAggregate {
     pub fn new(
         source: VectorSource,
         slot: usize,
         keys: Vec<VectorExpr>,
-        aggregates: Vec<(Aggregate, Option<VectorExpr>, Option<VectorExpr>)>,
+        aggregates: Vec<AggregateFormulas>,
         types: Vec<DataType>,
         workers: Option<WorkerPlan>,
     ) -> VectorAggregate {
-        let part = |(aggregate, argument, filter): (Aggregate, Option<VectorExpr>, _)| {
-            let known = AggregateStates::new(&aggregate, argument.as_ref());
-            VectorAggregator { aggregate, argument, filter, known }
+        let part = |formulas: AggregateFormulas| {
+            let AggregateFormulas { aggregate, argument, scales, filter } = formulas;
+            let known = match &scales {
+                Some(_) => AggregateStates::ScaledSums(Vec::new(), Vec::new(), Vec::new()),
+                None => AggregateStates::new(&aggregate, argument.as_ref()),
+            };
+            VectorAggregator { aggregate, argument, scales, filter, known }
         };
         VectorAggregate {
             source,
@@ -282,7 +322,7 @@ impl VectorAggregate {
         }
         self.keys.iter_mut().try_for_each(|key| key.begin(context))?;
         for part in &mut self.parts {
-            let formulas = part.argument.iter_mut().chain(&mut part.filter);
+            let formulas = part.argument.iter_mut().chain(&mut part.scales).chain(&mut part.filter);
             formulas.into_iter().try_for_each(|formula| formula.begin(context))?;
         }
         if let Some(plan) = self.workers {

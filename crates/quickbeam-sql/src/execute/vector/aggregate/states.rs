@@ -12,7 +12,7 @@ use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::execute::hash::pair_table::PairTable;
 use crate::execute::row::{AggregateState, Context, KeyTable, MemoryCharge, append, overflow};
-use crate::types::{DataType, Numeric, Value};
+use crate::types::{DataType, Numeric, Value, decimal_power};
 
 /// The states of one aggregate for all groups.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub enum AggregateStates {
     Counts(Vec<i64>),
     /// Sums of integers or of NUMERIC without their point, and their counts.
     Sums(Vec<i128>, Vec<i64>),
+    /// Sums of NUMERIC without their point, their counts, and the largest scale of each group.
+    ScaledSums(Vec<i128>, Vec<i64>, Vec<u8>),
     /// Sums of doubles, and their counts.
     DoubleSums(Vec<f64>, Vec<i64>),
     /// The least or greatest numbers, and whether there was one.
@@ -35,6 +37,8 @@ pub enum AggregateStates {
 pub struct VectorAggregator {
     pub aggregate: Aggregate,
     pub argument: Option<VectorExpr>,
+    /// The scale with which each value of the argument is written, if that differs from row to row.
+    pub scales: Option<VectorExpr>,
     pub filter: Option<VectorExpr>,
     pub known: AggregateStates,
 }
@@ -75,6 +79,11 @@ impl AggregateStates {
                 sums.clear();
                 counts.clear();
             }
+            AggregateStates::ScaledSums(sums, counts, scales) => {
+                sums.clear();
+                counts.clear();
+                scales.clear();
+            }
             AggregateStates::DoubleSums(sums, counts) => {
                 sums.clear();
                 counts.clear();
@@ -102,6 +111,11 @@ impl AggregateStates {
             AggregateStates::Sums(sums, counts) => {
                 sums.resize(groups, 0);
                 counts.resize(groups, 0);
+            }
+            AggregateStates::ScaledSums(sums, counts, scales) => {
+                sums.resize(groups, 0);
+                counts.resize(groups, 0);
+                scales.resize(groups, 0);
             }
             AggregateStates::DoubleSums(sums, counts) => {
                 sums.resize(groups, 0.0);
@@ -149,6 +163,14 @@ impl VectorAggregator {
                 &(0..places.len()).filter(is_left).map(|row| places[row]).collect::<Vec<u32>>()
             }
         };
+        if let (Some(scales), AggregateStates::ScaledSums(sums, counts, most)) =
+            (&self.scales, &mut self.known)
+        {
+            let numbers = argument.column(vectors, rows)?;
+            let own = scales.column(vectors, rows)?;
+            add_scales(&numbers, &own, places, most)?;
+            return sum_numbers(&numbers, places, sums, counts);
+        }
         let vector = match &self.known {
             AggregateStates::Sums(..) => argument.narrow_column(vectors, rows)?,
             _ => argument.column(vectors, rows)?,
@@ -172,12 +194,8 @@ impl VectorAggregator {
                 }
                 Ok(())
             }
-            (AggregateStates::Sums(sums, counts), Vector::Numbers(numbers)) => {
-                sum(numbers, places, sums, counts);
-                Ok(())
-            }
-            (AggregateStates::Sums(sums, counts), Vector::Wide(numbers)) => {
-                sum_wide(numbers, places, sums, counts)
+            (AggregateStates::Sums(sums, counts), numbers) => {
+                sum_numbers(numbers, places, sums, counts)
             }
             (AggregateStates::DoubleSums(sums, counts), Vector::Doubles(numbers)) => {
                 sum_doubles(numbers, places, sums, counts)
@@ -260,6 +278,18 @@ impl VectorAggregator {
                     _ => AggregateState::Integers(sum, count),
                 }
             }
+            AggregateStates::ScaledSums(sums, counts, scales) => {
+                let sum = sums.get(group).copied().unwrap_or(0);
+                let count = counts.get(group).copied().unwrap_or(0);
+                let own = scales.get(group).copied().unwrap_or(0);
+                let most = match self.argument.as_ref().map(|argument| argument.data_type) {
+                    Some(DataType::Numeric(Some((_, scale)))) => scale,
+                    _ => own,
+                };
+                // Every value has zeros beyond the largest scale of the group.
+                let sum = sum / decimal_power(most.saturating_sub(own));
+                AggregateState::Numerics(Numeric::new(sum, own)?, count)
+            }
             AggregateStates::DoubleSums(sums, counts) => AggregateState::Doubles(
                 sums.get(group).copied().unwrap_or(0.0),
                 counts.get(group).copied().unwrap_or(0),
@@ -286,6 +316,37 @@ fn bump(counts: &mut [i64], place: u32, by: i64) {
     if let Some(count) = counts.get_mut(place as usize) {
         *count += by;
     }
+}
+
+/// Adds integers, or NUMERIC without their point, to the sums of their groups.
+fn sum_numbers(
+    numbers: &Vector,
+    places: &[u32],
+    sums: &mut [i128],
+    counts: &mut [i64],
+) -> Result<()> {
+    match numbers {
+        Vector::Numbers(numbers) => {
+            sum(numbers, places, sums, counts);
+            Ok(())
+        }
+        Vector::Wide(numbers) => sum_wide(numbers, places, sums, counts),
+        _ => Err(SqlError::internal("a sum of what is not a number")),
+    }
+}
+
+/// Raises the scales of groups to those of their numbers that are not NULL.
+fn add_scales(numbers: &Vector, own: &Vector, places: &[u32], most: &mut [u8]) -> Result<()> {
+    let Vector::Numbers(own) = own else {
+        return Err(SqlError::internal("a scale that is not a number"));
+    };
+    let numbers = numbers.array();
+    for (row, place) in places.iter().enumerate() {
+        if let Some(most) = most.get_mut(*place as usize).filter(|_| numbers.is_valid(row)) {
+            *most = (*most).max(u8::try_from(own.value(row)).unwrap_or_default());
+        }
+    }
+    Ok(())
 }
 
 fn sum(numbers: &Int64Array, places: &[u32], sums: &mut [i128], counts: &mut [i64]) {
