@@ -11,6 +11,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
@@ -38,12 +39,35 @@ impl Default for OsVfs {
     }
 }
 
-struct RealFile(fs::File);
+struct RealFile {
+    file: fs::File,
+    /// The number of the process that took the lock, or 0.
+    locked_by: AtomicU32,
+}
+
+/// Releases the lock. A process that another thread is starting has inherited the descriptor until
+/// it executes its program, and closing this one alone would leave the lock with that process. A
+/// process made by `fork()` alone does not release the lock of its parent.
+impl Drop for RealFile {
+    fn drop(&mut self) {
+        if *self.locked_by.get_mut() == std::process::id() {
+            // If this fails, the lock ends with the last descriptor.
+            let _ = flock(&self.file, FlockOperation::Unlock);
+        }
+    }
+}
 
 impl RealFile {
+    fn new(file: fs::File) -> RealFile {
+        RealFile { file, locked_by: AtomicU32::new(0) }
+    }
+
     fn lock(&self, operation: FlockOperation) -> io::Result<bool> {
-        match flock(&self.0, operation) {
-            Ok(()) => Ok(true),
+        match flock(&self.file, operation) {
+            Ok(()) => {
+                self.locked_by.store(std::process::id(), Ordering::Relaxed);
+                Ok(true)
+            }
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
             Err(errno) => Err(errno.into()),
         }
@@ -52,32 +76,32 @@ impl RealFile {
 
 impl File for RealFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
-        self.0.read_exact_at(buffer, offset)
+        self.file.read_exact_at(buffer, offset)
     }
 
     fn write_at(&self, buffer: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(buffer, offset)
+        self.file.write_all_at(buffer, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.0.sync_all()
+        self.file.sync_all()
     }
 
     fn length(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn set_length(&self, length: u64) -> io::Result<()> {
-        self.0.set_len(length)
+        self.file.set_len(length)
     }
 
     fn allocate(&self, length: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        match fallocate(&self.0, FallocateFlags::empty(), 0, length) {
+        match fallocate(&self.file, FallocateFlags::empty(), 0, length) {
             Ok(()) => Ok(()),
             // Some file systems cannot reserve space: writing zeros has the same effect.
             Err(rustix::io::Errno::OPNOTSUPP) => {
@@ -98,7 +122,7 @@ impl File for RealFile {
     fn map(&self, length: u64) -> io::Result<Option<Box<dyn MappedFile>>> {
         // A store without space, or past the end of the file, ends the process. So only file
         // systems are used that keep written blocks in place.
-        let below = file_system(&self.0);
+        let below = file_system(&self.file);
         if !matches!(below, FileSystem::Ext | FileSystem::Memory)
             || cfg!(miri)
             || self.length()? < length
@@ -111,7 +135,7 @@ impl File for RealFile {
         let mut at = 0;
         while at < length {
             let bytes = (length - at).min(MAPPED_PART);
-            let part = Mapping::of_file(&self.0, at, bytes as usize)?;
+            let part = Mapping::of_file(&self.file, at, bytes as usize)?;
             // Populated memory delays no store, and a range whose access would end the process is
             // detected here.
             if part.populate(0, bytes as usize).is_err() {
@@ -223,7 +247,7 @@ impl Vfs for OsVfs {
             // There is no device to write through to.
             return Err(io::ErrorKind::Unsupported.into());
         }
-        Ok(Arc::new(RealFile(file)))
+        Ok(Arc::new(RealFile::new(file)))
     }
 
     fn exists(&self, path: &Path) -> bool {
@@ -279,5 +303,27 @@ impl Vfs for OsVfs {
     fn spawn(&self, name: &str, body: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Task>> {
         let handle = std::thread::Builder::new().name(name.to_owned()).spawn(body)?;
         Ok(Box::new(RealTask(handle)))
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lock_ends_with_its_file_though_a_copy_is_open() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("lock");
+        let created = fs::File::create(&path).unwrap();
+        let file = RealFile::new(created);
+        assert!(file.try_lock().unwrap());
+        // As in a process that is being started.
+        let inherited = file.file.try_clone().unwrap();
+        let open = || OsVfs::new().open(&path, OpenMode::Read).unwrap();
+        assert!(!open().try_lock().unwrap());
+        drop(file);
+        assert!(open().try_lock().unwrap());
+        drop(inherited);
     }
 }
