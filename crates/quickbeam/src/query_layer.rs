@@ -217,11 +217,10 @@ pub trait TransactionExt: sealed::Handle {
     /// # let fruit = environment.create_database("fruit")?;
     /// let transaction = environment.begin()?;
     /// environment.transact(|later| fruit.put(later, b"apple", b"red"))?;
-    /// let Some(shared) = transaction.share_snapshot()? else { return Ok(()) };
-    /// std::thread::scope(|scope| {
-    ///     let found = scope.spawn(|| fruit.get(&shared, b"apple"));
-    ///     assert!(matches!(found.join(), Ok(Ok(None))));
-    /// });
+    /// if let Some(shared) = transaction.share_snapshot()? {
+    ///     let reader = std::thread::spawn(move || fruit.get(&shared, b"apple"));
+    ///     assert!(matches!(reader.join(), Ok(Ok(None))));
+    /// }
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     fn share_snapshot(&self) -> Result<Option<Snapshot>>;
