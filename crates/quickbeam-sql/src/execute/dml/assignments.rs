@@ -103,12 +103,19 @@ impl Assignments {
             }
             // Columns before this one have their values already, and none is evaluated again: a
             // function may change something. The row is encoded from them and from the others.
-            let mut values: Vec<(usize, Datum<'_>)> = vec![(*column, value)];
+            let mut values: Vec<(usize, Datum<'_>)> = Vec::with_capacity(self.list.len() - number);
+            values.push((*column, value));
             for (column, value) in self.list.iter().skip(number + 1) {
                 values.push((*column, value.evaluate(&frame)?));
             }
-            let kept = std::mem::take(new);
-            let before = StoredRow::new(table, &kept)?;
+            let kept;
+            let before = if number == 0 {
+                old
+            } else {
+                kept = new.clone();
+                StoredRow::new(table, &kept)?
+            };
+            new.clear();
             let mut olds: Vec<ValueRef<'_>> = Vec::with_capacity(table.columns.len());
             for position in 0..table.columns.len() {
                 olds.push(before.get(position)?);
