@@ -81,9 +81,9 @@ impl CollectedRows {
         match place {
             WindowKind::DenseRank => {
                 let mut before: Vec<&CollectedRow> = of(Ordering::Less).collect();
-                let own = |row: &CollectedRow| row.keys.get(..width).unwrap_or_default().to_vec();
-                before.sort_by(|a, b| compare_keys(&own(a), &own(b), order));
-                before.dedup_by(|a, b| compare_keys(&own(a), &own(b), order).is_eq());
+                // The values of that row are the same in all rows.
+                before.sort_by(|a, b| compare_keys(&a.keys, &b.keys, order));
+                before.dedup_by(|a, b| compare_keys(&a.keys, &b.keys, order).is_eq());
                 Value::BigInt(before.len() as i64 + 1)
             }
             WindowKind::PercentRank if self.rows.is_empty() => Value::Double(0.0),
