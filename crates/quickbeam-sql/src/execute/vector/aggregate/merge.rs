@@ -16,8 +16,7 @@ use super::states::{AggregateStates, VectorAggregator};
 use super::{AggregateRole, VectorAggregate};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
-use crate::execute::hash::int_table::IntTable;
-use crate::execute::row::{AggregateState, Context, KeyTable, MemoryCharge, Morsel, overflow};
+use crate::execute::row::{AggregateState, Context, Morsel, overflow};
 use crate::plan::WorkerPlan;
 use crate::types::{DataType, Value, ValueRef};
 
@@ -79,38 +78,13 @@ impl VectorAggregate {
 
     /// Makes a worker's copy, whose source is to be given morsels.
     fn fork(&self) -> Option<VectorAggregate> {
-        let part = |part: &VectorAggregator| VectorAggregator {
-            aggregate: part.aggregate.clone(),
-            argument: part.argument.clone(),
-            scales: part.scales.clone(),
-            filter: part.filter.clone(),
-            known: AggregateStates::new(&part.aggregate, part.argument.as_ref()),
-        };
-        let groups = usize::from(self.keys.is_empty());
-        let mut parts: Vec<VectorAggregator> = self.parts.iter().map(part).collect();
-        parts.iter_mut().for_each(|part| part.known.grow(&part.aggregate, groups));
-        Some(VectorAggregate {
-            source: self.source.fork()?,
-            slot: self.slot,
-            keys: self.keys.clone(),
-            parts,
-            numbers: IntTable::default(),
-            table: KeyTable::default(),
-            key: Vec::new(),
-            values: Vec::new(),
-            places: Vec::new(),
-            waiting: None,
-            types: self.types.clone(),
-            account: MemoryCharge::default(),
-            groups,
-            next: 0,
-            done: true,
-            workers: None,
-            launched: 0,
-            seen_in: Vec::new(),
-            role: AggregateRole::Worker,
-            order: Vec::new(),
-        })
+        let formulas = self.parts.iter().map(VectorAggregator::formulas).collect();
+        let (source, keys, types) = (self.source.fork()?, self.keys.clone(), self.types.clone());
+        let mut copy = VectorAggregate::new(source, self.slot, keys, formulas, types, None);
+        (copy.role, copy.done) = (AggregateRole::Worker, true);
+        copy.groups = usize::from(copy.keys.is_empty());
+        copy.parts.iter_mut().for_each(|part| part.known.grow(&part.aggregate, copy.groups));
+        Some(copy)
     }
 
     /// Merges the groups of workers. Returns false if they do not fit into memory.

@@ -105,6 +105,17 @@ impl AggregateFormulas {
     }
 }
 
+impl VectorAggregator {
+    fn formulas(&self) -> AggregateFormulas {
+        AggregateFormulas {
+            aggregate: self.aggregate.clone(),
+            argument: self.argument.clone(),
+            scales: self.scales.clone(),
+            filter: self.filter.clone(),
+        }
+    }
+}
+
 impl VectorAggregate {
     pub fn new(
         source: VectorSource,
