@@ -40,6 +40,7 @@ pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyHeader, CopyPlace, copy_form};
 pub use self::dml::target::updatability;
 pub(crate) use self::expression::system_types::named_outputs;
+pub use self::query::relation_places::{NameChange, renamed_query};
 pub use self::routines::VariableLookup;
 pub(crate) use self::routines::row_result;
 pub use records::whole_rows::refuse_records;
@@ -53,6 +54,7 @@ pub use window_tree::*;
 
 use self::query::common_tables::CteSource;
 use self::query::expand::Expansion;
+use self::query::relation_places::RelationPlace;
 use self::query::row_calls::{RowCalls, RowFunctions};
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
 use crate::error::{Result, SqlError, SqlState};
@@ -203,6 +205,8 @@ pub struct Binder<'a> {
     catalog_slots: Vec<(usize, i64)>,
     /// Expansions of names in the text, if they are recorded.
     expansions: Option<Vec<Expansion>>,
+    /// Where the text names relations, if that is recorded.
+    places: Option<Vec<RelationPlace>>,
 }
 
 /// Parameters that a statement may have.
@@ -293,13 +297,19 @@ impl<'a> Binder<'a> {
             defers: false,
             catalog_slots: Vec::new(),
             expansions: None,
+            places: None,
         }
     }
 
     /// A binder of a stored text, whose names do not depend on the path (SCHEMA-NAME-2).
     pub fn of_stored(names: &'a dyn Names) -> Binder<'a> {
+        Binder::of_stored_text(names, "")
+    }
+
+    /// As [`of_stored`](Self::of_stored), where the places in the text matter.
+    pub fn of_stored_text(names: &'a dyn Names, text: &'a str) -> Binder<'a> {
         let settings = TextSettings::DEFAULT;
-        Binder { path: None, is_stored: true, settings, ..Binder::new(names, "") }
+        Binder { path: None, is_stored: true, settings, ..Binder::new(names, text) }
     }
 
     /// Reads a literal as a value of that type.

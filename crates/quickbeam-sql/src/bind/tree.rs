@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::{WindowKind, Windows};
-use crate::catalog::Table;
+use crate::catalog::{ObjectId, Table};
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
 use crate::types::{DataType, ElementType, TextSettings};
 
@@ -153,6 +153,8 @@ pub enum TableFunctionKind {
     JsonRecords(&'static crate::expression::JsonRecords),
     /// The rows of a system catalog.
     Catalog(&'static crate::catalog::system::SystemTable),
+    /// The row of the sequence of that number.
+    Sequence(ObjectId),
 }
 
 /// VALUES.

@@ -38,6 +38,7 @@ impl CompileContext<'_> {
                         return Ok(self.prepared(self.refresh(&statement)?));
                     }
                     Some(Command::Comment(statement)) => Some(CatalogChange::Comment(statement)),
+                    Some(Command::Relation(statement)) => Some(CatalogChange::Relation(statement)),
                     _ => None,
                 };
                 if let Some(change) = change {
@@ -121,9 +122,6 @@ impl CompileContext<'_> {
                 None => Program::Nothing,
             },
             Ast::CreateIndex(create) => Program::Catalog(binder.create_index(create)?),
-            Ast::AlterIndex { name, operation } => {
-                Program::Catalog(binder.alter_index(name, operation)?)
-            }
             Ast::CreateView(create) if create.materialized => {
                 self.create_materialized(create, text)?
             }

@@ -10,8 +10,6 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::NewIndex;
-use crate::schema::errors::no_index;
-use crate::schema::names::{lookup_name, split_lookup_name};
 use crate::schema::{
     ConstraintTiming, EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method, Table,
 };
@@ -87,30 +85,6 @@ impl Catalog {
         change.regenerate(&mut table)?;
         change.put_table(&table)?;
         Ok(name)
-    }
-
-    /// ALTER INDEX … RENAME TO, of an index or of the index of a constraint.
-    pub fn rename_index(&self, transaction: &Transaction, from: &str, to: &str) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let (schema, name) = split_lookup_name(from);
-        change.check_free(&lookup_name(&schema, to))?;
-        if let Ok((table, index)) = change.before.index_named(from) {
-            let mut table = (*table).clone();
-            let same = |known: &&mut Arc<Index>| known.id == index.id;
-            if let Some(known) = table.indexes.iter_mut().find(same) {
-                Arc::make_mut(known).name = to.into();
-            }
-            return change.put_table(&table);
-        }
-        let mut tables = change.before.tables();
-        let has_key = |table: &&Arc<Table>| {
-            table.schema == schema && table.primary_key.as_ref().is_some_and(|it| it.name == name)
-        };
-        let mut table = (**tables.find(has_key).ok_or_else(|| no_index(from))?).clone();
-        if let Some(key) = &mut table.primary_key {
-            key.name = to.into();
-        }
-        change.put_table(&table)
     }
 
     /// DROP INDEX. `cascade`: foreign keys that need it go, too.

@@ -7,6 +7,7 @@ mod comments;
 mod constraint_changes;
 mod constraints;
 mod indexes;
+mod relations;
 mod routines;
 mod schemas;
 mod sequences;
@@ -16,6 +17,8 @@ mod views;
 
 pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
 pub(crate) use comments::CommentTarget;
+pub(crate) use relations::StoredTexts;
 pub(crate) use routines::no_trigger;
+pub use sequences::SequenceState;
 pub(crate) use tables::depended;
 pub(crate) use user_types::{attribute_exists, domain_constraint_name, no_type, type_exists};

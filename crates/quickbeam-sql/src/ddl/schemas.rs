@@ -51,7 +51,7 @@ impl Catalog {
         let sequences = after.sequences.values().filter(|it| it.schema == *schema);
         let sequences: Vec<SmolStr> = sequences.map(|it| it.lookup_name()).collect();
         if !sequences.is_empty() {
-            self.drop_sequences(transaction, &sequences)?;
+            self.drop_sequences(transaction, &sequences, DropBehavior::Cascade)?;
         }
         self.drop_schemas(transaction, std::slice::from_ref(schema))
     }

@@ -14,10 +14,10 @@ use quickbeam::{ReadTransaction, Transaction, TransactionOptions, invariant};
 use smol_str::SmolStr;
 
 use super::change::CatalogChange;
-use crate::catalog::{Catalog, CatalogSnapshot, Reserved};
+use crate::catalog::{Catalog, CatalogSnapshot, DropBehavior, Reserved};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_relation, read_only};
-use crate::schema::names::split_lookup_name;
+use crate::schema::names::{shown_name, split_lookup_name};
 use crate::schema::{Column, Identity, ObjectId, Relation, Sequence, Table};
 use crate::schema::{SequenceChanges, SequenceOptions};
 use crate::types::DataType;
@@ -71,8 +71,14 @@ impl Catalog {
         change.define_sequence(name, options, owner)
     }
 
-    /// DROP SEQUENCE of all of these.
-    pub fn drop_sequences(&self, transaction: &Transaction, names: &[SmolStr]) -> Result<()> {
+    /// DROP SEQUENCE of all of these. `behavior` says what becomes of views that read them.
+    pub fn drop_sequences(
+        &self,
+        transaction: &Transaction,
+        names: &[SmolStr],
+        behavior: DropBehavior,
+    ) -> Result<()> {
+        let cascade = behavior == DropBehavior::Cascade;
         let change = CatalogChange::begin(self, transaction)?;
         for name in names {
             let sequence = change.before.sequence_named(name)?;
@@ -80,6 +86,8 @@ impl Catalog {
                 let by = format!("column of table {}", table.name);
                 return Err(super::tables::depended(&format!("sequence {}", sequence.name), &by));
             }
+            let what = format!("sequence {}", shown_name(name));
+            change.drop_dependents(sequence.id, &[], &what, cascade)?;
             change.remove(sequence.id)?;
         }
         Ok(())
@@ -126,43 +134,20 @@ impl Catalog {
             sequence.owned_by = owner.transpose()?;
         }
         let next = match changes.restart {
-            Some(value) => Some(value.unwrap_or(sequence.start)),
-            None => self.next_after_change(transaction, &old, &sequence)?,
-        };
-        if let (Some(_), Some(value)) = (changes.restart, next) {
-            sequence.check_last(value)?;
-        }
-        sequence.epoch = sequence.epoch.wrapping_add(1);
-        put_next(self, transaction, &sequence, next.filter(|next| sequence.holds(*next)))?;
-        change.put_sequence(sequence)
-    }
-
-    /// Returns the value that follows the last one of a sequence that has changed.
-    fn next_after_change(
-        &self,
-        transaction: &Transaction,
-        old: &Sequence,
-        new: &Sequence,
-    ) -> Result<Option<i64>> {
-        let reserved = self.reserved.lock().get(&old.count()).copied();
-        let next = match reserved.filter(|reserved| reserved.left > 0) {
-            Some(reserved) => Some(reserved.next),
-            None => self.next_unreserved(transaction, old)?,
-        };
-        let last = match next {
-            // The first value was not given out yet.
-            Some(next) if next == old.start => {
-                new.check_last(next)?;
-                return Ok(Some(next));
+            Some(value) => {
+                let value = value.unwrap_or(sequence.start);
+                sequence.check_last(value)?;
+                NextValue { next: Some(value), last: None }
             }
-            Some(next) => next.checked_sub(old.increment),
-            None if old.increment > 0 => Some(old.maximum),
-            None => Some(old.minimum),
+            None => {
+                let state = self.state_of(transaction, &old)?;
+                sequence.check_last(state.last)?;
+                sequence.next_after(state)
+            }
         };
-        if let Some(last) = last {
-            new.check_last(last)?;
-        }
-        Ok(last.and_then(|last| last.checked_add(new.increment)))
+        sequence.epoch = sequence.epoch.wrapping_add(1);
+        put_next(self, transaction, &sequence, next)?;
+        change.put_sequence(sequence)
     }
 
     /// `nextval`: the next value (SEQ-1).
@@ -205,6 +190,7 @@ impl Catalog {
             ));
         }
         let next = if is_called { sequence.after(value) } else { Some(value) };
+        let next = NextValue { next, last: is_called.then_some(value) };
         let set = |own: &Transaction| put_next(self, own, sequence, next);
         self.in_own_transaction(transaction, sequence, set)?;
         self.reserved.lock().remove(&sequence.count());
@@ -221,7 +207,25 @@ impl Catalog {
         let transaction = transaction.as_transaction();
         let mut record = Vec::new();
         self.sequences.get_into(transaction, &sequence.key(), &mut record)?;
-        next_of(sequence, &record)
+        Ok(next_of(sequence, &record)?.next)
+    }
+
+    /// Returns what a query of a sequence shows.
+    pub fn state_of(
+        &self,
+        transaction: &impl ReadTransaction,
+        sequence: &Sequence,
+    ) -> Result<SequenceState> {
+        if let Some(reserved) = self.reserved.lock().get(&sequence.count()) {
+            let last = reserved.next.wrapping_sub(reserved.increment);
+            return Ok(SequenceState { last, left: reserved.left, is_called: true });
+        }
+        let mut record = Vec::new();
+        self.sequences.get_into(transaction.as_transaction(), &sequence.key(), &mut record)?;
+        let NextValue { next, last } = next_of(sequence, &record)?;
+        let end = if sequence.increment > 0 { sequence.maximum } else { sequence.minimum };
+        let shown = last.or(next).unwrap_or(end);
+        Ok(SequenceState { last: shown, left: 0, is_called: last.is_some() || next.is_none() })
     }
 
     /// Calls `work` in a transaction of its own; in the one given if the sequence is not to be seen
@@ -254,7 +258,7 @@ impl Catalog {
         let (first, left) = self.in_own_transaction(transaction, sequence, |own| {
             let mut record = Vec::new();
             self.sequences.get_into(own, &sequence.key(), &mut record)?;
-            let first = next_of(sequence, &record)?.ok_or_else(|| sequence.exhausted())?;
+            let first = next_of(sequence, &record)?.next.ok_or_else(|| sequence.exhausted())?;
             let (mut last, mut left) = (first, 0);
             // What is reserved is known to everybody, so only what is committed is.
             while !std::ptr::eq(own, transaction) && left + 1 < RESERVED_AT_ONCE {
@@ -268,7 +272,8 @@ impl Catalog {
             }
             let is_committed_apart = !std::ptr::eq(own, transaction);
             invariant!(SEQ_1, left == 0 || is_committed_apart, "{left} values are reserved");
-            put_next(self, own, sequence, sequence.after(last))?;
+            let next = NextValue { next: sequence.after(last), last: Some(last) };
+            put_next(self, own, sequence, next)?;
             Ok((first, left))
         })?;
         if left > 0 {
@@ -280,29 +285,60 @@ impl Catalog {
     }
 }
 
-/// The next value that a record holds; none: there is no further one.
-fn next_of(sequence: &Sequence, record: &[u8]) -> Result<Option<i64>> {
-    match record.split_first() {
-        Some((1, bytes)) => Ok(bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes))),
-        Some((0, _)) => Ok(None),
-        _ => {
-            let message = format!("sequence \"{}\" does not exist any more", sequence.name);
-            Err(SqlError::new(SqlState::SerializationFailure, message))
-        }
-    }
+/// What the record of a sequence holds.
+#[derive(Clone, Copy)]
+struct NextValue {
+    /// The next value; `None`: there is no further one.
+    next: Option<i64>,
+    /// The value given out last; `None`: the next one is the first.
+    last: Option<i64>,
 }
 
-/// Writes the next value, or that there is none.
+/// What a query of a sequence shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceState {
+    /// The value given out last, or the first one.
+    pub last: i64,
+    /// How many values are reserved.
+    pub left: i64,
+    /// Whether a value was given out.
+    pub is_called: bool,
+}
+
+/// Reads the record of a sequence. Those of earlier releases do not have the last value: it is the
+/// one before the next.
+fn next_of(sequence: &Sequence, record: &[u8]) -> Result<NextValue> {
+    let number = |bytes: &[u8]| bytes.first_chunk().map(|bytes| i64::from_le_bytes(*bytes));
+    let Some((has_next @ (0 | 1), rest)) = record.split_first() else {
+        let message = format!("sequence \"{}\" does not exist any more", sequence.name);
+        return Err(SqlError::new(SqlState::SerializationFailure, message));
+    };
+    let next = number(rest).filter(|_| *has_next == 1);
+    let last = match rest.get(8..).and_then(<[u8]>::split_first) {
+        Some((1, last)) => number(last),
+        Some(_) => None,
+        None => next
+            .filter(|next| *next != sequence.start)
+            .and_then(|next| next.checked_sub(sequence.increment)),
+    };
+    Ok(NextValue { next, last })
+}
+
+/// Writes the next value, or that there is none, and the last one.
 fn put_next(
     catalog: &Catalog,
     transaction: &Transaction,
     sequence: &Sequence,
-    next: Option<i64>,
+    NextValue { next, last }: NextValue,
 ) -> Result<()> {
-    let mut record = [0; 9];
+    let mut record = [0; 18];
     if let Some(next) = next {
         record[0] = 1;
-        record[1..].copy_from_slice(&next.to_le_bytes());
+        record[1..9].copy_from_slice(&next.to_le_bytes());
+    }
+    if let Some(last) = last {
+        record[9] = 1;
+        record[10..].copy_from_slice(&last.to_le_bytes());
     }
     Ok(catalog.sequences.put(transaction, &sequence.key(), &record)?)
 }
@@ -348,6 +384,14 @@ impl Sequence {
         }
         self.data_type = data_type;
         Ok(())
+    }
+
+    /// Returns what follows when it has other options than those of a state.
+    fn next_after(&self, state: SequenceState) -> NextValue {
+        match state.is_called {
+            true => NextValue { next: self.after(state.last), last: Some(state.last) },
+            false => NextValue { next: Some(state.last), last: None },
+        }
     }
 
     /// Returns whether a value is within its limits.
@@ -505,7 +549,8 @@ impl CatalogChange<'_> {
             owned_by,
             epoch: 0,
         };
-        put_next(self.catalog, self.transaction, &sequence, Some(start))?;
+        let first = NextValue { next: Some(start), last: None };
+        put_next(self.catalog, self.transaction, &sequence, first)?;
         self.put_sequence(sequence)?;
         Ok(id)
     }
@@ -518,7 +563,8 @@ impl CatalogChange<'_> {
             return Err(SqlError::new(SqlState::InvalidParameterValue, message));
         }
         let restarted = Sequence { epoch: sequence.epoch.wrapping_add(1), ..sequence.clone() };
-        put_next(self.catalog, self.transaction, &restarted, Some(value))?;
+        let first = NextValue { next: Some(value), last: None };
+        put_next(self.catalog, self.transaction, &restarted, first)?;
         self.put_sequence(restarted)
     }
 }

@@ -12,7 +12,7 @@ use crate::catalog::{Catalog, CatalogSnapshot, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{index_tree, rows_tree};
 use crate::schema::encoding::Layouts;
-use crate::schema::names::{lookup_name, split_lookup_name};
+use crate::schema::names::split_lookup_name;
 use crate::schema::{Check, Column, Identity, ObjectId, Table};
 use crate::schema::{NewColumn, NewTable};
 use crate::types::Value;
@@ -129,18 +129,6 @@ impl Catalog {
             change.drop_table(&table)?;
         }
         Ok(())
-    }
-
-    /// ALTER TABLE … RENAME TO.
-    pub fn rename_table(&self, transaction: &Transaction, from: &str, to: &str) -> Result<()> {
-        let change = CatalogChange::begin(self, transaction)?;
-        let mut table = change.table(from)?;
-        change.check_free(&lookup_name(&table.schema, to))?;
-        change.check_no_type(&lookup_name(&table.schema, to))?;
-        let what = format!("{} {}", table.word(), table.name);
-        change.refuse_views(table.id, &what, "renaming")?;
-        table.name = to.into();
-        change.put_table(&table)
     }
 
     /// TRUNCATE of all of these. `cascade`: tables whose foreign keys point to them are emptied,

@@ -11,7 +11,7 @@ use crate::catalog::Catalog;
 use crate::catalog::DropBehavior;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{is_not, no_view};
-use crate::schema::names::{lookup_name, shown_name, split_lookup_name};
+use crate::schema::names::{shown_name, split_lookup_name};
 use crate::schema::{Materialized, NewMaterialized, NewView, ObjectId, Relation, View, ViewChange};
 
 impl Catalog {
@@ -104,13 +104,6 @@ impl Catalog {
                 ViewChange::Default(position, text) => {
                     view.defaults.remove(position);
                     view.defaults.extend(text.clone().map(|text| (*position, text)));
-                }
-                ViewChange::Rename(to) => {
-                    let lookup = lookup_name(&view.schema, to);
-                    change.check_free(&lookup)?;
-                    change.check_no_type(&lookup)?;
-                    change.refuse_views(view.id, &format!("view {}", view.name), "renaming")?;
-                    view.name = to.clone();
                 }
             }
         }

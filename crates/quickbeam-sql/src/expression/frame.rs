@@ -10,6 +10,7 @@ use smol_str::SmolStr;
 
 use crate::catalog::describe::Described;
 use crate::catalog::{CatalogSnapshot, ObjectId, Table, View};
+use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
 use crate::types::{TextSettings, Value, ValueRef, current_moment};
@@ -321,6 +322,9 @@ pub trait Host {
 
     /// Returns the session's last value of the sequence, or of any sequence without a number.
     fn current_value(&self, sequence: Option<u32>) -> Result<i64>;
+
+    /// Returns what a query of the sequence with that number shows.
+    fn sequence_state(&self, sequence: u32) -> Result<SequenceState>;
 
     /// Calls a function of the catalog that returns a value.
     fn call_routine(&self, _routine: ObjectId, _arguments: Vec<Value>) -> Result<Value> {

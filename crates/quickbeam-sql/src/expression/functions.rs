@@ -75,8 +75,11 @@ impl Function {
 
     /// Returns whether a call may change the database.
     pub fn may_change(self) -> bool {
-        matches!(self.0.implementation, Implementation::Routine(call)
-            if call.volatility == Volatility::Volatile)
+        match self.0.implementation {
+            Implementation::Routine(call) => call.volatility == Volatility::Volatile,
+            Implementation::Volatile(_) => matches!(self.0.name, "nextval" | "setval"),
+            _ => false,
+        }
     }
 
     /// Returns whether it makes a text of a text.

@@ -13,6 +13,7 @@ mod literals;
 pub mod plpgsql;
 mod positions;
 mod query;
+mod reserved;
 mod routine;
 mod sequences;
 mod table_clauses;
@@ -38,7 +39,7 @@ pub use access::{
 };
 pub use command::{
     Command, CommentStatement, CommentedObject, Direction, Discard, ExtensionStatement, Name,
-    RefreshStatement, StorageHint, command,
+    RefreshStatement, RelationChange, RelationStatement, StorageHint, command,
 };
 
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH};
@@ -50,9 +51,12 @@ pub use query::{
     is_distinct_sets, is_rows_from, join_alias, restore_exclusions, restore_query_markers,
     restore_row_stars, row_call, symmetric_bound, traversal,
 };
+pub use reserved::is_reserved;
 pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, TriggerStatement};
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
-pub use table_clauses::{ColumnAction, LikeClause, action_of, is_untyped, like_clause};
+pub use table_clauses::{
+    ColumnAction, LikeClause, action_of, identity_options, is_untyped, like_clause,
+};
 pub use text::Text;
 pub use user_types::{
     AttributeChange, CreateDomain, DropTypes, Neighbour, TextAt, TypeChange, TypeStatement,

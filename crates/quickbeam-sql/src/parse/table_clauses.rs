@@ -1,11 +1,12 @@
 //! Clauses of ALTER TABLE and CREATE TABLE that the parser does not know, as markers.
 //!
-//! DROP EXPRESSION, DROP IDENTITY and SET GENERATED are SET DEFAULT with a marker. LIKE with its
-//! options is a column whose name is a marker. A name in the list of CREATE TABLE … (…) AS is a
-//! column whose type is a marker. A marker is a quoted name that begins with the character 0, which
-//! no name contains. CONCURRENTLY of DROP INDEX goes: an index is dropped in a transaction.
+//! DROP EXPRESSION, DROP IDENTITY and changes of an identity column are SET DEFAULT with a marker.
+//! LIKE with its options is a column whose name is a marker. A name in the list of CREATE TABLE …
+//! (…) AS is a column whose type is a marker. A marker is a quoted name that begins with the
+//! character 0, which no name contains. CONCURRENTLY of DROP INDEX goes: an index is dropped in a
+//! transaction.
 
-use sqlparser::ast::{DataType, Expr, Ident, ObjectName};
+use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
@@ -19,12 +20,10 @@ pub enum ColumnAction {
     DropExpression(bool),
     /// DROP IDENTITY; true: IF EXISTS.
     DropIdentity(bool),
-    /// SET GENERATED; true: ALWAYS.
-    SetGenerated(bool),
 }
 
 /// The words of each action, and its marker.
-const ACTIONS: [(&[&str], &str, ColumnAction); 6] = [
+const ACTIONS: [(&[&str], &str, ColumnAction); 4] = [
     (
         &["DROP", "EXPRESSION", "IF", "EXISTS"],
         "\0drop expression if exists",
@@ -37,14 +36,78 @@ const ACTIONS: [(&[&str], &str, ColumnAction); 6] = [
         ColumnAction::DropIdentity(true),
     ),
     (&["DROP", "IDENTITY"], "\0drop identity", ColumnAction::DropIdentity(false)),
-    (&["SET", "GENERATED", "ALWAYS"], "\0set always", ColumnAction::SetGenerated(true)),
-    (&["SET", "GENERATED", "BY", "DEFAULT"], "\0set by default", ColumnAction::SetGenerated(false)),
 ];
 
 /// Returns the action that a DEFAULT stands for.
 pub fn action_of(default: &Expr) -> Option<ColumnAction> {
     let Expr::Identifier(name) = default else { return None };
     ACTIONS.iter().find(|(_, marker, _)| name.value == *marker).map(|(.., action)| *action)
+}
+
+/// The beginning of the marker of changes of an identity column; their text follows.
+const IDENTITY: &str = "\0identity ";
+
+/// Words after SET that begin an option of an identity column.
+const OPTIONS: [&str; 11] = [
+    "GENERATED",
+    "INCREMENT",
+    "START",
+    "RESTART",
+    "MINVALUE",
+    "MAXVALUE",
+    "CACHE",
+    "CYCLE",
+    "NO",
+    "OWNED",
+    "SEQUENCE",
+];
+
+/// Changes of an identity column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityOptions {
+    /// SET GENERATED; true: ALWAYS.
+    pub always: Option<bool>,
+    /// The ALTER SEQUENCE that makes the other changes.
+    pub alteration: Option<Statement>,
+}
+
+/// Returns the changes of an identity column that a DEFAULT stands for.
+pub fn identity_options(default: &Expr) -> Result<Option<IdentityOptions>> {
+    let Expr::Identifier(name) = default else { return Ok(None) };
+    let Some(text) = name.value.strip_prefix(IDENTITY) else { return Ok(None) };
+    let mut always = None;
+    let mut options: Vec<&str> = Vec::new();
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let is = |wanted: &str| word.eq_ignore_ascii_case(wanted);
+        if is("GENERATED") {
+            let is_always = words.next().is_some_and(|word| word.eq_ignore_ascii_case("ALWAYS"));
+            if !is_always {
+                words.next_if(|word| word.eq_ignore_ascii_case("DEFAULT"));
+            }
+            if always.replace(is_always).is_some() {
+                let message = "conflicting or redundant options";
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+        } else if is("SET") {
+            let refused = ["RESTART", "OWNED"];
+            let next = words.peek().copied().unwrap_or_default();
+            if refused.iter().any(|refused| next.eq_ignore_ascii_case(refused)) {
+                let option =
+                    if next.eq_ignore_ascii_case("OWNED") { "owned_by" } else { "restart" };
+                let message = format!("sequence option \"{option}\" not supported here");
+                return Err(SqlError::new(SqlState::SyntaxError, message));
+            }
+        } else {
+            options.push(word);
+        }
+    }
+    let alteration = format!("ALTER SEQUENCE s {}", options.join(" "));
+    let alteration = match options.is_empty() {
+        true => None,
+        false => super::statement(&alteration).map_err(SqlError::without_place)?,
+    };
+    Ok(Some(IdentityOptions { always, alteration }))
 }
 
 const LIKE: &str = "\0like ";
@@ -289,11 +352,40 @@ fn listed_names<'t>(
     }
 }
 
+/// Returns the marker of the changes of an identity column that begin at a place, and of how many
+/// tokens they are.
+fn identity_changes<'t>(
+    token: &impl Fn(usize) -> Option<&'t TokenWithSpan>,
+    place: usize,
+) -> Option<(String, usize)> {
+    let is_option = |at: usize| OPTIONS.iter().any(|word| is_word_at(token(at), word));
+    let begins = is_word_at(token(place), "RESTART")
+        || is_word_at(token(place), "SET") && is_option(place + 1);
+    if !begins {
+        return None;
+    }
+    let mut marker = IDENTITY.to_owned();
+    let mut at = place;
+    while let Some(next) = token(at) {
+        if matches!(next.token, Token::Comma | Token::SemiColon | Token::EOF) {
+            break;
+        }
+        marker.push_str(&next.token.to_string());
+        // A sign belongs to its number.
+        if !matches!(next.token, Token::Minus | Token::Plus) {
+            marker.push(' ');
+        }
+        at += 1;
+    }
+    Some((marker, at - place))
+}
+
 /// Returns the tokens of a text with these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let tokens = with_likes(with_typed_names(tokens));
     let is_such = |token: &TokenWithSpan| {
-        ["EXPRESSION", "IDENTITY", "GENERATED"].iter().any(|word| is_word_at(Some(token), word))
+        let words = ["EXPRESSION", "IDENTITY"];
+        words.iter().chain(&OPTIONS).any(|word| is_word_at(Some(token), word))
     };
     let alters = tokens.iter().any(|token| is_word_at(Some(token), "ALTER"));
     if !alters || !tokens.iter().any(is_such) {
@@ -308,14 +400,18 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         // The column's name follows ALTER or COLUMN.
         let is_action =
             is_word_at(token(place - 2), "ALTER") || is_word_at(token(place - 2), "COLUMN");
+        if !is_action {
+            continue;
+        }
         let fits = |(words, ..): &&(&[&str], &str, ColumnAction)| {
             words.iter().enumerate().all(|(offset, word)| is_word_at(token(place + offset), word))
         };
-        let Some((words, marker, _)) = ACTIONS.iter().find(fits).filter(|_| is_action) else {
+        let known = ACTIONS.iter().find(fits);
+        let known = known.map(|(words, marker, _)| ((*marker).to_owned(), words.len()));
+        let Some((marker, count)) = known.or_else(|| identity_changes(&token, place)) else {
             continue;
         };
-        let (Some(&start), Some(&last)) = (shown.get(place), shown.get(place + words.len() - 1))
-        else {
+        let (Some(&start), Some(&last)) = (shown.get(place), shown.get(place + count - 1)) else {
             continue;
         };
         out.extend_from_slice(tokens.get(next..start).unwrap_or_default());
@@ -328,7 +424,7 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             (Token::Whitespace(Whitespace::Space), first),
             (word("DEFAULT", Keyword::DEFAULT, None), first),
             (Token::Whitespace(Whitespace::Space), first),
-            (word(marker, Keyword::NoKeyword, Some('"')), end),
+            (word(&marker, Keyword::NoKeyword, Some('"')), end),
         ];
         out.extend(made.map(|(token, span)| TokenWithSpan::new(token, span)));
         next = last + 1;

@@ -461,6 +461,7 @@ fn function_scan(function: &TableFunction) -> String {
         TableFunctionKind::Routine(_, name) => name,
         TableFunctionKind::JsonRecords(function) => function.name,
         TableFunctionKind::Catalog(table) => table.name,
+        TableFunctionKind::Sequence(_) => "sequence",
     };
     let names: Vec<&str> = function.calls.iter().map(name).collect();
     let is_catalog = |call: &FunctionCall| matches!(call.kind, TableFunctionKind::Catalog(_));

@@ -132,6 +132,7 @@ impl Session {
                     | Command::Routine(_)
                     | Command::Type(_)
                     | Command::Comment(_)
+                    | Command::Relation(_)
                     | Command::Refresh(_),
                 ) => (None, None),
                 Some(command) => (Some(Control::Command(Arc::new(command))), None),

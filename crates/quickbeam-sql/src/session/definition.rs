@@ -9,8 +9,6 @@ use crate::bind::{
     column_default, conversion_of, domain_constraints, generated_columns,
 };
 use crate::catalog::DropBehavior;
-use crate::catalog::describe::quoted_if_needed;
-use crate::catalog::text::quoted;
 use crate::catalog::{
     Added, CatalogSnapshot, Column, DeclaredType, NewCheck, NewColumn, ObjectAccess, ObjectId,
     Relation, Table, lookup_name, shown_name, split_lookup_name,
@@ -79,8 +77,9 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
                     catalog.drop_views(transaction, &names, DropBehavior::from(*cascade))?
                 }
                 ObjectKind::Sequence => {
-                    refuse_defaults(&names, look)?;
-                    catalog.drop_sequences(transaction, &names)?;
+                    let behavior = DropBehavior::from(*cascade);
+                    drop_defaults(&names, behavior, look)?;
+                    catalog.drop_sequences(transaction, &names, behavior)?;
                 }
                 ObjectKind::Index => {
                     for name in &names {
@@ -97,12 +96,12 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
         CatalogChange::Access(_)
         | CatalogChange::Routine(_)
         | CatalogChange::Type(_)
+        | CatalogChange::Relation(_)
         | CatalogChange::Comment(_) => {
             return Err(SqlError::internal(
-                "rights, functions, types and comments are changed by their session",
+                "rights, functions, types, names and comments are changed by their session",
             ));
         }
-        CatalogChange::RenameIndex(from, to) => catalog.rename_index(transaction, from, to)?,
         CatalogChange::RenameSchema(from, to) => catalog.rename_schema(transaction, from, to)?,
         CatalogChange::DropSchemas(names, if_exists, cascade) => {
             let there = |name: &&SmolStr| !*if_exists || look.snapshot.has_schema(name);
@@ -220,8 +219,8 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     }
     let sequences: Vec<SmolStr> = contents()?.into_iter().map(|(name, _)| name).collect();
     if !sequences.is_empty() {
-        refuse_defaults(&sequences, look)?;
-        catalog.drop_sequences(transaction, &sequences)?;
+        drop_defaults(&sequences, DropBehavior::Cascade, look)?;
+        catalog.drop_sequences(transaction, &sequences, DropBehavior::Cascade)?;
     }
     catalog.drop_schemas(transaction, names)
 }
@@ -244,8 +243,12 @@ fn tables_of(look: &CompileContext<'_>, text: &Arc<str>) -> Result<Vec<ObjectId>
     Ok(reads)
 }
 
-/// A sequence goes only when no DEFAULT takes values of it.
-fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
+/// Drops the DEFAULTs that take values of sequences to be dropped, or refuses to.
+fn drop_defaults(
+    names: &[SmolStr],
+    behavior: DropBehavior,
+    look: &CompileContext<'_>,
+) -> Result<()> {
     let snapshot = look.catalog.snapshot(look.transaction)?;
     let look = &CompileContext { snapshot: &snapshot, path: None, ..*look };
     let sequences: Vec<_> = names
@@ -261,7 +264,11 @@ fn refuse_defaults(names: &[SmolStr], look: &CompileContext<'_>) -> Result<()> {
                 continue;
             }
             let Some(default) = column_default(look, table, position)? else { continue };
-            if let Some((name, _)) = sequences.iter().find(|(_, id)| default.takes_from(*id)) {
+            let found = sequences.iter().find(|(_, id)| default.takes_from(*id));
+            if found.is_some() && behavior == DropBehavior::Cascade {
+                let table = table.lookup_name();
+                look.catalog.set_default(look.transaction, &table, &column.name, None)?;
+            } else if let Some((name, _)) = found {
                 let by =
                     format!("default value for column {} of table {}", column.name, table.name);
                 return Err(depended(&format!("sequence {}", shown_name(name)), &by));
@@ -295,11 +302,6 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             }
             catalog.drop_column(transaction, name, column, DropBehavior::from(*cascade))
         }
-        TableChange::RenameColumn(from, to) => {
-            let rewrite = |text: &str| renamed(text, from, to);
-            catalog.rename_column(transaction, name, from, to, &rewrite)
-        }
-        TableChange::Rename(to) => catalog.rename_table(transaction, name, to),
         TableChange::AddPrimaryKey(key) => catalog.add_primary_key(transaction, name, key),
         TableChange::AddUnique(key) => catalog.add_unique(transaction, name, key),
         TableChange::AddForeignKey(key) => catalog.add_foreign_key(transaction, name, key),
@@ -331,10 +333,10 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             ColumnAction::DropIdentity(if_exists) => {
                 catalog.drop_identity(transaction, name, column, *if_exists)
             }
-            ColumnAction::SetGenerated(always) => {
-                catalog.set_identity(transaction, name, column, *always)
-            }
         },
+        TableChange::Identity(column, always, changes) => {
+            catalog.set_identity(transaction, name, column, *always, changes)
+        }
         TableChange::Triggers(trigger, state) => {
             catalog.set_trigger_state(transaction, name, trigger.as_deref(), *state)
         }
@@ -476,34 +478,4 @@ fn set_type(
         }
     }
     Ok(())
-}
-
-/// The text of a CHECK with a column's new name in the place of the old one.
-fn renamed(text: &str, from: &str, to: &str) -> Result<String> {
-    use sqlparser::dialect::PostgreSqlDialect;
-    use sqlparser::keywords::Keyword;
-    use sqlparser::tokenizer::{Token, Tokenizer};
-    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize();
-    let tokens = tokens
-        .map_err(|error| SqlError::internal(format!("a check that cannot be read: {error}")))?;
-    let mut rewritten = String::with_capacity(text.len());
-    for token in tokens {
-        let is_name = matches!(&token, Token::Word(word) if match word.quote_style {
-            Some(_) => word.value == from,
-            None => word.value.to_lowercase() == from,
-        });
-        if is_name {
-            // A keyword is a name in quotes alone.
-            let word = Token::make_word(to, None);
-            match &word {
-                Token::Word(word) if word.keyword == Keyword::NoKeyword => {
-                    rewritten.push_str(&quoted_if_needed(to));
-                }
-                _ => rewritten.push_str(&quoted(to)),
-            }
-        } else {
-            rewritten.push_str(&token.to_string());
-        }
-    }
-    Ok(rewritten)
 }

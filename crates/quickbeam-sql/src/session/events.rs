@@ -16,7 +16,7 @@ use smol_str::SmolStr;
 
 use super::Session;
 use crate::bind::{CatalogChange, ObjectKind};
-use crate::catalog::{CatalogSnapshot, shown_name, split_lookup_name};
+use crate::catalog::{CatalogSnapshot, SequenceChanges, shown_name, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 
 /// How a notice is shown.
@@ -326,7 +326,9 @@ impl Session {
                     self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
                 }
             }
-            CatalogChange::Alter(name, _, true) | CatalogChange::AlterView(name, _, true)
+            CatalogChange::Alter(name, _, true)
+            | CatalogChange::AlterView(name, _, true)
+            | CatalogChange::AlterSequence(name, SequenceChanges { if_exists: true, .. })
                 if !is_there(name) =>
             {
                 let message = || {

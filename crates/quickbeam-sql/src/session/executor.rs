@@ -242,55 +242,7 @@ impl Session {
         let look = self.look(transaction, snapshot);
         match work {
             Program::Nothing => Ok(Done::default()),
-            Program::Catalog(CatalogChange::Access(statement)) => {
-                self.check_no_rows_read()?;
-                let change = || self.change_access(statement, &look);
-                self.whole(transaction, alone, change).map(|()| Done::default())
-            }
-            Program::Catalog(CatalogChange::Routine(statement)) => {
-                self.check_no_rows_read()?;
-                let change = || {
-                    self.change_routine(statement, &look)?;
-                    own_new(&look)
-                };
-                self.whole(transaction, alone, change).map(|()| Done::default())
-            }
-            Program::Catalog(CatalogChange::Type(statement)) => {
-                self.check_no_rows_read()?;
-                let change = || {
-                    self.change_type(statement, &look)?;
-                    own_new(&look)
-                };
-                self.whole(transaction, alone, change).map(|()| Done::default())
-            }
-            Program::Catalog(CatalogChange::Comment(statement)) => {
-                self.check_no_rows_read()?;
-                let change = || self.change_comment(statement, &look);
-                self.whole(transaction, alone, change).map(|()| Done::default())
-            }
-            Program::Catalog(change) => {
-                if let (CatalogChange::CreateIndex(index, _), false) = (&*change, alone)
-                    && index.concurrently
-                {
-                    return Err(super::utility::not_in_transaction("CREATE INDEX CONCURRENTLY"));
-                }
-                check_not_deferred(change, &look, self.open.borrow().as_ref())?;
-                self.check_no_rows_read()?;
-                self.notice_skipped(change, snapshot);
-                if let Some(role) = look.role {
-                    check_change(change, snapshot, role)?;
-                }
-                let make = || {
-                    self.begin_temporary(change, &look)?;
-                    let truncated = self.truncated(change, snapshot)?;
-                    self.fire_truncate(&truncated, transaction, TriggerTiming::Before)?;
-                    apply(change, &look)?;
-                    own_new(&look)?;
-                    self.note_temporary(change, &look)?;
-                    self.fire_truncate(&truncated, transaction, TriggerTiming::After)
-                };
-                self.whole(transaction, alone, make).map(|()| Done::default())
-            }
+            Program::Catalog(change) => self.run_change(change, &look, alone),
             Program::CreateAs(made) => self.whole(transaction, alone, || {
                 if let Some(role) = look.role {
                     check_change(&made.change, snapshot, role)?;
@@ -347,6 +299,50 @@ impl Session {
             | Program::Instead(_)
             | Program::ChangingWith(_) => Ok(Done::default()),
         }
+    }
+
+    /// Makes a change of the catalog.
+    fn run_change(
+        &self,
+        change: &CatalogChange,
+        look: &CompileContext<'_>,
+        alone: bool,
+    ) -> Result<Done> {
+        let (snapshot, transaction) = (look.snapshot, look.transaction);
+        if let (CatalogChange::CreateIndex(index, _), false) = (change, alone)
+            && index.concurrently
+        {
+            return Err(super::utility::not_in_transaction("CREATE INDEX CONCURRENTLY"));
+        }
+        check_not_deferred(change, look, self.open.borrow().as_ref())?;
+        self.check_no_rows_read()?;
+        self.notice_skipped(change, snapshot);
+        if let Some(role) = look.role {
+            check_change(change, snapshot, role)?;
+        }
+        let make = || match change {
+            CatalogChange::Access(statement) => self.change_access(statement, look),
+            CatalogChange::Comment(statement) => self.change_comment(statement, look),
+            CatalogChange::Relation(statement) => self.change_relation(statement, look),
+            CatalogChange::Routine(statement) => {
+                self.change_routine(statement, look)?;
+                own_new(look)
+            }
+            CatalogChange::Type(statement) => {
+                self.change_type(statement, look)?;
+                own_new(look)
+            }
+            change => {
+                self.begin_temporary(change, look)?;
+                let truncated = self.truncated(change, snapshot)?;
+                self.fire_truncate(&truncated, transaction, TriggerTiming::Before)?;
+                apply(change, look)?;
+                own_new(look)?;
+                self.note_temporary(change, look)?;
+                self.fire_truncate(&truncated, transaction, TriggerTiming::After)
+            }
+        };
+        self.whole(transaction, alone, make).map(|()| Done::default())
     }
 
     fn work(&self, work: &mut Program, context: &mut Context<'_>, alone: bool) -> Result<Done> {

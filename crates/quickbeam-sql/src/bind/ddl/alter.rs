@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    self, AlterColumnOperation, AlterTableOperation, Ident, RenameTableNameKind, TableConstraint,
+    self, AlterColumnOperation, AlterTableOperation, Ident, Statement, TableConstraint,
 };
 
 use super::super::{Binder, fold};
@@ -10,14 +10,12 @@ use super::constraints::{Constraints, timing_of};
 use super::storage_parameters::check_parameters;
 use super::table::Defined;
 use super::table_outline::{ConstraintPlace, Outline};
-use super::{CatalogChange, ObjectKind, TableChange};
-use crate::bind::ddl::table_outline::OnExisting;
-use crate::bind::ddl::table_outline::OnMissing;
+use super::{CatalogChange, TableChange};
 use crate::bind::rights::Right;
-use crate::catalog::{IndexConstraint, NewIdentity, Relation, TriggerState, split_lookup_name};
+use crate::catalog::{IndexConstraint, NewIdentity, Relation, SequenceChanges, TriggerState};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Frame};
-use crate::parse::{VIEW_TYPE, action_of};
+use crate::parse::{VIEW_TYPE, action_of, identity_options};
 use crate::types::Value;
 
 fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
@@ -27,10 +25,9 @@ fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
 /// Refuses what is no change of a materialized view.
 fn check_materialized(name: &str, operation: &AlterTableOperation) -> Result<()> {
     let action = match operation {
-        AlterTableOperation::RenameColumn { .. }
-        | AlterTableOperation::RenameTable { .. }
-        | AlterTableOperation::SetOptionsParens { .. }
-        | AlterTableOperation::OwnerTo { .. } => return Ok(()),
+        AlterTableOperation::SetOptionsParens { .. } | AlterTableOperation::OwnerTo { .. } => {
+            return Ok(());
+        }
         AlterTableOperation::AddColumn { .. } => "ADD COLUMN".to_owned(),
         AlterTableOperation::DropColumn { .. } => "DROP COLUMN".to_owned(),
         AlterTableOperation::AddConstraint { .. } => "ADD CONSTRAINT".to_owned(),
@@ -80,19 +77,6 @@ impl Binder<'_> {
         Ok(CatalogChange::Alter(table.lookup_name(), changes, alter.if_exists))
     }
 
-    /// ALTER INDEX … RENAME TO. The name of a constraint's index is the constraint's.
-    pub fn alter_index(
-        &mut self,
-        name: &ast::ObjectName,
-        operation: &ast::AlterIndexOperation,
-    ) -> Result<CatalogChange> {
-        let ast::AlterIndexOperation::RenameIndex { index_name: new } = operation;
-        let from = self.known_object(ObjectKind::Index, name, OnMissing::Fail)?;
-        let schema = split_lookup_name(&from).0;
-        let to = self.new_relation_in(&schema, new, OnExisting::Fail)?.0;
-        Ok(CatalogChange::RenameIndex(from, to))
-    }
-
     fn table_change(
         &mut self,
         outline: &mut Outline,
@@ -116,18 +100,6 @@ impl Binder<'_> {
                     let cascade = cascades(*drop_behavior);
                     changes.push(TableChange::DropColumn(folded, *if_exists, cascade));
                 }
-            }
-            AlterTableOperation::RenameColumn { old_column_name: old, new_column_name: new } => {
-                let at = self.known_column(outline, old)?;
-                let data_type = outline.columns[at].1;
-                let name = self.take_column(outline, new, data_type)?;
-                outline.columns.swap_remove(at);
-                changes.push(TableChange::RenameColumn(fold(old), name));
-            }
-            AlterTableOperation::RenameTable { table_name } => {
-                let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
-                let name = self.new_relation_in(&outline.schema, name, OnExisting::Fail)?.0;
-                changes.push(TableChange::Rename(name));
             }
             // There are no roles: everything belongs to the only user.
             AlterTableOperation::OwnerTo { .. } => {}
@@ -263,6 +235,13 @@ impl Binder<'_> {
             AlterColumnOperation::SetDefault { value } => {
                 if let Some(action) = action_of(value) {
                     return Ok(TableChange::Column(name, action));
+                }
+                if let Some(options) = identity_options(value)? {
+                    let mut changes = SequenceChanges::default();
+                    if let Some(Statement::Call(call)) = &options.alteration {
+                        changes = self.sequence_changes(call)?.1;
+                    }
+                    return Ok(TableChange::Identity(name, options.always, changes));
                 }
                 let (text, _) = self.new_default(value, data_type, &name)?;
                 TableChange::Default(name, Some(text))

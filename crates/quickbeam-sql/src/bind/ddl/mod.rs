@@ -31,7 +31,8 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{
-    AccessStatement, ColumnAction, CommentStatement, RoutineStatement, TypeStatement,
+    AccessStatement, ColumnAction, CommentStatement, RelationStatement, RoutineStatement,
+    TypeStatement,
 };
 use crate::schema::errors::is_not;
 use crate::types::Value;
@@ -72,8 +73,6 @@ pub enum CatalogChange {
     Truncate(Vec<SmolStr>, bool, bool),
     /// ALTER TABLE; true: IF EXISTS.
     Alter(SmolStr, Vec<TableChange>, bool),
-    /// ALTER INDEX … RENAME TO.
-    RenameIndex(SmolStr, SmolStr),
     /// CREATE SCHEMA; true: IF NOT EXISTS; the owner of AUTHORIZATION.
     CreateSchema(SmolStr, bool, Option<SmolStr>),
     /// ALTER SCHEMA … RENAME TO.
@@ -86,6 +85,8 @@ pub enum CatalogChange {
     Routine(Arc<RoutineStatement>),
     /// A change of types.
     Type(Arc<TypeStatement>),
+    /// RENAME or SET SCHEMA of a relation.
+    Relation(Arc<RelationStatement>),
     /// COMMENT ON.
     Comment(Arc<CommentStatement>),
 }
@@ -112,10 +113,6 @@ pub enum TableChange {
     AddColumn(NewColumn, Value, bool),
     /// DROP COLUMN: IF EXISTS, CASCADE.
     DropColumn(SmolStr, bool, bool),
-    /// RENAME COLUMN.
-    RenameColumn(SmolStr, SmolStr),
-    /// RENAME TO.
-    Rename(SmolStr),
     /// ADD PRIMARY KEY.
     AddPrimaryKey(NewKey),
     /// ADD UNIQUE.
@@ -138,8 +135,10 @@ pub enum TableChange {
     UseIndex(IndexConstraint),
     /// ALTER COLUMN … TYPE with the text of USING.
     Type(SmolStr, DeclaredType, Option<Arc<str>>),
-    /// ALTER COLUMN … DROP EXPRESSION, DROP IDENTITY or SET GENERATED.
+    /// ALTER COLUMN … DROP EXPRESSION or DROP IDENTITY.
     Column(SmolStr, ColumnAction),
+    /// ALTER COLUMN … SET GENERATED, ALWAYS if true, and changes of its sequence.
+    Identity(SmolStr, Option<bool>, SequenceChanges),
     /// ALTER COLUMN … ADD GENERATED … AS IDENTITY.
     AddIdentity(SmolStr, NewIdentity),
     /// ENABLE or DISABLE TRIGGER; `None`: all triggers.

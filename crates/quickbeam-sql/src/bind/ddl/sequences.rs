@@ -86,6 +86,20 @@ impl Binder<'_> {
 
     /// Binds the procedure call that replaces ALTER SEQUENCE.
     pub fn call_procedure(&mut self, call: &ast::Function) -> Result<CatalogChange> {
+        let (name, changes) = self.sequence_changes(call)?;
+        let name = self.known_object(
+            ObjectKind::Sequence,
+            &name.into(),
+            OnMissing::from(changes.if_exists),
+        )?;
+        Ok(CatalogChange::AlterSequence(name, changes))
+    }
+
+    /// Returns the sequence and the changes of the procedure call that replaces ALTER SEQUENCE.
+    pub(super) fn sequence_changes(
+        &self,
+        call: &ast::Function,
+    ) -> Result<(Vec<ast::Ident>, SequenceChanges)> {
         let refuse = || SqlError::unsupported("this form of CALL or of ALTER SEQUENCE");
         let ast::FunctionArguments::List(list) = &call.args else { return Err(refuse()) };
         if object_name(&call.name)? != crate::parse::ALTER_SEQUENCE {
@@ -107,12 +121,7 @@ impl Binder<'_> {
             let [option, value] = pair else { continue };
             self.sequence_change(&option.to_string(), value, &mut changes)?;
         }
-        let name = self.known_object(
-            ObjectKind::Sequence,
-            &name.into(),
-            OnMissing::from(changes.if_exists),
-        )?;
-        Ok(CatalogChange::AlterSequence(name, changes))
+        Ok((name, changes))
     }
 
     /// Reads an option of ALTER SEQUENCE. NULL is the default.

@@ -16,6 +16,7 @@ use crate::bind::scope::relation_with;
 use crate::catalog::{Relation, Table, lookup_name, shown_name, split_lookup_name};
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::is_reserved;
 use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
     no_constraint, no_definition, no_index, no_materialized_view, no_relation, no_view,
@@ -86,92 +87,10 @@ impl From<bool> for OnMissing {
     }
 }
 
-/// PostgreSQL's reserved words, which are names only in quotes.
-const RESERVED: &[&str] = &[
-    "all",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "current_catalog",
-    "current_date",
-    "current_role",
-    "current_time",
-    "current_timestamp",
-    "current_user",
-    "default",
-    "deferrable",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "initially",
-    "intersect",
-    "into",
-    "lateral",
-    "leading",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "session_user",
-    "some",
-    "symmetric",
-    "system_user",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "variadic",
-    "when",
-    "where",
-    "window",
-    "with",
-];
-
 /// A name that is no reserved word, or is quoted.
 fn check_word(name: &Ident) -> Result<()> {
     let is_plain = name.quote_style.is_none();
-    if is_plain && RESERVED.binary_search(&fold(name).as_str()).is_ok() {
+    if is_plain && is_reserved(&fold(name)) {
         let message = format!("syntax error at or near \"{name}\": a reserved word");
         return Err(SqlError::new(SqlState::SyntaxError, message));
     }

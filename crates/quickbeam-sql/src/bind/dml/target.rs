@@ -290,6 +290,10 @@ impl Binder<'_> {
                 Some(target) => Ok(target),
                 None => self.view_target(view, kind),
             },
+            Some(Relation::Sequence(sequence)) => {
+                let message = format!("cannot change sequence \"{}\"", sequence.name);
+                Err(SqlError::new(SqlState::WrongObjectType, message))
+            }
             found => {
                 let table = self.checked_table(found, &folded, kind.right());
                 let table = table.map_err(|error| error.at(position))?;

@@ -1,5 +1,6 @@
 //! Function calls: resolves names and argument types.
 
+use smol_str::SmolStr;
 use sqlparser::ast::{
     self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArgumentClause,
     FunctionArguments, TrimWhereField,
@@ -29,6 +30,18 @@ const DATABASE: &str = "quickbeam";
 /// A call without arguments whose value depends on the transaction.
 fn session_value(function: Function, data_type: DataType, position: u32) -> Typed {
     Typed::new(Expr::Call(function, Vec::new(), TextPosition(position)), data_type, position)
+}
+
+/// Returns the name in a literal, also one that is cast to `regclass`.
+fn named_in_literal(argument: &Typed) -> Option<SmolStr> {
+    match &argument.expr {
+        Expr::Constant(Value::Text(name)) => Some(name.clone()),
+        Expr::Call(function, list, _) if function.0.name == "regclassin" => match &list[..] {
+            [Expr::Constant(Value::Text(name))] => Some(name.clone()),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl Binder<'_> {
@@ -181,10 +194,13 @@ impl Binder<'_> {
                 return Ok(Typed::new(Expr::CurrentValue(None), DataType::BigInt, position));
             }
             ("currval" | "setval", [argument, ..]) if arguments.len() <= 3 => {
-                if let Expr::Constant(Value::Text(sequence)) = &argument.expr {
-                    let sequence = sequence.clone();
+                if let Some(sequence) = named_in_literal(argument) {
                     return self.known_sequence(name, &sequence, arguments, position);
                 }
+                return self.of_computed_sequence(name, arguments, position);
+            }
+            ("nextval" | "pg_sequence_last_value", [_]) => {
+                return self.of_computed_sequence(name, arguments, position);
             }
             _ => {}
         }
@@ -340,6 +356,23 @@ impl Binder<'_> {
         Ok(Typed::new(Expr::NextValue(number, DataType::BigInt), DataType::BigInt, position))
     }
 
+    /// Binds a function of a sequence whose name is computed.
+    fn of_computed_sequence(
+        &mut self,
+        function: &str,
+        arguments: Vec<Typed>,
+        position: u32,
+    ) -> Result<Typed> {
+        let mut list = Vec::with_capacity(arguments.len());
+        for argument in arguments {
+            list.push(match list.is_empty() {
+                true => self.through_name(argument, DataType::System(SystemType::Regclass))?,
+                false => argument,
+            });
+        }
+        self.builtin(function, list, position)
+    }
+
     /// Binds `nextval` and `pg_get_serial_sequence`, whose arguments are names in literals. Returns
     /// `None` for any other function or arguments.
     fn of_sequence_named(
@@ -348,18 +381,13 @@ impl Binder<'_> {
         arguments: &[Typed],
         position: u32,
     ) -> Option<Result<Typed>> {
-        let name = |argument: &Typed| match &argument.expr {
-            Expr::Constant(Value::Text(name)) => Some(name.clone()),
-            Expr::Call(function, list, _) if function.0.name == "regclassin" => match &list[..] {
-                [Expr::Constant(Value::Text(name))] => Some(name.clone()),
-                _ => None,
-            },
-            _ => None,
-        };
         match (function, arguments) {
-            ("nextval", [sequence]) => Some(self.next_value(&name(sequence)?, position)),
+            ("nextval", [sequence]) => {
+                Some(self.next_value(&named_in_literal(sequence)?, position))
+            }
             ("pg_get_serial_sequence", [table, column]) => {
-                Some(self.serial_sequence(&name(table)?, &name(column)?, position))
+                let (table, column) = (named_in_literal(table)?, named_in_literal(column)?);
+                Some(self.serial_sequence(&table, &column, position))
             }
             _ => None,
         }

@@ -9,7 +9,8 @@ use crate::bind::{
     Binder, Body, From, FunctionCall, OutputColumn, Query, Scope, Source, TableFunction,
     TableFunctionKind, Typed, fold,
 };
-use crate::catalog::system::{SystemTable, system_table};
+use crate::catalog::Sequence;
+use crate::catalog::system::{SystemTable, object_oid, system_table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -113,27 +114,59 @@ impl Binder<'_> {
         scope: &mut Scope,
     ) -> Result<From> {
         self.check_catalog(table.name)?;
-        let name = SmolStr::new_static(table.name);
-        let slot = self.add_slot(name.clone(), Source::Computed);
-        let kind = TableFunctionKind::Catalog(table);
-        let call = FunctionCall { kind, arguments: Vec::new(), width: table.columns.len() };
-        let function = TableFunction { calls: vec![call], ordinality: false, slot };
         let columns = table.columns.iter();
         let columns = columns
             .map(|(name, _, data_type)| OutputColumn { name: name.clone(), data_type: *data_type });
+        let name = SmolStr::new_static(table.name);
+        let kind = TableFunctionKind::Catalog(table);
+        let from = self.computed_rows(kind, name, columns.collect(), alias, scope)?;
+        if let From::Query(derived) = &from {
+            self.catalog_slots.push((derived.slot, table.oid));
+        }
+        Ok(from)
+    }
+    /// Binds a sequence in FROM.
+    pub(in crate::bind) fn sequence_row(
+        &mut self,
+        sequence: &Sequence,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let columns = [
+            ("last_value", DataType::BigInt),
+            ("log_cnt", DataType::BigInt),
+            ("is_called", DataType::Boolean),
+        ];
+        let columns =
+            columns.map(|(name, data_type)| OutputColumn { name: name.into(), data_type });
+        let (kind, name) = (TableFunctionKind::Sequence(sequence.id), sequence.name.clone());
+        let from = self.computed_rows(kind, name, columns.into(), alias, scope)?;
+        if let From::Query(derived) = &from {
+            self.catalog_slots.push((derived.slot, object_oid(sequence.id)));
+        }
+        Ok(from)
+    }
+
+    /// Binds rows that are computed from the catalog, under a name.
+    fn computed_rows(
+        &mut self,
+        kind: TableFunctionKind,
+        name: SmolStr,
+        columns: Vec<OutputColumn>,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let slot = self.add_slot(name.clone(), Source::Computed);
+        let call = FunctionCall { kind, arguments: Vec::new(), width: columns.len() };
         let query = Query {
             with: Vec::new(),
-            body: Body::Function(function),
-            columns: columns.collect(),
+            body: Body::Function(TableFunction { calls: vec![call], ordinality: false, slot }),
+            columns,
             order: Vec::new(),
             limit: None,
             offset: None,
             with_ties: false,
         };
-        let from = self.derived(Arc::new(query), alias, Some(name), scope)?;
-        if let From::Query(derived) = &from {
-            self.catalog_slots.push((derived.slot, table.oid));
-        }
-        Ok(from)
+        self.derived(Arc::new(query), alias, Some(name), scope)
     }
 }

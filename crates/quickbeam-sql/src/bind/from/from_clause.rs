@@ -327,7 +327,11 @@ impl Binder<'_> {
         }
         let folded = self.relation_name(name).map_err(|error| error.at(position))?;
         self.note_relation(name, &folded);
-        match self.names.relation(&folded)? {
+        let found = self.names.relation(&folded)?;
+        if let Some(relation) = &found {
+            self.note_place(name, relation, alias);
+        }
+        match found {
             Some(Relation::Table(table)) => {
                 let right = Right::Has(Privileges::SELECT);
                 self.check_table(&table, right).map_err(|error| error.at(position))?;
@@ -350,8 +354,14 @@ impl Binder<'_> {
                 }
                 Ok(from)
             }
-            Some(_) => {
-                let message = format!("cannot read from \"{own}\": it is neither table nor view");
+            Some(Relation::Sequence(sequence)) => {
+                self.check_sequence(sequence.id, &sequence.name, Privileges::SELECT)
+                    .map_err(|error| error.at(position))?;
+                self.views.push(sequence.id);
+                self.sequence_row(&sequence, alias, scope)
+            }
+            Some(Relation::Index(..)) => {
+                let message = format!("\"{own}\" is an index");
                 Err(SqlError::new(SqlState::WrongObjectType, message).at(position))
             }
             None => Err(no_relation(&folded).at(position)),

@@ -4,6 +4,7 @@ pub(super) mod common_tables;
 pub(super) mod expand;
 pub(super) mod implied_names;
 pub(super) mod order_and_group_keys;
+pub(super) mod relation_places;
 pub(super) mod row_calls;
 pub(super) mod row_functions_in_list;
 mod row_locks;

@@ -6,6 +6,7 @@
 
 mod types;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quickbeam::Transaction;
@@ -13,11 +14,12 @@ use smol_str::SmolStr;
 
 use crate::catalog::Catalog;
 use crate::catalog::DropBehavior;
-use crate::ddl::change::{CatalogChange, check_columns};
+use crate::ddl::StoredTexts;
+use crate::ddl::change::{CatalogChange, check_columns, check_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::encoding::{Layout, StoredRow};
-use crate::schema::errors::{column_exists, named_twice};
+use crate::schema::errors::column_exists;
 use crate::schema::{Added, NewColumn};
 use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table, Trigger};
 use crate::types::{TextSettings, Value};
@@ -188,23 +190,21 @@ impl Catalog {
 
     /// ALTER TABLE … RENAME COLUMN. `rewrite` gives the text of a CHECK with the new name in the
     /// place of the old one.
-    pub fn rename_column(
+    pub(crate) fn rename_column(
         &self,
         transaction: &Transaction,
         table: &str,
-        from: &str,
-        to: &str,
+        (from, to): (&str, &str),
         rewrite: &dyn Fn(&str) -> Result<String>,
+        texts: &StoredTexts<'_>,
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
         let mut table = change.table(table)?;
         let position = table.known_column(from)?;
         if table.column(to).is_some() {
-            return Err(named_twice(to));
+            return Err(column_exists(&table.name, to));
         }
-        crate::ddl::change::check_name(to)?;
-        let what = format!("column {from} of table {}", table.name);
-        change.refuse_views(table.id, &what, "renaming")?;
+        check_name(to)?;
         let id = table.columns[position].id;
         table.columns[position].name = to.into();
         for check in table.checks.iter_mut().filter(|check| check.columns.contains(&id)) {
@@ -229,7 +229,7 @@ impl Catalog {
                 *text = rewrite(text)?.into();
             }
         }
-        change.put_table(&table)
+        change.rewrite_texts([(table.id, table)].into(), BTreeMap::new(), texts)
     }
 
     /// ALTER TABLE … ALTER COLUMN … SET or DROP DEFAULT.

@@ -12,7 +12,7 @@ use crate::ddl::change::{CatalogChange, check_key_type};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
-use crate::schema::{DeclaredType, Identity, NewColumn, NewIdentity, Table};
+use crate::schema::{DeclaredType, Identity, NewColumn, NewIdentity, SequenceChanges, Table};
 use crate::table::check_not_null;
 use crate::types::{DataType, Value};
 
@@ -138,21 +138,31 @@ impl Catalog {
         change.put_table(&table)
     }
 
-    /// ALTER TABLE … ALTER COLUMN … SET GENERATED.
+    /// ALTER TABLE … ALTER COLUMN … SET GENERATED, and changes of the column's sequence.
     pub fn set_identity(
         &self,
         transaction: &Transaction,
         table: &str,
         column: &str,
-        always: bool,
+        always: Option<bool>,
+        changes: &SequenceChanges,
     ) -> Result<()> {
         let (change, mut table, position) =
             CatalogChange::of_column(self, transaction, table, column)?;
-        match &mut table.columns[position].identity {
-            Some(identity) => identity.always = always,
-            None => return Err(no_identity(&table, column)),
+        let Some(identity) = &mut table.columns[position].identity else {
+            return Err(no_identity(&table, column));
+        };
+        let sequence = identity.sequence;
+        if let Some(always) = always {
+            identity.always = always;
+            change.put_table(&table)?;
         }
-        change.put_table(&table)
+        match change.before.sequence(sequence) {
+            Some(sequence) if *changes != SequenceChanges::default() => {
+                self.alter_sequence(transaction, &sequence.lookup_name(), changes)
+            }
+            _ => Ok(()),
+        }
     }
 }
 

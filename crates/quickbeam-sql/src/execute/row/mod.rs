@@ -43,6 +43,7 @@ use crate::bind::{row_result, updatability};
 use crate::catalog::View;
 use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
+use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::system::SnapshotNames;
 use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
@@ -170,6 +171,10 @@ impl Host for Context<'_> {
             };
             SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
         })
+    }
+
+    fn sequence_state(&self, sequence: u32) -> Result<SequenceState> {
+        self.catalog.state_of(self.transaction, self.sequence(sequence)?)
     }
 
     fn call_routine(&self, routine: ObjectId, arguments: Vec<Value>) -> Result<Value> {

@@ -3,8 +3,10 @@
 use super::super::system::system_rows;
 use super::{Context, MemoryCharge};
 use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
+use crate::catalog::system::SystemTable;
+use crate::catalog::{AclKind, Privileges, Relation, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Expr, RowFunction, add_interval};
+use crate::expression::{Current, Expr, Host, RowFunction, add_interval};
 use crate::types::{DataType, Interval, Numeric, SessionZone, Value, ValueRef};
 
 /// The rows of functions, computed one at a time.
@@ -116,8 +118,17 @@ impl CallScan {
             return Ok(State::Ended);
         }
         if let TableFunctionKind::Catalog(table) = self.kind {
-            let rows = system_rows(table, context.snapshot, context.session)?;
+            let mut rows = system_rows(table, context.snapshot, context.session)?;
+            if table.name == "pg_sequences" {
+                add_last_values(table, &mut rows, context)?;
+            }
             return Ok(State::Rows(rows.into_iter()));
+        }
+        if let TableFunctionKind::Sequence(id) = self.kind {
+            let state = context.sequence_state(id.0)?;
+            let numbers = [state.last, state.left].map(Value::BigInt);
+            let row = numbers.into_iter().chain([Value::Boolean(state.is_called)]).collect();
+            return Ok(State::Rows(vec![row].into_iter()));
         }
         let is_zero =
             || SqlError::new(SqlState::InvalidParameterValue, "step size cannot equal zero");
@@ -221,6 +232,38 @@ impl CallScan {
         values.extend(value);
         Ok(is_row)
     }
+}
+
+/// Sets the last values of the sequences that the role may read in rows of `pg_sequences`.
+fn add_last_values(
+    table: &SystemTable,
+    rows: &mut [Vec<Value>],
+    context: &Context<'_>,
+) -> Result<()> {
+    let place = |wanted: &str| table.columns.iter().position(|(name, ..)| name == wanted);
+    let columns = ["schemaname", "sequencename", "last_value"].map(place);
+    let [Some(schema), Some(name), Some(last)] = columns else { return Ok(()) };
+    for row in rows {
+        let (Some(Value::Text(in_schema)), Some(Value::Text(own))) =
+            (row.get(schema), row.get(name))
+        else {
+            continue;
+        };
+        let lookup = lookup_name(in_schema.as_str(), own.as_str());
+        let Some(Relation::Sequence(sequence)) = context.snapshot.relation(&lookup) else {
+            continue;
+        };
+        let role = context.session.role();
+        let rights = context.snapshot.rights(role, sequence.id, AclKind::Sequence);
+        if rights.within(Privileges::SELECT.and(Privileges::USAGE)).is_empty() {
+            continue;
+        }
+        let state = context.sequence_state(sequence.id.0)?;
+        if let Some(value) = row.get_mut(last).filter(|_| state.is_called) {
+            *value = Value::BigInt(state.last);
+        }
+    }
+    Ok(())
 }
 
 /// Computes all rows of a function.

@@ -14,6 +14,7 @@ mod records;
 mod references;
 mod registered;
 mod row_functions;
+mod sequences;
 mod session;
 mod strings;
 mod times;
@@ -241,6 +242,7 @@ static TABLES: &[&[Builtin]] = &[
     numbers::numeric::TABLE,
     strings::regular::TABLE,
     strings::regular_arrays::TABLE,
+    sequences::TABLE,
     session::TABLE,
     times::templates::TABLE,
     strings::text::TABLE,

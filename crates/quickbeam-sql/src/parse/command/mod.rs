@@ -4,6 +4,7 @@
 
 mod comments;
 mod extensions;
+mod relations;
 mod storage_hints;
 pub(super) mod token_cursor;
 pub(super) mod transactions;
@@ -23,6 +24,7 @@ use super::{offset_of, statement_end};
 use crate::error::{Result, SqlError, SqlState};
 pub use comments::{CommentStatement, CommentedObject};
 pub use extensions::ExtensionStatement;
+pub use relations::{RelationChange, RelationStatement};
 pub use storage_hints::StorageHint;
 pub use token_cursor::Name;
 pub(in crate::parse) use token_cursor::TokenCursor;
@@ -58,6 +60,8 @@ pub enum Command {
     Routine(Arc<RoutineStatement>),
     /// A statement about types, which is a change of the catalog.
     Type(Arc<TypeStatement>),
+    /// RENAME or SET SCHEMA of a relation, which is a change of the catalog.
+    Relation(Arc<RelationStatement>),
     /// COMMENT ON, which is a change of the catalog.
     Comment(Arc<CommentStatement>),
     /// REFRESH MATERIALIZED VIEW, in the transaction of a statement.
@@ -192,6 +196,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
             || routine::may_begin(word, text)
             || user_types::may_begin(word, text)
             || storage_hints::may_begin(word, text)
+            || relations::may_begin(word, text)
             || extensions::may_begin(word, text) =>
         {
             let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
@@ -217,7 +222,8 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let is_type = is_definition && user_types::is_type(&tokens);
     let is_hint = is_definition && storage_hints::is_hint(&tokens);
     let is_extension = is_definition && extensions::is_extension(&tokens);
-    let is_known = is_routine || is_type || is_hint || is_extension;
+    let is_relation = is_definition && relations::is_relation(&tokens);
+    let is_known = is_routine || is_type || is_hint || is_extension || is_relation;
     if is_definition && !is_known && !access::is_access(&tokens) {
         return Ok(None);
     }
@@ -225,6 +231,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let command = match () {
         () if is_routine => Command::Routine(Arc::new(cursor.routine(word)?)),
         () if is_type => Command::Type(Arc::new(cursor.type_statement(word)?)),
+        () if is_relation => Command::Relation(Arc::new(cursor.relation_statement()?)),
         () if is_hint => Command::StorageHint(cursor.storage_hint()?),
         () if is_extension => Command::Extension(cursor.extension(word)?),
         () => cursor.command(word)?,
@@ -535,6 +542,7 @@ pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool
                 || routine::begins(&token)
                 || user_types::begins(&token)
                 || storage_hints::begins(&token)
+                || relations::begins(&token)
                 || extensions::begins(&token)
         }
     };

@@ -77,8 +77,6 @@ pub enum ViewChange {
     Options(ViewOptions),
     /// ALTER COLUMN … SET or DROP DEFAULT: the position of the column, and the text.
     Default(u16, Option<Arc<str>>),
-    /// RENAME TO.
-    Rename(SmolStr),
 }
 
 /// Which conditions WITH CHECK OPTION checks.

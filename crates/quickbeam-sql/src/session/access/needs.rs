@@ -6,7 +6,7 @@ use super::owners::schema_of;
 use crate::bind::{CatalogChange, ObjectKind, TableChange};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
-    AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, ViewChange, is_temporary_schema,
+    AclKind, CatalogSnapshot, ObjectId, Privileges, Relation, is_temporary_schema,
     split_lookup_name,
 };
 use crate::error::Result;
@@ -38,15 +38,11 @@ pub(crate) fn check_change(
             }
             needs.create_in(&view.name)
         }
-        CatalogChange::AlterView(name, changes, _) => {
+        CatalogChange::AlterView(name, ..) => {
             if snapshot.relation(name).is_none() {
                 return Ok(());
             }
-            needs.own(name)?;
-            match changes.iter().any(|change| matches!(change, ViewChange::Rename(_))) {
-                true => needs.create_in(name),
-                false => Ok(()),
-            }
+            needs.own(name)
         }
         CatalogChange::CreateSequence(name, ..) => needs.create_in(name),
         CatalogChange::AlterSequence(name, _) => needs.own(name),
@@ -66,15 +62,12 @@ pub(crate) fn check_change(
             }
             needs.own(name)?;
             for change in changes {
-                match change {
-                    TableChange::AddForeignKey(key) => needs.references(&key.parent)?,
-                    TableChange::Rename(_) => needs.create_in(name)?,
-                    _ => {}
+                if let TableChange::AddForeignKey(key) = change {
+                    needs.references(&key.parent)?;
                 }
             }
             Ok(())
         }
-        CatalogChange::RenameIndex(name, _) => needs.own(name),
         CatalogChange::CreateSchema(..) => needs.create_schema(),
         CatalogChange::RenameSchema(name, _) => {
             needs.own_schema(name)?;
@@ -87,6 +80,7 @@ pub(crate) fn check_change(
         CatalogChange::Access(_)
         | CatalogChange::Routine(_)
         | CatalogChange::Type(_)
+        | CatalogChange::Relation(_)
         | CatalogChange::Comment(_) => Ok(()),
     }
 }

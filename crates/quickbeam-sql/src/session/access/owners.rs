@@ -136,6 +136,14 @@ impl AccessChange<'_> {
 
     /// ALTER … OWNER TO.
     pub fn owner_to(&self, object: &OwnedObject, role: &RoleName) -> Result<()> {
+        if let OwnedObject::Relation(_, name, true) = object
+            && self.relation(name).is_err_and(|it| it.state() == SqlState::UndefinedTable)
+        {
+            let name = &name.1;
+            let message = || format!("relation \"{name}\" does not exist, skipping");
+            self.session.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
+            return Ok(());
+        }
         let role = self.role(role)?;
         let before = self.before();
         match object {
@@ -172,20 +180,8 @@ impl AccessChange<'_> {
                 }
                 self.set_owner(id, AclKind::Schema, role)
             }
-            OwnedObject::Relation(kind, name, if_exists) => {
-                let relation = match self.relation(name) {
-                    Err(error) if *if_exists && error.state() == SqlState::UndefinedTable => {
-                        let name = name.1.clone();
-                        self.session.notice(
-                            NoticeLevel::Notice,
-                            SqlState::SuccessfulCompletion,
-                            || format!("relation \"{name}\" does not exist, skipping"),
-                        );
-                        return Ok(());
-                    }
-                    found => found?,
-                };
-                self.relation_owner(kind, &name.1, &relation, role)
+            OwnedObject::Relation(kind, name, _) => {
+                self.relation_owner(kind, &name.1, &self.relation(name)?, role)
             }
         }
     }

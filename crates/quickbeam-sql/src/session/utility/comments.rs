@@ -88,7 +88,8 @@ impl Session {
     }
 }
 
-fn relation_name(relation: &Relation) -> &str {
+/// Returns the own name of a relation.
+pub(super) fn relation_name(relation: &Relation) -> &str {
     match relation {
         Relation::Table(table) => &table.name,
         Relation::View(view) => &view.name,

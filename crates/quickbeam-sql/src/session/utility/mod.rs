@@ -5,6 +5,7 @@
 
 mod accepted;
 mod comments;
+pub(super) mod relations;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -226,6 +227,7 @@ impl Session {
             | Command::Routine(_)
             | Command::Type(_)
             | Command::Refresh(_)
+            | Command::Relation(_)
             | Command::Comment(_) => {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }

@@ -16,14 +16,13 @@ const SETUP: &str = "
 
 /// Statements with the place of their error marked by «, and its code.
 #[rustfmt::skip]
-const CASES: [(&str, &str); 113] = [
+const CASES: [(&str, &str); 109] = [
     ("SELECT «nothing FROM t", "42703"),
     ("SELECT «t.nothing FROM t", "42703"),
     ("SELECT «q.id FROM t", "42P01"),
     ("SELECT «id FROM t JOIN p ON p.id = t.p", "42702"),
     ("SELECT * FROM «nowhere", "42P01"),
     ("SELECT * FROM «public2.t", "42P01"),
-    ("SELECT * FROM «p_seq", "42809"),
     ("SELECT «q.* FROM t", "42P01"),
     ("SELECT «nofunction(id) FROM t", "42883"),
     ("SELECT «abs() FROM t", "42883"),
@@ -74,7 +73,6 @@ const CASES: [(&str, &str); 113] = [
     ("SELECT coalesce(1, «true)", "42804"),
     ("VALUES (1), («'x')", "22P02"),
     ("INSERT INTO «nowhere VALUES (1)", "42P01"),
-    ("INSERT INTO «p_seq VALUES (1)", "42809"),
     ("INSERT INTO t («nothing) VALUES (1)", "42703"),
     ("INSERT INTO t (id, «id) VALUES (1, 2)", "42701"),
     ("INSERT INTO t VALUES («'x', 1, 1, 'a')", "22P02"),
@@ -84,7 +82,6 @@ const CASES: [(&str, &str); 113] = [
     ("INSERT INTO t SELECT id, p, a FROM t RETURNING «nothing", "42703"),
     ("INSERT INTO p VALUES (1, 'a', 1) ON CONFLICT (id) DO UPDATE SET «nothing = 1", "42703"),
     ("UPDATE «nowhere SET a = 1", "42P01"),
-    ("UPDATE «p_seq SET id = 1", "42809"),
     ("UPDATE t SET «nothing = 1", "42703"),
     ("UPDATE t SET a = «nothing", "42703"),
     ("UPDATE t SET a = «'x'", "22P02"),
@@ -96,7 +93,6 @@ const CASES: [(&str, &str); 113] = [
     ("UPDATE t SET a = 1 RETURNING «nothing", "42703"),
     ("UPDATE i SET «id = 1", "428C9"),
     ("DELETE FROM «nowhere", "42P01"),
-    ("DELETE FROM «p_seq", "42809"),
     ("DELETE FROM t WHERE «nothing = 1", "42703"),
     ("DELETE FROM t WHERE «id", "42804"),
     ("DELETE FROM t RETURNING «nothing", "42703"),
@@ -150,7 +146,6 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("CREATE OR REPLACE VIEW «t AS SELECT 1 AS a", "42P07"),
     ("CREATE VIEW w (a, «a) AS SELECT 1, 2", "42701"),
     ("CREATE SEQUENCE «p_seq", "42P07"),
-    ("ALTER TABLE t RENAME TO «v", "42P07"),
     // Columns and their types.
     ("CREATE TABLE n (a INTEGER, b «nothing)", "42704"),
     ("CREATE TABLE n (a INTEGER, b «CLOB)", "0A000"),
@@ -229,8 +224,6 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("ALTER TABLE t ADD COLUMN c INTEGER «PRIMARY KEY", "42P16"),
     ("ALTER TABLE t DROP COLUMN «nothing", "42703"),
     ("ALTER TABLE t DROP COLUMN b, DROP COLUMN «b", "42703"),
-    ("ALTER TABLE t RENAME COLUMN «nothing TO c", "42703"),
-    ("ALTER TABLE t RENAME COLUMN a TO «b", "42701"),
     ("ALTER TABLE t ALTER COLUMN «nothing SET NOT NULL", "42703"),
     ("ALTER TABLE t ALTER COLUMN «nothing DROP DEFAULT", "42703"),
     ("ALTER TABLE t ALTER COLUMN a SET DEFAULT «'x'", "22P02"),

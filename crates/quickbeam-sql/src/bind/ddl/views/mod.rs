@@ -1,9 +1,7 @@
 //! CREATE and ALTER VIEW.
 
 use smol_str::SmolStr;
-use sqlparser::ast::{
-    self, AlterColumnOperation, AlterTableOperation, RenameTableNameKind, Spanned, SqlOption,
-};
+use sqlparser::ast::{self, AlterColumnOperation, AlterTableOperation, Spanned, SqlOption};
 use sqlparser::tokenizer::Token;
 
 use super::storage_parameters::check_parameters;
@@ -343,11 +341,6 @@ impl Binder<'_> {
                     }
                 };
                 Ok(ViewChange::Default(u16::try_from(at).unwrap_or(u16::MAX), text))
-            }
-            AlterTableOperation::RenameTable { table_name } => {
-                let (RenameTableNameKind::As(name) | RenameTableNameKind::To(name)) = table_name;
-                let name = self.new_relation_in(&view.schema, name, OnExisting::Fail)?.0;
-                Ok(ViewChange::Rename(name))
             }
             other => Err(SqlError::unsupported(format!("ALTER VIEW … {other}"))),
         }
