@@ -22,6 +22,7 @@ mod frame;
 mod functions;
 mod implication;
 mod pattern;
+mod regex;
 mod simplify;
 mod slots;
 

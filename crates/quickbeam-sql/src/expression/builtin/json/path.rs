@@ -466,10 +466,21 @@ impl Evaluator<'_> {
             }
             Node::LikeRegex(inner, regex) => {
                 let Some(left) = suppressed(self.opened(inner, around))? else { return Ok(None) };
-                self.any_pair(&left, &[Item::Null], |a, _| match a {
-                    Item::String(text) => Some(regex.is_match(text)),
+                let mut failure = None;
+                let found = self.any_pair(&left, &[Item::Null], |a, _| match a {
+                    Item::String(text) => match regex.is_match(text) {
+                        Ok(is_match) => Some(is_match),
+                        Err(error) => {
+                            failure = Some(error);
+                            None
+                        }
+                    },
                     _ => None,
-                })
+                });
+                if let Some(error) = failure {
+                    return Err(PathError::Other(error));
+                }
+                found
             }
             _ => None,
         })
@@ -481,7 +492,7 @@ impl Evaluator<'_> {
         &self,
         left: &[Item],
         right: &[Item],
-        condition: impl Fn(&Item, &Item) -> Option<bool>,
+        mut condition: impl FnMut(&Item, &Item) -> Option<bool>,
     ) -> Option<bool> {
         let (mut found, mut is_unknown) = (false, false);
         for a in left {

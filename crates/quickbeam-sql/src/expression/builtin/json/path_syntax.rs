@@ -5,10 +5,13 @@
 //! - PATH-2: a path has at most [`MAX_PARTS`] operators, accessors and parentheses. So none of them
 //!   exhausts the stack, neither here nor when it is evaluated.
 
+use std::rc::Rc;
+
 use quickbeam::{CHECKS_INVARIANTS, invariant};
-use regex::{Regex, RegexBuilder};
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::strings::regular::compile;
+use crate::expression::regex::{RegexGrammar, RegexOptions, RegularExpression};
 use crate::types::Numeric;
 
 /// Maximum number of operators, accessors and parentheses of a path.
@@ -80,7 +83,7 @@ pub(super) enum Node {
     IsUnknown(Box<Node>),
     Exists(Box<Node>),
     StartsWith(Box<[Node; 2]>),
-    LikeRegex(Box<Node>, Box<Regex>),
+    LikeRegex(Box<Node>, Rc<RegularExpression>),
     Access(Box<Node>, Accessor),
 }
 
@@ -409,7 +412,7 @@ impl PathParser {
                 "like_regex" => {
                     self.at += 1;
                     let regex = self.regex()?;
-                    return Ok(Node::LikeRegex(Box::new(left), Box::new(regex)));
+                    return Ok(Node::LikeRegex(Box::new(left), regex));
                 }
                 "is" if left.is_predicate() => {
                     self.at += 1;
@@ -426,7 +429,7 @@ impl PathParser {
         Ok(Node::Compare(comparison, Box::new([left, self.sum()?])))
     }
 
-    fn regex(&mut self) -> Result<Regex> {
+    fn regex(&mut self) -> Result<Rc<RegularExpression>> {
         let Token::Quoted(pattern) = self.next() else { return Err(self.fault()) };
         let mut flags = String::new();
         if self.accept_word("flag") {
@@ -438,19 +441,18 @@ impl PathParser {
                 "unrecognized flag character \"{other}\" in LIKE_REGEX predicate"
             )));
         }
-        if flags.contains('x') && !flags.contains('q') {
-            return Err(SqlError::unsupported("the flag x of LIKE_REGEX"));
+        let mut options =
+            RegexOptions { ignores_case: flags.contains('i'), ..RegexOptions::default() };
+        if flags.contains('q') {
+            options.grammar = RegexGrammar::Literal;
+        } else if flags.contains('x') {
+            let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        } else {
+            options.stops_at_newline = !flags.contains('s');
+            options.anchors_at_lines = flags.contains('m');
         }
-        let pattern = if flags.contains('q') { regex::escape(&pattern) } else { pattern };
-        let built = RegexBuilder::new(&pattern)
-            .case_insensitive(flags.contains('i'))
-            .dot_matches_new_line(flags.contains('s'))
-            .multi_line(flags.contains('m'))
-            .build();
-        built.map_err(|error| {
-            let message = format!("invalid regular expression: {error}");
-            SqlError::new(SqlState::InvalidRegularExpression, message)
-        })
+        compile(&pattern, options)
     }
 
     fn sum(&mut self) -> Result<Node> {

@@ -7,5 +7,5 @@ pub(super) mod encoding;
 pub(super) mod format;
 pub(super) mod regular;
 pub(super) mod regular_arrays;
-pub(super) mod regular_syntax;
+pub(super) mod similar;
 pub(super) mod text;

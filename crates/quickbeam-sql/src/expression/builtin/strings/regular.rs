@@ -3,14 +3,11 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use regex::{Captures, Regex, RegexBuilder};
-
-use super::regular_syntax::{
-    EscapedQuote, Options, invalid as invalid_expression, translate, translate_similar,
-};
+use super::similar::{EscapedQuote, translate_similar};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::expression::builtin::{Builtin, check_size, count, integer, invalid, strict, text};
+use crate::expression::regex::{RegexOptions, RegularExpression, TextSpan};
 use crate::types::{DataType, Value, ValueRef};
 use DataType::{Boolean, Char, Integer, Text};
 
@@ -70,12 +67,9 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
 /// Compiled expressions that a thread keeps.
 const KEPT: usize = 32;
 
-/// Maximum bytes of a compiled expression.
-const COMPILED_LIMIT: usize = 4 << 20;
-
 #[derive(PartialEq)]
 enum PatternSource {
-    Regular(Options),
+    Regular(RegexOptions),
     Similar(Option<char>),
     SimilarParts(Option<char>),
 }
@@ -83,7 +77,7 @@ enum PatternSource {
 struct Compiled {
     source: PatternSource,
     pattern: Box<str>,
-    regex: Rc<Regex>,
+    regex: Rc<RegularExpression>,
 }
 
 thread_local! {
@@ -91,35 +85,18 @@ thread_local! {
     static COMPILED: RefCell<Vec<Compiled>> = const { RefCell::new(Vec::new()) };
 }
 
-fn build(pattern: &str, source: &PatternSource) -> Result<Regex> {
-    let (translated, options) = match source {
-        PatternSource::Regular(options) => translate(pattern, *options)?,
-        PatternSource::Similar(escape) => {
-            (translate_similar(pattern, *escape, EscapedQuote::Literal)?, Options::default())
-        }
-        PatternSource::SimilarParts(escape) => {
-            (translate_similar(pattern, *escape, EscapedQuote::Separator)?, Options::default())
-        }
+fn build(pattern: &str, source: &PatternSource) -> Result<RegularExpression> {
+    let (escape, quote) = match source {
+        PatternSource::Regular(options) => return RegularExpression::new(pattern, *options),
+        PatternSource::Similar(escape) => (escape, EscapedQuote::Literal),
+        PatternSource::SimilarParts(escape) => (escape, EscapedQuote::Separator),
     };
-    let built = RegexBuilder::new(&translated)
-        .case_insensitive(options.ignores_case)
-        .dot_matches_new_line(!options.stops_at_newline)
-        .multi_line(options.anchors_at_lines)
-        .size_limit(COMPILED_LIMIT)
-        .nest_limit(100)
-        .build();
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => invalid_expression("regular expression is too complex"),
-        other => {
-            let text = other.to_string();
-            let reason = text.lines().last().unwrap_or_default();
-            invalid_expression(reason.trim_start_matches("error: "))
-        }
-    })
+    let translated = translate_similar(pattern, *escape, quote)?;
+    RegularExpression::new(&translated, RegexOptions::default())
 }
 
 /// Returns the compiled expression, from the thread's cache if it is there.
-fn compiled(pattern: &str, source: PatternSource) -> Result<Rc<Regex>> {
+fn compiled(pattern: &str, source: PatternSource) -> Result<Rc<RegularExpression>> {
     COMPILED.with_borrow_mut(|kept| {
         let known = kept.iter().position(|it| *it.pattern == *pattern && it.source == source);
         if let Some(at) = known {
@@ -139,14 +116,17 @@ pub(in crate::expression::builtin) fn expression(
     arguments: &[ValueRef<'_>],
     at: usize,
     name: &str,
-) -> Result<Rc<Regex>> {
+) -> Result<Rc<RegularExpression>> {
     let options = match arguments.get(at) {
-        Some(_) => Options::parse(text(arguments, at)?)?,
-        None => Options::default(),
+        Some(_) => RegexOptions::parse(text(arguments, at)?)?,
+        None => RegexOptions::default(),
     };
     if options.is_global {
-        let message = format!("{name}() does not support the \"global\" option");
-        return Err(invalid(message));
+        let error = invalid(format!("{name}() does not support the \"global\" option"));
+        return Err(match name {
+            "regexp_match" => error.with_hint("Use the regexp_matches function instead."),
+            _ => error,
+        });
     }
     compiled(text(arguments, 1)?, PatternSource::Regular(options))
 }
@@ -154,8 +134,8 @@ pub(in crate::expression::builtin) fn expression(
 /// Returns the compiled expression with these options.
 pub(in crate::expression::builtin) fn compile(
     pattern: &str,
-    options: Options,
-) -> Result<Rc<Regex>> {
+    options: RegexOptions,
+) -> Result<Rc<RegularExpression>> {
     compiled(pattern, PatternSource::Regular(options))
 }
 
@@ -166,9 +146,9 @@ pub(super) fn operator(
 ) -> Result<Value> {
     let ignores_case = case == LetterCase::Ignored;
     let wanted = wants == WantedAnswer::Match;
-    let options = Options { ignores_case, ..Options::default() };
+    let options = RegexOptions { ignores_case, ..RegexOptions::default() };
     let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
-    Ok(Value::Boolean(regex.is_match(text(arguments, 0)?) == wanted))
+    Ok(Value::Boolean(regex.is_match(text(arguments, 0)?)? == wanted))
 }
 
 fn escape_of(text: &str) -> Result<Option<char>> {
@@ -183,20 +163,25 @@ fn escape_of(text: &str) -> Result<Option<char>> {
 fn similar(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let escape = escape_of(text(arguments, 2)?)?;
     let regex = compiled(text(arguments, 1)?, PatternSource::Similar(escape))?;
-    Ok(Value::Boolean(regex.is_match(text(arguments, 0)?)))
+    Ok(Value::Boolean(regex.is_match(text(arguments, 0)?)?))
 }
 
 fn like(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let regex = expression(arguments, 2, "regexp_like")?;
-    Ok(Value::Boolean(regex.is_match(text(arguments, 0)?)))
+    Ok(Value::Boolean(regex.is_match(text(arguments, 0)?)?))
 }
 
 /// Appends a replacement: `\1` to `\9` and `\&` stand for groups and the whole match.
-fn append(out: &mut String, replacement: &str, found: &Captures<'_>) -> Result<()> {
+fn append(
+    out: &mut String,
+    replacement: &str,
+    (text, spans): (&str, &[Option<TextSpan>]),
+) -> Result<()> {
     let mut rest = replacement;
     while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        let group = |number: usize| found.get(number).map_or("", |group| group.as_str());
+        let span = |number: usize| spans.get(number).copied().flatten();
+        let group = |number: usize| span(number).map_or("", |(start, end)| &text[start..end]);
         let mut characters = after.chars();
         rest = match characters.next() {
             Some('&') => {
@@ -222,30 +207,46 @@ fn append(out: &mut String, replacement: &str, found: &Captures<'_>) -> Result<(
     check_size(out.len())
 }
 
+/// Returns whether a replacement has parts of groups.
+fn has_groups(replacement: &str) -> bool {
+    let bytes = replacement.as_bytes();
+    bytes.windows(2).any(|pair| pair[0] == b'\\' && pair[1].is_ascii_digit())
+}
+
 /// Replaces the `nth` match from byte `start` on, or all matches if `nth` is 0.
 fn replaced(
     text: &str,
-    regex: &Regex,
+    regex: &RegularExpression,
     replacement: &str,
     start: usize,
     nth: usize,
 ) -> Result<Value> {
     let (mut out, mut done, mut number) = (String::new(), 0, 0);
+    let has_groups = has_groups(replacement);
+    let mut matches = regex.matches(text);
     let mut at = start;
-    while at <= text.len()
-        && let Some(found) = regex.captures_at(text, at)
-    {
-        let Some(whole) = found.get(0) else { break };
+    while at <= text.len() {
+        let whole;
+        let spans = if has_groups {
+            matches.captures_at(at)?
+        } else {
+            whole = matches.find_at(at)?.map(|span| [Some(span)]);
+            whole.as_ref().map(|span| &span[..])
+        };
+        let Some((spans, (found, end))) = spans.and_then(|it| it[0].map(|whole| (it, whole)))
+        else {
+            break;
+        };
         number += 1;
         if nth == 0 || number == nth {
-            out.push_str(&text[done..whole.start()]);
-            append(&mut out, replacement, &found)?;
-            done = whole.end();
+            out.push_str(&text[done..found]);
+            append(&mut out, replacement, (text, spans))?;
+            done = end;
         }
         if nth == number {
             break;
         }
-        at = after(text, whole.start(), whole.end());
+        at = after(text, found, end);
     }
     out.push_str(&text[done..]);
     Ok(Value::text(out))
@@ -270,12 +271,12 @@ fn replace(arguments: &[ValueRef<'_>]) -> Result<Value> {
                     "If you meant to use regexp_replace() with a start parameter, cast the fourth argument to integer explicitly.",
                 ));
             }
-            Options::parse(letters)?
+            RegexOptions::parse(letters)?
         }
-        None => Options::default(),
+        None => RegexOptions::default(),
     };
     let nth = usize::from(!options.is_global);
-    let options = Options { is_global: false, ..options };
+    let options = RegexOptions { is_global: false, ..options };
     let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
     replaced(text(arguments, 0)?, &regex, text(arguments, 2)?, 0, nth)
 }
@@ -285,12 +286,12 @@ fn replace_from(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let given = if arguments.len() > 4 { integer(arguments, 4)? } else { 1 };
     let nth = usize::try_from(given).map_err(|_| bad_parameter("n", given))?;
     let options = match arguments.get(5) {
-        Some(_) => Options::parse(text(arguments, 5)?)?,
-        None => Options::default(),
+        Some(_) => RegexOptions::parse(text(arguments, 5)?)?,
+        None => RegexOptions::default(),
     };
     // An explicit count overrides the option `g`.
     let nth = if options.is_global && arguments.len() < 5 { 0 } else { nth };
-    let options = Options { is_global: false, ..options };
+    let options = RegexOptions { is_global: false, ..options };
     let regex = compiled(text(arguments, 1)?, PatternSource::Regular(options))?;
     replaced(text(arguments, 0)?, &regex, text(arguments, 2)?, start, nth)
 }
@@ -324,34 +325,39 @@ fn count_of(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let (text, start) = (text(arguments, 0)?, byte_of(arguments, 2)?);
     let regex = expression(arguments, 3, "regexp_count")?;
     let (mut at, mut number) = (start, 0);
+    let mut matches = regex.matches(text);
     while at <= text.len()
-        && let Some(found) = regex.find_at(text, at)
+        && let Some((found, end)) = matches.find_at(at)?
     {
         number += 1;
-        at = after(text, found.start(), found.end());
+        at = after(text, found, end);
     }
     count(number)
 }
 
-/// Returns the range of a group of the nth match.
+/// Returns the span of a group of the nth match.
 fn nth_match(
     text: &str,
-    regex: &Regex,
+    regex: &RegularExpression,
     start: usize,
     nth: usize,
     group: usize,
-) -> Option<std::ops::Range<usize>> {
+) -> Result<Option<TextSpan>> {
     let (mut at, mut number) = (start, 0);
+    let mut matches = regex.matches(text);
     while at <= text.len() {
-        let found = regex.captures_at(text, at)?;
-        let whole = found.get(0)?;
         number += 1;
-        if number == nth {
-            return found.get(group).map(|group| group.range());
+        if number == nth && group > 0 {
+            let spans = matches.captures_at(at)?;
+            return Ok(spans.and_then(|spans| spans.get(group).copied().flatten()));
         }
-        at = after(text, whole.start(), whole.end());
+        let Some((found, end)) = matches.find_at(at)? else { break };
+        if number == nth {
+            return Ok(Some((found, end)));
+        }
+        at = after(text, found, end);
     }
-    None
+    Ok(None)
 }
 
 /// Returns the number of the group that is asked for; 0 is the whole match.
@@ -367,8 +373,8 @@ fn part(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let (start, nth) = (byte_of(arguments, 2)?, positive(arguments, 3, "n")?);
     let (regex, group) = (expression(arguments, 4, "regexp_substr")?, group(arguments, 5)?);
     let text = text(arguments, 0)?;
-    let found = nth_match(text, &regex, start, nth, group);
-    Ok(found.map_or(Value::Null, |range| Value::text(&text[range])))
+    let found = nth_match(text, &regex, start, nth, group)?;
+    Ok(found.map_or(Value::Null, |(start, end)| Value::text(&text[start..end])))
 }
 
 fn place(arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -382,25 +388,26 @@ fn place(arguments: &[ValueRef<'_>]) -> Result<Value> {
     }
     let (regex, group) = (expression(arguments, 5, "regexp_instr")?, group(arguments, 6)?);
     let text = text(arguments, 0)?;
-    let Some(range) = nth_match(text, &regex, start, nth, group) else { return count(0) };
-    let place = if at_end == 1 { range.end } else { range.start };
+    let found = nth_match(text, &regex, start, nth, group)?;
+    let Some((start, end)) = found else { return count(0) };
+    let place = if at_end == 1 { end } else { start };
     count(text[..place].chars().count() + 1)
 }
 
 /// Returns the first group of the first match, or the whole match of an expression without groups.
-fn first_part(text: &str, regex: &Regex) -> Value {
-    let group = usize::from(regex.captures_len() > 1);
-    let found = nth_match(text, regex, 0, 1, group);
-    found.map_or(Value::Null, |range| Value::text(&text[range]))
+fn first_part(text: &str, regex: &RegularExpression) -> Result<Value> {
+    let group = usize::from(regex.groups() > 0);
+    let found = nth_match(text, regex, 0, 1, group)?;
+    Ok(found.map_or(Value::Null, |(start, end)| Value::text(&text[start..end])))
 }
 
 fn substring(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let regex = compiled(text(arguments, 1)?, PatternSource::Regular(Options::default()))?;
-    Ok(first_part(text(arguments, 0)?, &regex))
+    let regex = compiled(text(arguments, 1)?, PatternSource::Regular(RegexOptions::default()))?;
+    first_part(text(arguments, 0)?, &regex)
 }
 
 fn substring_similar(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let escape = escape_of(text(arguments, 2)?)?;
     let regex = compiled(text(arguments, 1)?, PatternSource::SimilarParts(escape))?;
-    Ok(first_part(text(arguments, 0)?, &regex))
+    first_part(text(arguments, 0)?, &regex)
 }

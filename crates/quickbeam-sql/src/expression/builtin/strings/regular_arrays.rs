@@ -1,11 +1,9 @@
 //! Functions of regular expressions that return arrays or rows.
 
-use regex::Regex;
-
 use super::regular::{after, compile, expression};
-use super::regular_syntax::Options;
 use crate::error::Result;
 use crate::expression::builtin::{Builtin, Implementation, strict, text};
+use crate::expression::regex::{RegexOptions, RegularExpression, TextSpan};
 use crate::types::{Array, DataType, ElementType, Value, ValueRef};
 use DataType::Text;
 
@@ -43,28 +41,33 @@ fn texts(values: Vec<ValueRef<'_>>) -> Result<Value> {
 }
 
 /// Returns the groups of each match, or the whole match of an expression without groups.
-fn groups<'t>(text: &'t str, regex: &Regex, count: MatchCount) -> Vec<Vec<ValueRef<'t>>> {
-    let is_global = count == MatchCount::All;
+fn groups<'t>(
+    text: &'t str,
+    regex: &RegularExpression,
+    count: MatchCount,
+) -> Result<Vec<Vec<ValueRef<'t>>>> {
     let (mut rows, mut at) = (Vec::new(), 0);
-    let first = usize::from(regex.captures_len() > 1);
+    let first = usize::from(regex.groups() > 0);
+    let mut matches = regex.matches(text);
     while at <= text.len()
-        && let Some(found) = regex.captures_at(text, at)
+        && let Some(spans) = matches.captures_at(at)?
     {
-        let group =
-            |number| found.get(number).map_or(ValueRef::Null, |it| ValueRef::Text(it.as_str()));
-        rows.push((first..regex.captures_len()).map(group).collect());
-        let Some(whole) = found.get(0) else { break };
-        if !is_global {
+        let group = |span: &Option<TextSpan>| {
+            span.map_or(ValueRef::Null, |(start, end)| ValueRef::Text(&text[start..end]))
+        };
+        rows.push(spans[first..].iter().map(group).collect());
+        let Some((start, end)) = spans[0] else { break };
+        if count == MatchCount::First {
             break;
         }
-        at = after(text, whole.start(), whole.end());
+        at = after(text, start, end);
     }
-    rows
+    Ok(rows)
 }
 
 fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let regex = expression(arguments, 2, "regexp_match")?;
-    let found = groups(text(arguments, 0)?, &regex, MatchCount::First).into_iter().next();
+    let found = groups(text(arguments, 0)?, &regex, MatchCount::First)?.into_iter().next();
     found.map_or(Ok(Value::Null), texts)
 }
 
@@ -73,12 +76,12 @@ pub(in crate::expression::builtin) fn captures_of<'v>(
     arguments: &[ValueRef<'v>],
 ) -> Result<Vec<Vec<ValueRef<'v>>>> {
     let options = match arguments.get(2) {
-        Some(_) => Options::parse(text(arguments, 2)?)?,
-        None => Options::default(),
+        Some(_) => RegexOptions::parse(text(arguments, 2)?)?,
+        None => RegexOptions::default(),
     };
     let is_global = options.is_global;
-    let regex = compile(text(arguments, 1)?, Options { is_global: false, ..options })?;
-    Ok(groups(text(arguments, 0)?, &regex, MatchCount::from(is_global)))
+    let regex = compile(text(arguments, 1)?, RegexOptions { is_global: false, ..options })?;
+    groups(text(arguments, 0)?, &regex, MatchCount::from(is_global))
 }
 
 /// Returns the parts of a text between matches. An empty match at the end of the text or of the
@@ -90,14 +93,15 @@ pub(in crate::expression::builtin) fn split_regular<'v>(
     let regex = expression(arguments, 2, name)?;
     let text = text(arguments, 0)?;
     let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+    let mut matches = regex.matches(text);
     while at <= text.len()
-        && let Some(found) = regex.find_at(text, at)
+        && let Some((found, end)) = matches.find_at(at)?
     {
-        if found.start() < text.len() && found.end() > start {
-            parts.push(&text[start..found.start()]);
-            start = found.end();
+        if found < text.len() && end > start {
+            parts.push(&text[start..found]);
+            start = end;
         }
-        at = after(text, found.start(), found.end());
+        at = after(text, found, end);
     }
     parts.push(&text[start..]);
     Ok(parts)
