@@ -195,6 +195,8 @@ sql_states! {
     InvalidSavepointSpecification = "3B001",
     /// No schema of that name.
     InvalidSchemaName = "3F000",
+    /// A statement makes an object in another schema than its own.
+    InvalidSchemaDefinition = "42P15",
     /// Others committed a conflicting change: begin again.
     SerializationFailure = "40001",
     /// Transactions waited for each other: begin again.

@@ -161,6 +161,7 @@ impl SqlDatabase {
             variables: None,
             types: &[],
             refreshed: None,
+            noted: None,
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));
         let checked = || -> Result<(u64, u64, Vec<String>)> {

@@ -110,6 +110,9 @@ pub trait Names {
         TextSettings::DEFAULT
     }
 
+    /// Takes note of a function of the catalog that the text calls.
+    fn note_routine(&self, _routine: ObjectId) {}
+
     /// Whether the statement populates a materialized view.
     fn populates(&self) -> bool {
         false

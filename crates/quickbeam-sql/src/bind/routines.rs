@@ -160,6 +160,9 @@ impl Binder<'_> {
         let routine = snapshot.and_then(|it| it.routine(call.id)).cloned();
         let routine = routine.ok_or_else(|| SqlError::internal("there is no such function"))?;
         self.check_execute(&routine).map_err(|error| error.at(position as usize))?;
+        if self.view_depth == 0 {
+            self.names.note_routine(routine.id);
+        }
         if routine.result == RoutineResult::Trigger {
             let message = "trigger functions can only be called as triggers";
             let error = SqlError::new(SqlState::FeatureNotSupported, message);

@@ -190,7 +190,9 @@ impl CatalogSnapshot {
             }
             if let Some(check) = table.checks.iter().find(|it| check_oid(table, &it.name) == oid) {
                 let not_valid = if check.not_valid { " NOT VALID" } else { "" };
-                return Some(format!("CHECK (({})){not_valid}", check.expression));
+                let no_inherit = if check.no_inherit { " NO INHERIT" } else { "" };
+                let text = format!("CHECK (({})){no_inherit}{not_valid}", check.expression);
+                return Some(text);
             }
             let same = |key: &&ForeignKey| foreign_key_oid(table, &key.name) == oid;
             if let Some(key) = table.foreign_keys.iter().find(same) {
@@ -215,6 +217,9 @@ impl CatalogSnapshot {
             written_relation(parent),
             names(parent, positions.iter())
         );
+        if key.is_full {
+            text.push_str(" MATCH FULL");
+        }
         for (when, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
             let action = match action {
                 ForeignKeyAction::NoAction => continue,
@@ -224,6 +229,11 @@ impl CatalogSnapshot {
                 ForeignKeyAction::SetDefault => "SET DEFAULT",
             };
             text.push_str(&format!(" ON {when} {action}"));
+            if when == "DELETE" && !key.delete_columns.is_empty() {
+                let set = key.delete_columns.iter().filter_map(|id| table.position_of(*id));
+                let set: Vec<usize> = set.collect();
+                text.push_str(&format!(" ({})", names(table, set.iter())));
+            }
         }
         text.push_str(key.timing.clauses());
         if key.not_valid {

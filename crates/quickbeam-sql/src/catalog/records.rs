@@ -142,6 +142,10 @@ struct ForeignKeyRecord {
     not_valid: bool,
     #[serde(default, skip_serializing_if = "ConstraintTiming::is_default")]
     timing: ConstraintTiming,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_full: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    delete_columns: Vec<u16>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -213,6 +217,8 @@ impl TableRecord {
                     on_update: key.on_update,
                     not_valid: key.not_valid,
                     timing: key.timing,
+                    is_full: key.is_full,
+                    delete_columns: key.delete_columns.clone(),
                 })
                 .collect(),
             generation: table.generation,
@@ -299,6 +305,8 @@ impl TableRecord {
                 on_update: key.on_update,
                 not_valid: key.not_valid,
                 timing: key.timing,
+                is_full: key.is_full,
+                delete_columns: key.delete_columns,
             })
         };
         let mut layouts = self

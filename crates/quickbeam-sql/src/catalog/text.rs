@@ -155,7 +155,9 @@ pub fn create_table(catalog: &CatalogSnapshot, table: &Table, wording: Wording) 
         parts.push(format!("{key}{}{}", include_text(table, index), index.timing.clauses()));
     }
     for check in table.checks.iter().filter(|check| !check.not_valid) {
-        parts.push(format!("CONSTRAINT {} CHECK ({})", quoted(&check.name), check.expression));
+        let no_inherit = if check.no_inherit { " NO INHERIT" } else { "" };
+        let (name, condition) = (quoted(&check.name), &check.expression);
+        parts.push(format!("CONSTRAINT {name} CHECK ({condition}){no_inherit}"));
     }
     format!("CREATE TABLE {} ({})", quoted_table(table), parts.join(", "))
 }
@@ -204,10 +206,11 @@ pub fn add_foreign_keys<'t>(
 ) -> impl Iterator<Item = String> + 't {
     let checks = table.checks.iter().filter(|check| check.not_valid).map(|check| {
         format!(
-            "ALTER TABLE {} ADD CONSTRAINT {} CHECK ({}) NOT VALID",
+            "ALTER TABLE {} ADD CONSTRAINT {} CHECK ({}){} NOT VALID",
             quoted_table(table),
             quoted(&check.name),
-            check.expression
+            check.expression,
+            if check.no_inherit { " NO INHERIT" } else { "" }
         )
     });
     let keys = table.foreign_keys.iter();
@@ -226,6 +229,9 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
         quoted_table(parent),
         quoted_columns(parent, positions?.iter())
     );
+    if key.is_full {
+        text.push_str(" MATCH FULL");
+    }
     for (on, action) in [("UPDATE", key.on_update), ("DELETE", key.on_delete)] {
         let action = match action {
             ForeignKeyAction::NoAction => continue,
@@ -235,6 +241,11 @@ fn add_foreign_key(catalog: &CatalogSnapshot, table: &Table, key: &ForeignKey) -
             ForeignKeyAction::SetDefault => "SET DEFAULT",
         };
         let _ = write!(text, " ON {on} {action}");
+        if on == "DELETE" && !key.delete_columns.is_empty() {
+            let set = key.delete_columns.iter().filter_map(|id| table.position_of(*id));
+            let set: Vec<usize> = set.collect();
+            let _ = write!(text, " ({})", quoted_columns(table, set.iter()));
+        }
     }
     text.push_str(key.timing.clauses());
     if key.not_valid {

@@ -9,9 +9,10 @@ use crate::bind::{
     Binder, CatalogChange, OnExisting, Persistence, fold, on_commit_of, refuse_records, table_for,
 };
 use crate::catalog::text::quoted_relation;
-use crate::catalog::{OnCommit, split_lookup_name};
+use crate::catalog::{NewTable, OnCommit, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::RefreshStatement;
+use crate::types::DataType;
 
 /// CREATE TABLE … AS, SELECT … INTO.
 pub(crate) struct CreateAs {
@@ -19,6 +20,8 @@ pub(crate) struct CreateAs {
     pub change: CatalogChange,
     /// The INSERT that fills it; none: it stays empty.
     pub insert: Option<Ast>,
+    /// The types of its parameters.
+    pub parameters: Vec<DataType>,
     /// The text in which its query stands.
     pub text: String,
     /// The lookup name of the materialized view that it makes or refreshes.
@@ -64,7 +67,7 @@ impl<'t> CreateAsTarget<'t> {
 }
 
 impl CompileContext<'_> {
-    /// Prepares the table and the INSERT; [`Program::Nothing`] if IF NOT EXISTS finds a table.
+    /// Prepares the table and the INSERT; nothing but a notice if IF NOT EXISTS finds a table.
     pub(super) fn create_as(
         &self,
         target: &CreateAsTarget<'_>,
@@ -75,12 +78,12 @@ impl CompileContext<'_> {
         let mut binder = Binder::new(self, text);
         let (table, is_there) = binder.new_relation_of(persistence, name, existing)?;
         if is_there {
-            return Ok(Program::Nothing);
+            // IF NOT EXISTS leaves a notice.
+            let table = Box::new(NewTable { name: table, ..NewTable::default() });
+            return Ok(Program::Catalog(CatalogChange::CreateTable(table, true)));
         }
+        binder.parameters = self.types.into();
         let bound = binder.query_statement(query)?;
-        if !binder.parameters.is_empty() {
-            return Err(SqlError::unsupported("a parameter in CREATE TABLE … AS"));
-        }
         refuse_records(&bound.columns)?;
         let mut columns = bound.columns.clone();
         if target.columns.len() > columns.len() {
@@ -97,6 +100,7 @@ impl CompileContext<'_> {
         Ok(Program::CreateAs(Box::new(CreateAs {
             change,
             insert,
+            parameters: binder.parameter_types(),
             text: text.to_owned(),
             materialized: None,
         })))
@@ -139,7 +143,8 @@ fn populate(change: CatalogChange, name: SmolStr, is_populated: bool) -> Result<
     let text = format!("INSERT INTO {written} SELECT * FROM \"{REFRESHED}\"");
     let parsed = is_populated.then(|| crate::parse::statement(&text)).transpose()?;
     let (insert, materialized) = (parsed.flatten(), Some(name));
-    Ok(Program::CreateAs(Box::new(CreateAs { change, insert, text, materialized })))
+    let parameters = Vec::new();
+    Ok(Program::CreateAs(Box::new(CreateAs { change, insert, parameters, text, materialized })))
 }
 
 /// The INSERT of a query's rows into a table. The query stays as it was written, with its places.

@@ -8,6 +8,8 @@ pub(crate) mod prepare;
 pub(crate) mod session_command;
 pub(crate) mod statistics;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use quickbeam::Transaction;
@@ -22,7 +24,7 @@ use crate::error::Result;
 use crate::execute::{
     ChangingWithExec, InsertExec, InsteadExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
 };
-use crate::expression::{Builtin, Clock, FunctionRegistry, Slot};
+use crate::expression::{Builtin, Clock, Expr, FunctionRegistry, Slot};
 use crate::parse::ExplainFormat;
 use crate::plan::{ExecutionMode, Plan, TurnedOff};
 use crate::types::{DataType, TextSettings, Value};
@@ -142,6 +144,8 @@ pub(crate) struct CompileContext<'l> {
     pub types: &'l [Option<DataType>],
     /// The materialized view that the statement populates.
     pub refreshed: Option<&'l Arc<View>>,
+    /// The functions of the catalog that the text calls, if they are noted.
+    pub noted: Option<&'l RefCell<BTreeSet<ObjectId>>>,
 }
 
 /// COPY … FROM, prepared.
@@ -150,6 +154,8 @@ pub(crate) struct CopyFrom {
     pub relation: SmolStr,
     /// What the fields of a record are for.
     pub columns: Vec<OutputColumn>,
+    /// WHERE, over the parameters that the fields are.
+    pub filter: Option<Expr>,
     pub form: CopyForm,
 }
 
@@ -202,6 +208,12 @@ impl Names for CompileContext<'_> {
 
     fn settings(&self) -> TextSettings {
         self.clock.settings()
+    }
+
+    fn note_routine(&self, routine: ObjectId) {
+        if let Some(noted) = self.noted {
+            noted.borrow_mut().insert(routine);
+        }
     }
 
     fn populates(&self) -> bool {

@@ -39,6 +39,7 @@ impl CompileContext<'_> {
                     }
                     Some(Command::Comment(statement)) => Some(CatalogChange::Comment(statement)),
                     Some(Command::Relation(statement)) => Some(CatalogChange::Relation(statement)),
+                    Some(Command::Schema(statement)) => Some(CatalogChange::Schema(statement)),
                     _ => None,
                 };
                 if let Some(change) = change {
@@ -173,7 +174,11 @@ impl CompileContext<'_> {
                 return Err(SqlError::unsupported(format!("the statement {word}")));
             }
         };
-        Ok(self.prepared(work))
+        let parameters = match &work {
+            Program::CreateAs(made) => made.parameters.clone(),
+            _ => Vec::new(),
+        };
+        Ok(Prepared { parameters, ..self.prepared(work) })
     }
 
     /// The plan of a statement that has one.
@@ -255,6 +260,11 @@ impl CompileContext<'_> {
         text: &str,
     ) -> Result<Prepared> {
         let mut binder = Binder::new(self, text);
+        let condition = crate::parse::copy_condition(text);
+        if let (Some((place, _)), true) = (&condition, to) {
+            let message = "WHERE clause not allowed with COPY TO";
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(*place));
+        }
         let query = match source {
             ast::CopySource::Query(query) => query.clone(),
             ast::CopySource::Table { table_name, columns } if to => {
@@ -262,24 +272,48 @@ impl CompileContext<'_> {
             }
             ast::CopySource::Table { table_name, columns } => {
                 let (insert, columns) = binder.copy_from(table_name, columns)?;
+                let filter = condition.map(|(_, place)| {
+                    let text = text.get(place.clone()).unwrap_or_default();
+                    binder.copy_filter(&insert, text).map_err(|error| error.shifted(place.start))
+                });
+                let filter = filter.transpose()?;
                 let relation = insert.table.name.clone();
                 let types = binder.parameter_types();
                 let (plan, slots) = plan::plan_insert(insert, &binder.slots, &types, self, self)?;
                 let handles = self.handles();
                 let builder = OperatorBuilder::new(&handles, RowCounts::Off);
                 let insert = InsertExec::new(&plan, &builder)?;
-                let work =
-                    Program::CopyFrom(Box::new(CopyFrom { insert, relation, columns, form }));
+                let work = Program::CopyFrom(Box::new(CopyFrom {
+                    insert,
+                    relation,
+                    columns,
+                    filter,
+                    form,
+                }));
                 let slots = slots.iter().map(new_slot).collect();
                 return Ok(Prepared { slots, ..self.prepared(work) });
             }
         };
-        let plan = self.plan(&Ast::Query(query), text)?;
+        let statement = match *query.body {
+            ast::SetExpr::Insert(change)
+            | ast::SetExpr::Update(change)
+            | ast::SetExpr::Delete(change)
+                if query.with.is_none() =>
+            {
+                change
+            }
+            body => Ast::Query(Box::new(ast::Query { body: Box::new(body), ..*query })),
+        };
+        let plan = self.plan(&statement, text)?;
         let plan = plan.ok_or_else(|| SqlError::unsupported("COPY of SELECT … INTO"))?;
         if !plan.parameters.is_empty() {
             return Err(SqlError::unsupported("a parameter in COPY"));
         }
         let mut query = self.program(plan, RowCounts::Off)?;
+        if query.columns.is_empty() && query.work.changes().is_some() {
+            let message = "COPY query must have a RETURNING clause";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
         let planned_for = query.planned_for.take();
         Ok(Prepared { planned_for, ..self.prepared(Program::CopyTo(Box::new(query), form)) })
     }

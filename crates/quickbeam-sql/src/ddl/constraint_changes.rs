@@ -12,7 +12,7 @@ use crate::handle::index_tree;
 use crate::schema::encoding::StoredRow;
 use crate::schema::errors::{constraint_exists, many_primary_keys, no_constraint, no_index};
 use crate::schema::names::lookup_name;
-use crate::schema::{IndexConstraint, Method, NewKey, Table};
+use crate::schema::{ConstraintTiming, IndexConstraint, Method, NewKey, Table};
 
 /// Evaluates a CHECK on a row; NULL satisfies it.
 pub type RowCondition<'c> = dyn FnMut(StoredRow<'_>) -> Result<Option<bool>> + 'c;
@@ -41,6 +41,31 @@ impl Catalog {
         if let Some(comment) = table.constraint_comments.remove(from) {
             table.constraint_comments.insert(to.into(), comment);
         }
+        change.put_table(&table)
+    }
+
+    /// ALTER TABLE … ALTER CONSTRAINT, of a foreign key.
+    pub fn alter_constraint(
+        &self,
+        transaction: &Transaction,
+        table: &str,
+        name: &str,
+        timing: ConstraintTiming,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let mut table = change.table(table)?;
+        let Some(key) = table.foreign_keys.iter_mut().find(|key| key.name == name) else {
+            if !table.has_constraint(name) {
+                return Err(no_constraint(&table.name, name));
+            }
+            let table = &table.name;
+            let message = format!(
+                "constraint \"{name}\" of relation \"{table}\" is not a foreign key constraint"
+            );
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        };
+        key.timing = timing;
+        change.regenerate(&mut table)?;
         change.put_table(&table)
     }
 

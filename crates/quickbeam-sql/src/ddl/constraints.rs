@@ -10,7 +10,7 @@ use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
-use crate::schema::errors::{many_primary_keys, no_constraint};
+use crate::schema::errors::{many_primary_keys, no_column, no_constraint};
 use crate::schema::{Check, ForeignKey, ForeignKeyAction, Index, KeyColumn, PrimaryKey, Table};
 use crate::schema::{NewCheck, NewForeignKey, NewKey, is_temporary_schema};
 use crate::table::{Expressions, TableWriter};
@@ -93,8 +93,8 @@ impl Catalog {
             change.check_rows(&table, &name, holds)?;
         }
         let columns = columns.iter().map(|&position| table.columns[position].id).collect();
-        let (expression, not_valid) = (new.expression.clone(), new.not_valid);
-        table.checks.push(Check { name, expression, columns, not_valid });
+        let NewCheck { expression, not_valid, no_inherit, .. } = new.clone();
+        table.checks.push(Check { name, expression, columns, not_valid, no_inherit });
         change.regenerate(&mut table)?;
         change.put_table(&table)
     }
@@ -385,7 +385,28 @@ impl CatalogChange<'_> {
             on_update: new.on_update,
             not_valid: new.not_valid,
             timing: new.timing,
+            is_full: new.is_full,
+            delete_columns: self.delete_columns(table, new)?,
         })
+    }
+
+    /// Returns the numbers of the columns after ON DELETE SET NULL or SET DEFAULT.
+    fn delete_columns(&self, table: &Table, new: &NewForeignKey) -> Result<Vec<u16>> {
+        let mut numbers = Vec::with_capacity(new.delete_columns.len());
+        for name in &new.delete_columns {
+            let message = match table.column(name) {
+                None => return Err(no_column(&table.name, name).without_place()),
+                Some(_) if new.columns.contains(name) => None,
+                Some(_) => Some(format!(
+                    "column \"{name}\" referenced in ON DELETE SET action must be part of foreign key"
+                )),
+            };
+            if let Some(message) = message {
+                return Err(SqlError::new(SqlState::InvalidColumnReference, message));
+            }
+            numbers.push(table.columns[table.known_column(name)?].id);
+        }
+        Ok(numbers)
     }
 
     /// Writes every row of a table again, by another key (`None`: a hidden row id), and all its

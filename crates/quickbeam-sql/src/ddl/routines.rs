@@ -46,6 +46,26 @@ impl Catalog {
         change.put_routine(routine)
     }
 
+    /// ALTER of a function or procedure, which has its new definition already.
+    pub fn alter_routine(&self, transaction: &Transaction, routine: Routine) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        check_name(&routine.name)?;
+        let types = routine.signature_types();
+        let lookup = lookup_name(&routine.schema, &routine.name);
+        let mut same = change.before.routines_named(&lookup).filter(|it| it.id != routine.id);
+        if same.any(|it| it.signature_types() == types) {
+            let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+            let message = format!(
+                "function {}({}) already exists in schema \"{}\"",
+                routine.name,
+                types.join(", "),
+                routine.schema
+            );
+            return Err(SqlError::new(SqlState::DuplicateFunction, message));
+        }
+        change.put_routine(routine)
+    }
+
     /// DROP of functions and procedures. `cascade`: triggers that call them go, too.
     pub fn drop_routines(
         &self,

@@ -74,7 +74,8 @@ impl Catalog {
             let name = table.constraint_name(check.name.as_ref(), shown, "check")?;
             let columns = columns.iter().map(|&position| table.columns[position].id).collect();
             let expression = check.expression.clone();
-            table.checks.push(Check { name, expression, columns, not_valid: false });
+            let no_inherit = check.no_inherit;
+            table.checks.push(Check { name, expression, columns, not_valid: false, no_inherit });
         }
         for key in &new.foreign_keys {
             let foreign_key = change.define_foreign_key(&table, key)?;

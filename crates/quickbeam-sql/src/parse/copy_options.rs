@@ -1,10 +1,14 @@
 //! Options of COPY in the forms that the parser takes. `ON`, `1` and their like become TRUE and
 //! FALSE, `HEADER MATCH` an encoding that no statement names, and `FORCE_QUOTE *` a list of one
-//! name.
+//! name. WHERE goes: it is read apart.
 
+use std::ops::Range;
+
+use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
+use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace, Word};
 
+use super::offset_of;
 use super::positions::is_word;
 
 /// The encoding that stands for HEADER MATCH.
@@ -21,6 +25,11 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         .is_some_and(|token| is_word(&token.token, "copy"));
     if !is_first_copy {
         return tokens;
+    }
+    if let Some(at) = condition_place(&tokens) {
+        let is_end = |token: &TokenWithSpan| matches!(token.token, Token::SemiColon | Token::EOF);
+        let count = tokens[at..].iter().position(is_end).unwrap_or(tokens.len() - at);
+        tokens.drain(at..at + count);
     }
     let mut follows_option = false;
     let mut made: Vec<(usize, Vec<Token>)> = Vec::new();
@@ -57,6 +66,35 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         tokens.splice(at..=at, with);
     }
     tokens
+}
+
+/// Returns the place of WHERE in a COPY.
+fn condition_place(tokens: &[TokenWithSpan]) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (at, token) in tokens.iter().enumerate() {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            Token::SemiColon => return None,
+            other if depth == 0 && is_word(other, "where") => return Some(at),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Returns where WHERE of a COPY begins, and the place of its condition.
+pub fn copy_condition(text: &str) -> Option<(usize, Range<usize>)> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().ok()?;
+    let at = condition_place(&tokens)?;
+    let place = |token: Option<&TokenWithSpan>| {
+        token.map_or(text.len(), |token| offset_of(text, token.span.start))
+    };
+    let rest = &tokens[at + 1..];
+    let end = rest.iter().find(|token| matches!(token.token, Token::SemiColon | Token::EOF));
+    let first = rest.iter().find(|token| !matches!(token.token, Token::Whitespace(_)));
+    let (first, end) = (place(first), end.map_or(text.len(), |end| place(Some(end))));
+    Some((place(tokens.get(at)), first.min(end)..end))
 }
 
 fn word(value: &str, keyword: Keyword) -> Token {

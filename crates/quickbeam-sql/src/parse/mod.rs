@@ -39,20 +39,24 @@ pub use access::{
 };
 pub use command::{
     Command, CommentStatement, CommentedObject, Direction, Discard, ExtensionStatement, Name,
-    RefreshStatement, RelationChange, RelationStatement, StorageHint, command,
+    RefreshStatement, RelationChange, RelationStatement, SchemaStatement, StorageHint,
+    TableOfExecute, command,
 };
 
-pub use copy_options::{ALL_COLUMNS, HEADER_MATCH};
+pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition};
 pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_of};
-pub use positions::{count_table_names, first_from, is_word, last_before};
+pub use positions::{count_table_names, first_from, is_word, last_before, set_columns};
 pub use query::{
     ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, Traversal, UNBOUNDED, arguments_of,
     is_distinct_sets, is_rows_from, join_alias, restore_exclusions, restore_query_markers,
     restore_row_stars, row_call, symmetric_bound, traversal,
 };
 pub use reserved::is_reserved;
-pub use routine::{CreateRoutine, CreateTrigger, DropRoutines, RoutineStatement, TriggerStatement};
+pub use routine::{
+    AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineStatement,
+    TriggerStatement,
+};
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
 pub use table_clauses::{
     ColumnAction, LikeClause, action_of, identity_options, is_untyped, like_clause,

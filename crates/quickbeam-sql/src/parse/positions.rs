@@ -4,7 +4,10 @@
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
+use smol_str::SmolStr;
+
 use super::offset_of;
+use crate::error::{Result, SqlError, SqlState};
 
 /// The tokens of a text that was parsed before.
 fn tokens(text: &str) -> impl DoubleEndedIterator<Item = TokenWithSpan> {
@@ -26,6 +29,77 @@ pub fn last_before(
 ) -> Option<usize> {
     let mut found = tokens(text).rev().filter(|token| token.span.start < before);
     found.find(|token| is_such(&token.token)).map(|token| offset_of(text, token.span.start))
+}
+
+/// Returns the columns after ON DELETE SET NULL or SET DEFAULT of the foreign key whose table ends
+/// at a location. The parser does not know them: see [`without_set_columns`].
+pub fn set_columns(text: &str, from: Location) -> Result<Vec<SmolStr>> {
+    let is_shown = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let rest: Vec<TokenWithSpan> =
+        tokens(text).filter(|token| token.span.start >= from && is_shown(token)).collect();
+    let mut depth = 0_usize;
+    for (at, token) in rest.iter().enumerate() {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth > 0 => depth -= 1,
+            Token::RParen | Token::Comma | Token::SemiColon if depth == 0 => break,
+            _ => {}
+        }
+        if depth != 1 || token.token != Token::LParen {
+            continue;
+        }
+        let Some(end) = set_columns_end(&rest, at) else { continue };
+        if is_word_at(rest.get(at.wrapping_sub(3)), "UPDATE") {
+            let message = "a column list with SET NULL is only supported for ON DELETE actions";
+            let message = match is_word_at(rest.get(at - 1), "DEFAULT") {
+                true => message.replace("NULL", "DEFAULT"),
+                false => message.to_owned(),
+            };
+            let error = SqlError::new(SqlState::FeatureNotSupported, message);
+            return Err(error.at(offset_of(text, token.span.start)));
+        }
+        let names = rest[at + 1..end].iter().filter_map(|token| match &token.token {
+            Token::Word(word) if word.quote_style.is_some() => Some(SmolStr::new(&word.value)),
+            Token::Word(word) => Some(SmolStr::new(word.value.to_lowercase())),
+            _ => None,
+        });
+        return Ok(names.collect());
+    }
+    Ok(Vec::new())
+}
+
+/// Returns the place of the parenthesis that closes the column list of SET NULL or SET DEFAULT, if
+/// one opens at `open`. The tokens are without blanks.
+fn set_columns_end(tokens: &[TokenWithSpan], open: usize) -> Option<usize> {
+    let before = |by: usize| tokens.get(open.checked_sub(by)?);
+    let is_set = (is_word_at(before(1), "NULL") || is_word_at(before(1), "DEFAULT"))
+        && is_word_at(before(2), "SET")
+        && (is_word_at(before(3), "DELETE") || is_word_at(before(3), "UPDATE"))
+        && is_word_at(before(4), "ON");
+    let rest = tokens.get(open..)?.iter();
+    let end = rest.clone().position(|token| token.token == Token::RParen)?;
+    is_set.then_some(open + end)
+}
+
+/// Removes the columns after ON DELETE SET NULL and SET DEFAULT.
+pub fn without_set_columns(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let has = |word: &str| tokens.iter().any(|token| is_word_at(Some(token), word));
+    if !has("SET") || !has("REFERENCES") {
+        return tokens;
+    }
+    let shown: Vec<usize> =
+        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
+    let plain: Vec<TokenWithSpan> = shown.iter().map(|&at| tokens[at].clone()).collect();
+    let mut gone: Vec<usize> = Vec::new();
+    for (place, token) in plain.iter().enumerate() {
+        if token.token == Token::LParen
+            && let Some(end) = set_columns_end(&plain, place)
+        {
+            gone.extend(shown.get(place..=end).unwrap_or_default());
+        }
+    }
+    let kept = tokens.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
+    kept.map(|(_, token)| token).collect()
 }
 
 /// Counts the names in a text that may be references to a table: those that a comma, FROM, JOIN or

@@ -10,7 +10,7 @@ use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
-use super::positions::is_word_at;
+use super::positions::{is_word_at, without_set_columns};
 use crate::error::{Result, SqlError, SqlState};
 
 /// An action of ALTER COLUMN.
@@ -382,7 +382,7 @@ fn identity_changes<'t>(
 
 /// Returns the tokens of a text with these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_likes(with_typed_names(tokens));
+    let tokens = with_likes(with_typed_names(without_set_columns(tokens)));
     let is_such = |token: &TokenWithSpan| {
         let words = ["EXPRESSION", "IDENTITY"];
         words.iter().chain(&OPTIONS).any(|word| is_word_at(Some(token), word))

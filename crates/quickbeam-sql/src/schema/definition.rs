@@ -125,6 +125,8 @@ pub struct NewCheck {
     pub columns: Vec<SmolStr>,
     /// NOT VALID: existing rows are not checked.
     pub not_valid: bool,
+    /// NO INHERIT.
+    pub no_inherit: bool,
 }
 
 /// FOREIGN KEY … REFERENCES.
@@ -146,6 +148,10 @@ pub struct NewForeignKey {
     pub not_valid: bool,
     /// DEFERRABLE and INITIALLY.
     pub timing: ConstraintTiming,
+    /// MATCH FULL.
+    pub is_full: bool,
+    /// Names of the columns after ON DELETE SET NULL or SET DEFAULT; none: all.
+    pub delete_columns: Vec<SmolStr>,
 }
 
 /// CREATE INDEX.

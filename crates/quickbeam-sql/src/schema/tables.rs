@@ -292,6 +292,9 @@ pub struct Check {
     /// NOT VALID: rows from before the constraint may violate it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_valid: bool,
+    /// NO INHERIT, which the catalogs show.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_inherit: bool,
 }
 
 /// A FOREIGN KEY constraint.
@@ -313,6 +316,10 @@ pub struct ForeignKey {
     pub not_valid: bool,
     /// When it is checked.
     pub timing: ConstraintTiming,
+    /// MATCH FULL: if one of its columns is NULL, all are.
+    pub is_full: bool,
+    /// Numbers of the columns that ON DELETE SET NULL or SET DEFAULT sets; none: all.
+    pub delete_columns: Vec<u16>,
 }
 
 /// When a constraint is checked.

@@ -133,6 +133,7 @@ impl Session {
                     | Command::Type(_)
                     | Command::Comment(_)
                     | Command::Relation(_)
+                    | Command::Schema(_)
                     | Command::Refresh(_),
                 ) => (None, None),
                 Some(command) => (Some(Control::Command(Arc::new(command))), None),

@@ -97,6 +97,7 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
         | CatalogChange::Routine(_)
         | CatalogChange::Type(_)
         | CatalogChange::Relation(_)
+        | CatalogChange::Schema(_)
         | CatalogChange::Comment(_) => {
             return Err(SqlError::internal(
                 "rights, functions, types, names and comments are changed by their session",
@@ -296,6 +297,7 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             }
             add_column(name, column, missing, look)
         }
+        TableChange::Existing(_) => Ok(()),
         TableChange::DropColumn(column, if_exists, cascade) => {
             if *if_exists && table_of(look, name)?.column(column).is_none() {
                 return Ok(());

@@ -15,9 +15,10 @@ use quickbeam::invariant;
 use smol_str::SmolStr;
 
 use super::Session;
-use crate::bind::{CatalogChange, ObjectKind};
-use crate::catalog::{CatalogSnapshot, SequenceChanges, shown_name, split_lookup_name};
+use crate::bind::{CatalogChange, ObjectKind, TableChange};
+use crate::catalog::{CatalogSnapshot, Relation, SequenceChanges, Table, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::ColumnAction;
 
 /// How a notice is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -286,6 +287,18 @@ impl Session {
         });
     }
 
+    /// Leaves a notice with a detail, if anybody fetches it.
+    pub fn notice_detailed(&self, message: String, detail: Option<String>) {
+        let level = NoticeLevel::Notice;
+        let (severity, code) = (level.severity(), SqlState::SuccessfulCompletion.code());
+        self.leave_notice(Notice { severity, code, message, detail, hint: None });
+    }
+
+    /// Whether notices are kept for the program, which fetches them.
+    pub fn keeps_notices(&self) -> bool {
+        self.events.keeps_notices.get()
+    }
+
     fn leave_notice(&self, notice: Notice) {
         if self.events.keeps_notices.get() {
             self.events.notices.borrow_mut().push(notice);
@@ -321,8 +334,15 @@ impl Session {
                     ObjectKind::Index => "index",
                 };
                 for name in names.iter().filter(|name| !is_there(name)) {
-                    let message =
-                        || format!("{kind} \"{}\" does not exist, skipping", shown_name(name));
+                    let schema = split_lookup_name(name).0;
+                    let is_known = schema.is_empty() || snapshot.has_schema(&schema);
+                    let message = || match is_known {
+                        true => format!(
+                            "{kind} \"{}\" does not exist, skipping",
+                            split_lookup_name(name).1
+                        ),
+                        false => format!("schema \"{schema}\" does not exist, skipping"),
+                    };
                     self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
                 }
             }
@@ -336,8 +356,57 @@ impl Session {
                 };
                 self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
             }
+            CatalogChange::CreateSchema(name, true, _) if snapshot.has_schema(name) => {
+                let message = || format!("schema \"{name}\" already exists, skipping");
+                self.notice(NoticeLevel::Notice, SqlState::DuplicateSchema, message);
+            }
+            CatalogChange::DropSchemas(names, true, _) => {
+                for name in names.iter().filter(|name| !snapshot.has_schema(name)) {
+                    let message = || format!("schema \"{name}\" does not exist, skipping");
+                    self.notice(NoticeLevel::Notice, SqlState::SuccessfulCompletion, message);
+                }
+            }
+            CatalogChange::Alter(name, changes, _) => {
+                if let Some(Relation::Table(table)) = snapshot.relation(name) {
+                    changes.iter().for_each(|change| self.notice_skipped_part(&table, change));
+                }
+            }
             _ => {}
         }
+    }
+
+    /// As [`notice_skipped`](Self::notice_skipped), of a part of ALTER TABLE.
+    fn notice_skipped_part(&self, table: &Table, change: &TableChange) {
+        let of = |what: &str, column: &SmolStr| {
+            format!("column \"{column}\" of relation \"{}\" {what}, skipping", table.name)
+        };
+        let found = |name: &SmolStr| table.columns.iter().find(|column| column.name == *name);
+        let mut state = SqlState::SuccessfulCompletion;
+        let message = match change {
+            TableChange::Existing(column) => {
+                state = SqlState::DuplicateColumn;
+                of("already exists", column)
+            }
+            TableChange::DropColumn(column, true, _) if found(column).is_none() => {
+                of("does not exist", column)
+            }
+            TableChange::DropConstraint(name, true, _) if !table.has_constraint(name) => {
+                let table = &table.name;
+                format!("constraint \"{name}\" of relation \"{table}\" does not exist, skipping")
+            }
+            TableChange::Column(column, ColumnAction::DropIdentity(true))
+                if found(column).is_some_and(|it| it.identity.is_none()) =>
+            {
+                of("is not an identity column", column)
+            }
+            TableChange::Column(column, ColumnAction::DropExpression(true))
+                if found(column).is_some_and(|it| it.generated.is_none()) =>
+            {
+                of("is not a stored generated column", column)
+            }
+            _ => return,
+        };
+        self.notice(NoticeLevel::Notice, state, || message);
     }
 }
 

@@ -254,8 +254,9 @@ impl Session {
                 let Some(insert) = &made.insert else { return Ok(Done::default()) };
                 let snapshot = self.database.catalog.snapshot(transaction)?;
                 let view = made.materialized.as_deref().and_then(|it| snapshot.materialized(it));
-                let mut look =
-                    CompileContext { snapshot: &snapshot, path: look.path.clone(), ..look };
+                let types: Vec<_> = made.parameters.iter().copied().map(Some).collect();
+                let (path, snapshot) = (look.path.clone(), &snapshot);
+                let mut look = CompileContext { snapshot, path, types: &types, ..look };
                 if let Some(view) = &view {
                     // The query is run with the rights of the owner.
                     look.role = look.role.map(|_| snapshot.owner(view.id));
@@ -263,7 +264,7 @@ impl Session {
                 }
                 let fill = || {
                     let mut filled = look.statement(insert, &made.text)?;
-                    self.run_prepared(&mut filled, transaction, &[], TransactionUse::Own)
+                    self.run_prepared(&mut filled, transaction, parameters, TransactionUse::Own)
                 };
                 // The query of a materialized view stands in another text.
                 match look.refreshed {
@@ -272,7 +273,7 @@ impl Session {
                 }
             }),
             Program::CopyFrom(copy) => self.copy_from(copy, slots, &look, alone),
-            Program::CopyTo(query, form) => self.copy_to(query, form, &look),
+            Program::CopyTo(query, form) => self.copy_to(query, form, &look, alone),
             Program::Explain(plan, None, format) => {
                 Ok(Done { count: 0, returned: explained(plan, None, *format) })
             }
@@ -324,6 +325,7 @@ impl Session {
             CatalogChange::Access(statement) => self.change_access(statement, look),
             CatalogChange::Comment(statement) => self.change_comment(statement, look),
             CatalogChange::Relation(statement) => self.change_relation(statement, look),
+            CatalogChange::Schema(statement) => self.create_with_elements(statement, look),
             CatalogChange::Routine(statement) => {
                 self.change_routine(statement, look)?;
                 own_new(look)
@@ -342,7 +344,9 @@ impl Session {
                 self.fire_truncate(&truncated, transaction, TriggerTiming::After)
             }
         };
-        self.whole(transaction, alone, make).map(|()| Done::default())
+        self.whole(transaction, alone, make)?;
+        self.notice_cascades(change, look)?;
+        Ok(Done::default())
     }
 
     fn work(&self, work: &mut Program, context: &mut Context<'_>, alone: bool) -> Result<Done> {

@@ -276,6 +276,7 @@ impl Session {
             variables: None,
             types: &[],
             refreshed: None,
+            noted: None,
         }
     }
 

@@ -209,6 +209,18 @@ fn with_values(
     Ok(out)
 }
 
+/// The error of a row with NULL in some of the columns of a key MATCH FULL.
+#[cold]
+fn mixed_nulls(table: &Table, key: &ForeignKey) -> SqlError {
+    let (child, name) = (&table.name, &key.name);
+    let message =
+        format!("insert or update on table \"{child}\" violates foreign key constraint \"{name}\"");
+    SqlError::new(SqlState::ForeignKeyViolation, message)
+        .with_detail("MATCH FULL does not allow mixing of null and nonnull key values.")
+        .of_table(&table.schema, child)
+        .of_constraint(name.as_str())
+}
+
 /// Whether the row that a row refers to by a foreign key is in the table referred to; true where a
 /// column of the key is NULL.
 pub(super) fn has_parent(
@@ -219,7 +231,7 @@ pub(super) fn has_parent(
 ) -> Result<bool> {
     let values = values_of(row, &key.columns)?;
     if values.iter().any(|value| value.is_null()) {
-        return Ok(true);
+        return Ok(!key.is_full || values.iter().all(|value| value.is_null()));
     }
     let positions = parent_positions(parent.table(), key)?;
     match converted(&values, parent.table(), &positions) {
@@ -265,7 +277,10 @@ impl TableWriter<'_> {
         let key = definition(table, foreign_key)?;
         let values = values_of(row, &key.columns)?;
         if values.iter().any(|value| value.is_null()) {
-            return Ok(());
+            return match key.is_full && !values.iter().all(|value| value.is_null()) {
+                true => Err(mixed_nulls(table, key)),
+                false => Ok(()),
+            };
         }
         let parent = self.snapshot.handle(self.transaction, key.parent)?;
         let positions = parent_positions(parent.table(), key)?;
@@ -424,7 +439,10 @@ impl TableWriter<'_> {
         triggers: Option<&Arc<FiredTriggers>>,
     ) -> Result<()> {
         let (handle, table) = (&work.reference.child, work.reference.child.table());
-        let columns = &work.reference.definition()?.columns;
+        let key = work.reference.definition()?;
+        let named = key.delete_columns.iter().filter_map(|id| table.position_of(*id));
+        let named: Vec<usize> = named.filter(|_| work.new.is_none()).collect();
+        let columns = if named.is_empty() { &key.columns } else { &named };
         let mut values = Vec::with_capacity(columns.len());
         for (place, &column) in columns.iter().enumerate() {
             let to = table.columns.get(column).map_or(DataType::Text, |column| column.data_type);

@@ -190,7 +190,9 @@ impl Binder<'_> {
         if_not_exists: bool,
         changes: &mut Vec<TableChange>,
     ) -> Result<()> {
-        if if_not_exists && outline.column(&fold(&written.name)).is_some() {
+        let name = fold(&written.name);
+        if if_not_exists && outline.column(&name).is_some() {
+            changes.push(TableChange::Existing(name));
             return Ok(());
         }
         let Defined { mut column, default, generation, constraints: of_column } =

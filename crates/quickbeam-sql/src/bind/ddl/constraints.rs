@@ -4,7 +4,7 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{
     self, ConstraintReferenceMatchKind, DeferrableInitial, Ident, IndexColumn, IndexType,
-    NullsDistinctOption, ReferentialAction, TableConstraint,
+    NullsDistinctOption, ReferentialAction, Spanned, TableConstraint,
 };
 
 use super::super::Binder;
@@ -15,6 +15,7 @@ use crate::catalog::{
     ConstraintTiming, ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey, Privileges,
 };
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::set_columns;
 
 /// Returns the access method of an index.
 pub(super) fn method_of(index_type: Option<&IndexType>) -> Result<Method> {
@@ -201,13 +202,11 @@ impl Binder<'_> {
         key: &ast::ForeignKeyConstraint,
         outline: &mut Outline,
     ) -> Result<NewForeignKey> {
-        let is_simple = match key.match_kind {
-            None | Some(ConstraintReferenceMatchKind::Simple) => true,
-            // MATCH FULL and MATCH SIMPLE are the same for one column.
-            Some(ConstraintReferenceMatchKind::Full) => key.columns.len() == 1,
-            Some(ConstraintReferenceMatchKind::Partial) => false,
-        };
-        if !is_simple || key.index_name.is_some() {
+        if key.match_kind == Some(ConstraintReferenceMatchKind::Partial) {
+            let message = "MATCH PARTIAL not yet implemented";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        if key.index_name.is_some() {
             return Err(SqlError::unsupported("this form of FOREIGN KEY"));
         }
         let timing = timing_of(key.characteristics.as_ref())?;
@@ -244,6 +243,8 @@ impl Binder<'_> {
             on_update: action_of(key.on_update.as_ref()),
             not_valid: false,
             timing,
+            is_full: key.match_kind == Some(ConstraintReferenceMatchKind::Full),
+            delete_columns: set_columns(self.text.as_str(), key.foreign_table.span().end)?,
         })
     }
 }

@@ -53,6 +53,7 @@ impl Binder<'_> {
                 expression: check.expression.clone(),
                 columns: names_of(&table, &check.columns),
                 not_valid: false,
+                no_inherit: false,
             }));
         }
         if like.including.indexes {

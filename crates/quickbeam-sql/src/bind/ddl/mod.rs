@@ -32,7 +32,7 @@ use crate::catalog::{
 use crate::error::{Result, SqlError};
 use crate::parse::{
     AccessStatement, ColumnAction, CommentStatement, RelationStatement, RoutineStatement,
-    TypeStatement,
+    SchemaStatement, TypeStatement,
 };
 use crate::schema::errors::is_not;
 use crate::types::Value;
@@ -87,6 +87,8 @@ pub enum CatalogChange {
     Type(Arc<TypeStatement>),
     /// RENAME or SET SCHEMA of a relation.
     Relation(Arc<RelationStatement>),
+    /// CREATE SCHEMA with elements.
+    Schema(Arc<SchemaStatement>),
     /// COMMENT ON.
     Comment(Arc<CommentStatement>),
 }
@@ -111,6 +113,8 @@ pub enum ObjectKind {
 pub enum TableChange {
     /// ADD COLUMN with the value for existing rows; true: IF NOT EXISTS.
     AddColumn(NewColumn, Value, bool),
+    /// ADD COLUMN IF NOT EXISTS of a column that is there.
+    Existing(SmolStr),
     /// DROP COLUMN: IF EXISTS, CASCADE.
     DropColumn(SmolStr, bool, bool),
     /// ADD PRIMARY KEY.

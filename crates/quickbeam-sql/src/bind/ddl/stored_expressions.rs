@@ -240,8 +240,8 @@ impl Binder<'_> {
         check: &ast::CheckConstraint,
         outline: &mut Outline,
     ) -> Result<NewCheck> {
-        if check.no_inherit || check.enforced == Some(false) {
-            return Err(SqlError::unsupported("a CHECK with NO INHERIT or NOT ENFORCED"));
+        if check.enforced == Some(false) {
+            return Err(SqlError::unsupported("a CHECK that is NOT ENFORCED"));
         }
         let name = self.take_constraint(outline, check.name.as_ref(), ConstraintKind::Rule)?;
         let scope = outline.scope();
@@ -249,6 +249,7 @@ impl Binder<'_> {
         let text = check.expr.to_string();
         let condition = kept_condition(self.names, &text, &scope)?;
         let columns = read_columns(&condition, outline);
-        Ok(NewCheck { name, expression: text.into(), columns, not_valid: false })
+        let no_inherit = check.no_inherit;
+        Ok(NewCheck { name, expression: text.into(), columns, not_valid: false, no_inherit })
     }
 }

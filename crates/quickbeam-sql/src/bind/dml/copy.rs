@@ -5,7 +5,10 @@ use sqlparser::ast::{self, CopyLegacyCsvOption, CopyLegacyOption, CopyOption, Co
 
 use super::target::ChangeTarget;
 use crate::bind::rights::Right;
-use crate::bind::{Binder, Insert, InsertSource, OutputColumn, Source, Typed, fold, object_name};
+use crate::bind::scope::relation_of;
+use crate::bind::{
+    Binder, Insert, InsertSource, OutputColumn, Scope, Source, Typed, fold, object_name,
+};
 use crate::catalog::{Privileges, Table};
 use crate::copy_text::TextDialect;
 use crate::csv::Dialect;
@@ -454,6 +457,37 @@ impl Binder<'_> {
             returning: None,
         };
         Ok((insert, fields))
+    }
+
+    /// Binds WHERE of a COPY … FROM, over the values of the row to be inserted.
+    pub fn copy_filter(&self, insert: &Insert, text: &str) -> Result<Expr> {
+        let InsertSource::Rows(rows) = &insert.source else {
+            return Err(SqlError::internal("a COPY without a row"));
+        };
+        let parsed = crate::parse::expression(text)?;
+        let table = &insert.table;
+        let scope = Scope::of(vec![relation_of(table, insert.new_slot, table.name.clone())]);
+        let mut binder = Binder::new(self.names, text);
+        let (mut condition, level) = binder.level(|binder| binder.condition(&parsed, &scope))?;
+        if !level.subqueries.is_empty() {
+            let message = "cannot use subquery in COPY FROM WHERE condition";
+            let error = SqlError::new(SqlState::FeatureNotSupported, message);
+            return Err(error.at(binder.position(&parsed) as usize));
+        }
+        let values = rows.first().map(Vec::as_slice).unwrap_or_default();
+        let mut is_fixed = true;
+        condition.each_column(&mut |column| {
+            let column = column.column;
+            let is_generated = table.columns.get(column).is_some_and(|it| it.generated.is_some());
+            let is_volatile = values.get(column).is_some_and(Expr::is_volatile);
+            is_fixed &= !is_generated && !is_volatile;
+        });
+        if !is_fixed {
+            let what = "a column with a volatile DEFAULT, or a generated one, in WHERE of COPY";
+            return Err(SqlError::unsupported(what));
+        }
+        condition.replace_columns(insert.new_slot, values);
+        Ok(condition)
     }
 
     /// Removes generated columns from the columns of COPY. They are refused if they are named.

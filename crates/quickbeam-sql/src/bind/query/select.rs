@@ -226,7 +226,7 @@ impl Binder<'_> {
                 SelectItem::Wildcard(options) => {
                     let position = self.span_start(options.wildcard_token.0.span);
                     let columns = scope.all_columns();
-                    if columns.is_empty() {
+                    if scope.relations.is_empty() {
                         let message = "SELECT * with no tables specified is not valid";
                         let error = SqlError::new(SqlState::SyntaxError, message);
                         return Err(error.at(position as usize));

@@ -22,6 +22,8 @@ pub(super) struct Constraint<'s> {
     pub check: Option<&'s str>,
     /// Whether existing rows satisfy it.
     pub is_valid: bool,
+    /// NO INHERIT.
+    pub no_inherit: bool,
     /// When it is checked.
     pub timing: ConstraintTiming,
     /// The table and columns that a foreign key refers to, and what happens to its rows.
@@ -36,6 +38,10 @@ pub(super) struct Parent<'s> {
     pub key: Option<&'s str>,
     pub on_update: ForeignKeyAction,
     pub on_delete: ForeignKeyAction,
+    /// MATCH FULL.
+    pub is_full: bool,
+    /// The columns that ON DELETE sets; none: all.
+    pub delete_columns: Vec<&'s Column>,
 }
 
 fn columns(table: &Table, positions: impl Iterator<Item = usize>) -> Vec<&Column> {
@@ -56,6 +62,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns,
                 index: primary_key_oid(table),
                 check: None,
+                no_inherit: false,
                 is_valid: true,
                 timing: ConstraintTiming::NotDeferrable,
                 parent: None,
@@ -71,6 +78,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns,
                 index: object_oid(index.id),
                 check: None,
+                no_inherit: false,
                 is_valid: true,
                 timing: index.timing,
                 parent: None,
@@ -86,6 +94,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns: columns(table, read),
                 index: 0,
                 check: Some(&check.expression),
+                no_inherit: check.no_inherit,
                 is_valid: !check.not_valid,
                 timing: ConstraintTiming::NotDeferrable,
                 parent: None,
@@ -104,6 +113,7 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                 columns: columns(table, key.columns.iter().copied()),
                 index,
                 check: None,
+                no_inherit: false,
                 is_valid: !key.not_valid,
                 timing: key.timing,
                 parent: Some(Parent {
@@ -112,6 +122,11 @@ pub(super) fn constraints(snapshot: &CatalogSnapshot) -> Vec<Constraint<'_>> {
                     key: name,
                     on_update: key.on_update,
                     on_delete: key.on_delete,
+                    is_full: key.is_full,
+                    delete_columns: columns(
+                        table,
+                        key.delete_columns.iter().filter_map(|id| table.position_of(*id)),
+                    ),
                 }),
             });
         }
@@ -166,7 +181,7 @@ impl SystemSource<'_> {
                 row.set("condeferrable", constraint.timing.is_deferrable());
                 row.set("condeferred", constraint.timing == ConstraintTiming::Deferred);
                 row.set("conindid", constraint.index).set("conislocal", true);
-                row.set("connoinherit", constraint.kind != "c");
+                row.set("connoinherit", constraint.kind != "c" || constraint.no_inherit);
                 row.text("conkey", numbers(&constraint.columns));
                 for action in ["confupdtype", "confdeltype", "confmatchtype"] {
                     row.text(action, " ");
@@ -175,7 +190,11 @@ impl SystemSource<'_> {
                     row.text("conbin", check);
                 }
                 if let Some(parent) = &constraint.parent {
-                    row.set("confrelid", object_oid(parent.table.id)).text("confmatchtype", "s");
+                    row.set("confrelid", object_oid(parent.table.id));
+                    row.text("confmatchtype", if parent.is_full { "f" } else { "s" });
+                    if !parent.delete_columns.is_empty() {
+                        row.text("confdelsetcols", numbers(&parent.delete_columns));
+                    }
                     row.text("confkey", numbers(&parent.columns));
                     row.text("confupdtype", letter(parent.on_update));
                     row.text("confdeltype", letter(parent.on_delete));

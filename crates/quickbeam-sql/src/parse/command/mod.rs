@@ -5,6 +5,7 @@
 mod comments;
 mod extensions;
 mod relations;
+mod schema_elements;
 mod storage_hints;
 pub(super) mod token_cursor;
 pub(super) mod transactions;
@@ -25,6 +26,7 @@ use crate::error::{Result, SqlError, SqlState};
 pub use comments::{CommentStatement, CommentedObject};
 pub use extensions::ExtensionStatement;
 pub use relations::{RelationChange, RelationStatement};
+pub use schema_elements::{SchemaStatement, TableOfExecute};
 pub use storage_hints::StorageHint;
 pub use token_cursor::Name;
 pub(in crate::parse) use token_cursor::TokenCursor;
@@ -62,6 +64,10 @@ pub enum Command {
     Type(Arc<TypeStatement>),
     /// RENAME or SET SCHEMA of a relation, which is a change of the catalog.
     Relation(Arc<RelationStatement>),
+    /// CREATE SCHEMA with elements, which is a change of the catalog.
+    Schema(Arc<SchemaStatement>),
+    /// CREATE TABLE … AS EXECUTE.
+    TableOfExecute(TableOfExecute),
     /// COMMENT ON, which is a change of the catalog.
     Comment(Arc<CommentStatement>),
     /// REFRESH MATERIALIZED VIEW, in the transaction of a statement.
@@ -197,6 +203,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
             || user_types::may_begin(word, text)
             || storage_hints::may_begin(word, text)
             || relations::may_begin(word, text)
+            || schema_elements::may_begin(word, text)
             || extensions::may_begin(word, text) =>
         {
             let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
@@ -223,7 +230,10 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let is_hint = is_definition && storage_hints::is_hint(&tokens);
     let is_extension = is_definition && extensions::is_extension(&tokens);
     let is_relation = is_definition && relations::is_relation(&tokens);
-    let is_known = is_routine || is_type || is_hint || is_extension || is_relation;
+    let has_elements = is_definition && !is_routine && schema_elements::has_elements(&tokens);
+    let is_of_execute = is_definition && schema_elements::is_table_of_execute(&tokens);
+    let is_made = has_elements || is_of_execute;
+    let is_known = is_routine || is_type || is_hint || is_extension || is_relation || is_made;
     if is_definition && !is_known && !access::is_access(&tokens) {
         return Ok(None);
     }
@@ -231,6 +241,8 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let command = match () {
         () if is_routine => Command::Routine(Arc::new(cursor.routine(word)?)),
         () if is_type => Command::Type(Arc::new(cursor.type_statement(word)?)),
+        () if has_elements => Command::Schema(Arc::new(cursor.schema_elements()?)),
+        () if is_of_execute => Command::TableOfExecute(cursor.table_of_execute()?),
         () if is_relation => Command::Relation(Arc::new(cursor.relation_statement()?)),
         () if is_hint => Command::StorageHint(cursor.storage_hint()?),
         () if is_extension => Command::Extension(cursor.extension(word)?),
@@ -543,6 +555,7 @@ pub(in crate::parse) fn skip(parser: &mut sqlparser::parser::Parser<'_>) -> bool
                 || user_types::begins(&token)
                 || storage_hints::begins(&token)
                 || relations::begins(&token)
+                || schema_elements::begins(&token)
                 || extensions::begins(&token)
         }
     };

@@ -1,4 +1,5 @@
-//! ALTER … RENAME and ALTER … SET SCHEMA of tables, views, sequences and indexes.
+//! ALTER … RENAME and ALTER … SET SCHEMA of tables, views, sequences and indexes, and ALTER
+//! CONSTRAINT.
 //!
 //! PostgreSQL takes them apart from other changes of a table, and ALTER TABLE takes every kind of
 //! relation.
@@ -7,7 +8,8 @@ use smol_str::SmolStr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::token_cursor::{Name, TokenCursor};
-use crate::error::Result;
+use crate::catalog::ConstraintTiming;
+use crate::error::{Result, SqlError, SqlState};
 use crate::parse::positions::{is_any_word, mentions};
 use crate::parse::reserved::is_reserved;
 
@@ -33,6 +35,8 @@ pub enum RelationChange {
     Rename(SmolStr),
     /// RENAME COLUMN … TO.
     RenameColumn(SmolStr, SmolStr),
+    /// ALTER CONSTRAINT.
+    Constraint(SmolStr, ConstraintTiming),
 }
 
 /// Returns whether a statement with these tokens is one of these.
@@ -56,11 +60,12 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     at += usize::from(token(at) == Some(Token::Mul));
     one_of(at, &["SET"]) && one_of(at + 1, &["SCHEMA"])
         || one_of(at, &["RENAME"]) && !one_of(at + 1, &["CONSTRAINT"])
+        || one_of(at, &["ALTER"]) && one_of(at + 1, &["CONSTRAINT"]) && one_of(1, &["TABLE"])
 }
 
 /// Returns whether a text may be such a statement, so that its tokens are worth a look.
 pub(super) fn may_begin(first: &str, text: &str) -> bool {
-    first.eq_ignore_ascii_case("ALTER") && mentions(text, &["schema", "rename"])
+    first.eq_ignore_ascii_case("ALTER") && mentions(text, &["schema", "rename", "constraint"])
 }
 
 /// As [`begins`], of the tokens of a text.
@@ -82,6 +87,9 @@ impl TokenCursor<'_> {
         let change = if kind != "index" && self.takes("SET") {
             self.expect("SCHEMA")?;
             RelationChange::Schema(self.name()?)
+        } else if kind == "table" && self.takes("ALTER") {
+            self.expect("CONSTRAINT")?;
+            RelationChange::Constraint(self.name()?, self.timing()?)
         } else {
             self.expect("RENAME")?;
             match self.takes("TO") {
@@ -90,6 +98,37 @@ impl TokenCursor<'_> {
             }
         };
         Ok(RelationStatement { kind, name, if_exists, change })
+    }
+
+    /// Reads when a constraint is checked.
+    fn timing(&mut self) -> Result<ConstraintTiming> {
+        let (mut deferrable, mut is_deferred) = (None, None);
+        loop {
+            let place = self.offset();
+            let is_not = self.takes("NOT");
+            if is_not || self.takes("DEFERRABLE") {
+                if is_not {
+                    self.expect("DEFERRABLE")?;
+                }
+                deferrable = Some(!is_not);
+            } else if self.takes("INITIALLY") {
+                let is_late = self.takes("DEFERRED");
+                if !is_late {
+                    self.expect("IMMEDIATE")?;
+                }
+                is_deferred = Some(is_late);
+            } else {
+                return Ok(match (deferrable, is_deferred) {
+                    (_, Some(true)) => ConstraintTiming::Deferred,
+                    (Some(true), _) => ConstraintTiming::Immediate,
+                    _ => ConstraintTiming::NotDeferrable,
+                });
+            }
+            if deferrable == Some(false) && is_deferred == Some(true) {
+                let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
+            }
+        }
     }
 
     fn renamed_column(&mut self) -> Result<RelationChange> {

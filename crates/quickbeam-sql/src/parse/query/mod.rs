@@ -1,6 +1,7 @@
 //! Clauses of queries that the parser does not know, in its form.
 
 mod clauses;
+mod empty_lists;
 mod markers;
 mod windows;
 
@@ -16,5 +17,5 @@ pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Returns the tokens of a text with all these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    markers::adapted(clauses::adapted(windows::adapted(tokens)))
+    markers::adapted(clauses::adapted(windows::adapted(empty_lists::adapted(tokens))))
 }

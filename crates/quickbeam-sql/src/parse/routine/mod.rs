@@ -20,6 +20,8 @@ pub use trigger::{CreateTrigger, TriggerStatement};
 pub enum RoutineStatement {
     /// CREATE FUNCTION or CREATE PROCEDURE.
     Create(Box<CreateRoutine>),
+    /// ALTER FUNCTION, PROCEDURE or ROUTINE.
+    Alter(AlterRoutine),
     /// DROP FUNCTION, PROCEDURE or ROUTINE.
     Drop(DropRoutines),
     /// A statement about triggers.
@@ -81,6 +83,39 @@ pub struct DropRoutines {
     pub cascade: bool,
 }
 
+/// ALTER FUNCTION, PROCEDURE or ROUTINE.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AlterRoutine {
+    /// FUNCTION, PROCEDURE or ROUTINE.
+    pub kind: &'static str,
+    /// The name, and the texts of the argument types if they are given.
+    pub name: (Name, Option<Vec<String>>),
+    /// What changes.
+    pub change: RoutineChange,
+}
+
+/// What changes of a function or procedure.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoutineChange {
+    /// RENAME TO.
+    Rename(SmolStr),
+    /// SET SCHEMA.
+    Schema(SmolStr),
+    /// Options; `None`: not named.
+    Options {
+        /// IMMUTABLE, STABLE or VOLATILE.
+        volatility: Option<Volatility>,
+        /// STRICT.
+        strict: Option<bool>,
+        /// SECURITY DEFINER.
+        security_definer: Option<bool>,
+        /// ROWS is given.
+        has_rows: bool,
+    },
+    /// DEPENDS ON EXTENSION.
+    Extension(SmolStr),
+}
+
 /// Returns whether a statement with these tokens is one about functions or procedures.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     let is = |at: usize, words: &[&str]| is_any_word(token(at).as_ref(), words);
@@ -91,6 +126,23 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     }
     is(0, &["DROP"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE", "TRIGGER"])
         || is(0, &["ALTER"]) && is(1, &["TRIGGER"])
+        || is(0, &["ALTER"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE"]) && !gives_owner(token)
+}
+
+/// Returns whether the tokens end with OWNER TO and a role.
+fn gives_owner(token: &dyn Fn(usize) -> Option<Token>) -> bool {
+    let mut at = 2;
+    while let Some(next) = token(at) {
+        if matches!(next, Token::SemiColon | Token::EOF) {
+            return false;
+        }
+        let is = |at: usize, word: &str| is_any_word(token(at).as_ref(), &[word]);
+        if is(at, "OWNER") && is(at + 1, "TO") {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// As [`begins`], of the tokens of a text.
@@ -185,9 +237,88 @@ impl TokenCursor<'_> {
                 let kinds = ["FUNCTION", "PROCEDURE", "ROUTINE"];
                 let kind = kinds.into_iter().find(|kind| self.takes(kind));
                 let kind = kind.ok_or_else(|| self.error())?;
-                self.drop_routines(kind)
+                match first {
+                    "ALTER" => self.alter_routine(kind),
+                    _ => self.drop_routines(kind),
+                }
             }
         }
+    }
+
+    fn alter_routine(&mut self, kind: &'static str) -> Result<RoutineStatement> {
+        let name = self.qualified()?;
+        let name = (name, self.signature(kind)?);
+        let change = if self.takes("RENAME") {
+            self.expect("TO")?;
+            RoutineChange::Rename(self.new_name()?)
+        } else if is_any_word(self.peek(), &["SET"]) && is_any_word(self.ahead(1), &["SCHEMA"]) {
+            self.at += 2;
+            RoutineChange::Schema(self.name()?)
+        } else if self.takes("DEPENDS") {
+            self.expect("ON")?;
+            self.expect("EXTENSION")?;
+            RoutineChange::Extension(self.name()?)
+        } else {
+            self.routine_options()?
+        };
+        Ok(RoutineStatement::Alter(AlterRoutine { kind, name, change }))
+    }
+
+    /// Reads the options of ALTER FUNCTION.
+    fn routine_options(&mut self) -> Result<RoutineChange> {
+        let (mut volatility, mut strict, mut security_definer) = (None, None, None);
+        let (mut has_rows, start) = (false, self.at);
+        let once = |is_given: bool, at: usize| match is_given {
+            true => {
+                let message = "conflicting or redundant options";
+                Err(SqlError::new(SqlState::SyntaxError, message).at(at))
+            }
+            false => Ok(()),
+        };
+        while self.peek().is_some_and(|token| *token != Token::SemiColon) {
+            let place = self.offset();
+            let levels = [
+                ("IMMUTABLE", Volatility::Immutable),
+                ("STABLE", Volatility::Stable),
+                ("VOLATILE", Volatility::Volatile),
+            ];
+            if let Some((_, level)) = levels.into_iter().find(|(word, _)| self.takes(word)) {
+                once(volatility.replace(level).is_some(), place)?;
+            } else if self.takes("STRICT") {
+                once(strict.replace(true).is_some(), place)?;
+            } else if self.takes("CALLED") {
+                ["ON", "NULL", "INPUT"].iter().try_for_each(|word| self.expect(word))?;
+                once(strict.replace(false).is_some(), place)?;
+            } else if self.takes("RETURNS") {
+                ["NULL", "ON", "NULL", "INPUT"].iter().try_for_each(|word| self.expect(word))?;
+                once(strict.replace(true).is_some(), place)?;
+            } else if self.takes("EXTERNAL") || is_any_word(self.peek(), &["SECURITY"]) {
+                self.expect("SECURITY")?;
+                let is_definer = self.takes("DEFINER");
+                if !is_definer {
+                    self.expect("INVOKER")?;
+                }
+                once(security_definer.replace(is_definer).is_some(), place)?;
+            } else if self.takes("NOT") || is_any_word(self.peek(), &["LEAKPROOF"]) {
+                self.expect("LEAKPROOF")?;
+            } else if self.takes("PARALLEL") {
+                self.name()?;
+            } else if self.takes("COST") {
+                self.number()?.ok_or_else(|| self.error())?;
+            } else if self.takes("ROWS") {
+                has_rows = true;
+                self.number()?.ok_or_else(|| self.error())?;
+            } else if is_any_word(self.peek(), &["SET", "RESET", "SUPPORT"]) {
+                let what = self.name()?.to_uppercase();
+                return Err(SqlError::unsupported(format!("{what} in ALTER FUNCTION")));
+            } else {
+                return Err(self.error());
+            }
+        }
+        if self.at == start {
+            return Err(self.error());
+        }
+        Ok(RoutineChange::Options { volatility, strict, security_definer, has_rows })
     }
 
     fn drop_routines(&mut self, kind: &'static str) -> Result<RoutineStatement> {

@@ -35,7 +35,8 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let mut out = Vec::with_capacity(tokens.len() + 8);
     for statement in tokens.split_inclusive(|token| token.token == Token::SemiColon) {
-        let statement = ViewStatement::of(statement);
+        let plain = ViewStatement::of(statement).without_recursive();
+        let statement = ViewStatement::of(plain.as_deref().unwrap_or(statement));
         if statement.creates_view() {
             statement.push_creation(&mut out);
         } else if statement.alters_view() {
@@ -85,6 +86,58 @@ impl<'t> ViewStatement<'t> {
 
     fn is(&self, place: usize, wanted: &str) -> bool {
         self.token(place).is_some_and(|token| is_word(token, wanted))
+    }
+
+    /// Returns CREATE RECURSIVE VIEW as CREATE VIEW of a query WITH RECURSIVE.
+    fn without_recursive(&self) -> Option<Vec<TokenWithSpan>> {
+        let word_place = |words: &[&str], from: usize| {
+            (from..self.shown.len()).find(|at| words.iter().any(|word| self.is(*at, word)))
+        };
+        if !self.is(0, "CREATE") {
+            return None;
+        }
+        let skipped = ["OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL"];
+        let recursive =
+            (1..self.shown.len()).find(|at| !skipped.iter().any(|word| self.is(*at, word)))?;
+        if !self.is(recursive, "RECURSIVE") || !self.is(recursive + 1, "VIEW") {
+            return None;
+        }
+        let mut name = recursive + 2;
+        while self.token(name + 1) == Some(&Token::Period) {
+            name += 2;
+        }
+        let open = name + 1;
+        let is_close = |at: &usize| self.token(*at) == Some(&Token::RParen);
+        let close = (open..self.shown.len()).find(is_close)?;
+        let query = word_place(&["AS"], close)? + 1;
+        if self.token(open) != Some(&Token::LParen) {
+            return None;
+        }
+        let span = self.span(query - 1);
+        let part = |from: usize, to: usize| {
+            self.tokens.get(self.at(from)..self.at(to)).unwrap_or_default().to_vec()
+        };
+        let mut out = part(0, recursive);
+        out.extend(part(recursive + 1, query));
+        let blank = || TokenWithSpan::new(Token::Whitespace(Whitespace::Space), span);
+        let made = |token: Token| TokenWithSpan::new(token, span);
+        out.push(blank());
+        push_made(
+            &mut out,
+            span,
+            [word("WITH", Keyword::WITH), word("RECURSIVE", Keyword::RECURSIVE)],
+        );
+        out.extend(part(name, close + 1));
+        out.extend([blank(), made(word("AS", Keyword::AS)), made(Token::LParen)]);
+        out.extend(part(query, self.end()));
+        out.push(made(Token::RParen));
+        push_made(&mut out, span, [word("SELECT", Keyword::SELECT)]);
+        out.extend(part(open + 1, close));
+        out.push(blank());
+        push_made(&mut out, span, [word("FROM", Keyword::FROM)]);
+        out.extend(part(name, name + 1));
+        out.extend_from_slice(self.tokens.get(self.at(self.end())..).unwrap_or_default());
+        Some(out)
     }
 
     fn creates_view(&self) -> bool {

@@ -81,6 +81,7 @@ pub(crate) fn check_change(
         | CatalogChange::Routine(_)
         | CatalogChange::Type(_)
         | CatalogChange::Relation(_)
+        | CatalogChange::Schema(_)
         | CatalogChange::Comment(_) => Ok(()),
     }
 }

@@ -13,7 +13,7 @@ use quickbeam::{CHECKS_INVARIANTS, invariant};
 use std::io::{self, Read, Write};
 
 use self::binary::{BinaryCodec, BinaryReader, header, trailer};
-use super::executor::{Done, deferred_of};
+use super::executor::{Done, TransactionUse, deferred_of};
 use crate::bind::{CopyForm, CopyFormat, CopyHeader, CopyPlace};
 use crate::compile::cascades::Cascades;
 use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
@@ -196,6 +196,11 @@ impl Session {
                 budget: &MemoryBudget::new(0),
             };
             let inserted = context.check_cancelled().and_then(|()| {
+                if let Some(filter) = &copy.filter
+                    && filter.truth(&context.frame())? != Some(true)
+                {
+                    return Ok(0);
+                }
                 if !queues_rows {
                     return copy.insert.insert_rows(&mut context, statement, &mut returned);
                 }
@@ -206,21 +211,27 @@ impl Session {
         }
     }
 
-    /// Writes what the query delivers; how many rows.
+    /// Writes what a query delivers, or a change of rows returns; how many rows.
     pub(crate) fn copy_to(
         &self,
         query: &mut Prepared,
         form: &CopyForm,
         look: &CompileContext<'_>,
+        alone: bool,
     ) -> Result<Done> {
         let mut access = self.copy_access.try_lock().ok_or_else(nested)?;
         let Some(access) = access.as_mut() else { return Err(forbidden()) };
         let codec = codec_of(&mut **access, &form.format)?;
         let place = &form.place;
-        let Prepared { work: Program::Query(program), slots, columns, executions, .. } = query
-        else {
-            return Err(SqlError::internal("COPY of what is no query"));
+        let changed = match &query.work {
+            Program::Query(_) => None,
+            _ => {
+                let transaction_use =
+                    if alone { TransactionUse::Own } else { TransactionUse::Shared };
+                Some(self.run_prepared(query, look.transaction, &[], transaction_use)?.returned)
+            }
         };
+        let Prepared { work, slots, columns, executions, .. } = query;
         *executions += 1;
         form.check_columns(columns)?;
         let quoted = columns.iter().map(|column| form.force_quote.has(&column.name));
@@ -250,33 +261,46 @@ impl Session {
             budget: &budget,
         };
         let settings = self.clock.settings();
+        let mut text = String::new();
+        let mut put = |record: &mut Vec<u8>, number: usize, value: ValueRef<'_>| {
+            if let Some(codec) = codec {
+                return codec.write_field(record, value);
+            }
+            let field = match value {
+                ValueRef::Null => None,
+                ValueRef::Text(text) => Some(text),
+                other => {
+                    text.clear();
+                    format_value(&mut text, other, &settings);
+                    Some(text.as_str())
+                }
+            };
+            match field {
+                Some(text) if quoted[number] => form.format.write_quoted(record, number, text),
+                field => form.format.write_field(record, number, field, width == 1),
+            }
+        };
+        let mut rows = changed.unwrap_or_default().into_iter();
         let mut write = || -> Result<u64> {
-            let (mut count, mut text) = (0, String::new());
-            program.root.rewind();
-            while program.root.next(&mut context)? {
+            let mut count = 0;
+            if let Program::Query(program) = work {
+                program.root.rewind();
+            }
+            loop {
                 if codec.is_some() {
                     record.extend_from_slice(&i16::try_from(width).unwrap_or(-1).to_be_bytes());
                 }
-                for (number, output) in program.outputs.iter().enumerate() {
-                    let value = output.evaluate(&context.frame())?;
-                    if let Some(codec) = codec {
-                        codec.write_field(&mut record, value.as_ref());
-                        continue;
+                if let Program::Query(program) = work {
+                    if !program.root.next(&mut context)? {
+                        break;
                     }
-                    let field = match value.as_ref() {
-                        ValueRef::Null => None,
-                        ValueRef::Text(text) => Some(text),
-                        other => {
-                            text.clear();
-                            format_value(&mut text, other, &settings);
-                            Some(text.as_str())
-                        }
-                    };
-                    match field {
-                        Some(text) if quoted[number] => {
-                            form.format.write_quoted(&mut record, number, text);
-                        }
-                        field => form.format.write_field(&mut record, number, field, width == 1),
+                    for (number, output) in program.outputs.iter().enumerate() {
+                        put(&mut record, number, output.evaluate(&context.frame())?.as_ref());
+                    }
+                } else {
+                    let Some(row) = rows.next() else { break };
+                    for (number, value) in row.iter().enumerate() {
+                        put(&mut record, number, value.as_ref());
                     }
                 }
                 if codec.is_none() {
@@ -287,6 +311,8 @@ impl Session {
                 count += 1;
             }
             if codec.is_some() {
+                // The number of fields of a row that is not there.
+                record.truncate(record.len().saturating_sub(2));
                 record.extend_from_slice(&trailer());
                 output.write_all(&record).map_err(|error| not_written(&error))?;
             }

@@ -16,6 +16,7 @@ use crate::parse::plpgsql::{BlockBody, VariableKind, with_fields};
 use crate::parse::{CreateRoutine, DropRoutines, Name, RoutineStatement};
 use crate::session::Session;
 use crate::session::events::NoticeLevel;
+use crate::session::utility::routine_changes::drop_users;
 use crate::types::DataType;
 
 #[cold]
@@ -32,6 +33,7 @@ impl Session {
     ) -> Result<()> {
         match statement {
             RoutineStatement::Create(create) => self.create_routine(create, look),
+            RoutineStatement::Alter(alter) => self.alter_routine(alter, look),
             RoutineStatement::Drop(drop) => self.drop_routines(drop, look),
             RoutineStatement::Trigger(trigger) => self.change_trigger(trigger, look),
         }
@@ -133,6 +135,7 @@ impl Session {
             routines.push(routine);
         }
         let behavior = DropBehavior::from(drop.cascade);
+        drop_users(&routines, behavior, look)?;
         look.catalog.drop_routines(look.transaction, &routines, behavior)
     }
 

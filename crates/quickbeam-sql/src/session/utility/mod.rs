@@ -4,8 +4,11 @@
 //! the engine keeps its trees and its statistics up to date by itself.
 
 mod accepted;
+mod cascades;
 mod comments;
 pub(super) mod relations;
+pub(super) mod routine_changes;
+mod schema_elements;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,10 +20,10 @@ use sqlparser::ast;
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
-use crate::compile::CompileContext;
+use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
-use crate::parse::{Command, Direction, Discard, Name};
+use crate::parse::{Command, Direction, Discard, Name, TableOfExecute};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
 use crate::session::events::Event;
@@ -228,10 +231,12 @@ impl Session {
             | Command::Type(_)
             | Command::Refresh(_)
             | Command::Relation(_)
+            | Command::Schema(_)
             | Command::Comment(_) => {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }
             Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,
+            Command::TableOfExecute(table) => self.create_of_execute(table, text)?,
             Command::Close(None) => self.cursors.borrow_mut().clear(),
             Command::Close(Some(name)) => {
                 let removed = self.cursors.borrow_mut().remove(name);
@@ -268,6 +273,29 @@ impl Session {
         let named = Named { text: prepared.text.clone(), types, statement: Some(prepared) };
         self.named.borrow_mut().insert(name.clone(), named);
         Ok(())
+    }
+
+    /// CREATE TABLE … AS EXECUTE: the query of the prepared statement with its arguments.
+    fn create_of_execute(&self, table: &TableOfExecute, text: &str) -> Result<()> {
+        let TableOfExecute { head, name, arguments, tail } = table;
+        let values = self.argument_values(arguments.as_ref(), text)?;
+        let mut cached = self.named_statement(name)?;
+        let statement = cached.statement()?;
+        self.check_argument_count(name, statement, values.len())?;
+        let is_query = |prepared: &Prepared| matches!(prepared.work, Program::Query(_));
+        if !statement.prepared.as_ref().is_some_and(is_query) {
+            let message = "prepared statement is not a SELECT";
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        let part = |place: &Range<usize>| text.get(place.clone()).unwrap_or_default();
+        let made = format!("{}{}{}", part(head), statement.text.trim_end(), {
+            let tail = part(tail).trim();
+            if tail.is_empty() { String::new() } else { format!(" {tail}") }
+        });
+        let types = known_types(statement.parameters());
+        let mut made = PreparedStatement::new(&made).with_types(types);
+        let done = self.execute(&mut made, &values, ResultRows::Refused);
+        done.map(drop).map_err(SqlError::without_place)
     }
 
     /// Evaluates the arguments of EXECUTE.

@@ -53,6 +53,13 @@ impl Session {
             }
             RelationChange::Schema(schema) => set_schema(&relation, schema, look),
             RelationChange::RenameColumn(from, to) => rename_column(&relation, from, to, look),
+            RelationChange::Constraint(name, timing) => match &relation {
+                Relation::Table(table) => {
+                    let table = table.lookup_name();
+                    look.catalog.alter_constraint(look.transaction, &table, name, *timing)
+                }
+                _ => Err(is_not(relation_name(&relation), "a table")),
+            },
         }
     }
 

@@ -85,6 +85,8 @@ pub fn foreign(columns: &[&str], parent: &str, on: ForeignKeyAction) -> NewForei
         on_update: on,
         not_valid: false,
         timing: Default::default(),
+        is_full: false,
+        delete_columns: Vec::new(),
     }
 }
 

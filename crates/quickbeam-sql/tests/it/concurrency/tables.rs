@@ -404,6 +404,7 @@ fn constraints_are_added_only_if_the_rows_keep_to_them() {
         expression: "parent < 7".into(),
         columns: vec!["parent".into()],
         not_valid: false,
+        no_inherit: false,
     };
     let mut below =
         |row: quickbeam_sql::table::StoredRow<'_>| Ok(Some(row.get(1)?.as_i64() < Some(7)));

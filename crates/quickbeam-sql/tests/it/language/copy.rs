@@ -380,3 +380,54 @@ fn rows_inserted_together_are_those_inserted_singly() {
     files.put("", "1\t1\ta\tb\n");
     assert_eq!(connection.execute("COPY together (id, n, t, v) FROM STDIN", &[]).unwrap(), 1);
 }
+
+#[test]
+fn copy_takes_the_rows_that_where_selects() {
+    let (connection, files) = connect();
+    connection
+        .execute_script("CREATE TABLE w (id INT PRIMARY KEY, v TEXT, n INT DEFAULT 3)")
+        .unwrap();
+    files.put("in", "1\ta\n2\tb\n3\tc\n4\t\\N\n");
+    let copy = |text: &str| connection.execute(text, &[]);
+    let filtered = "COPY w (id, v) FROM 'in' WHERE id % 2 = 0 AND n = 3 AND v IS DISTINCT FROM 'x'";
+    assert_eq!(copy(filtered).unwrap(), 2);
+    copy("COPY (SELECT * FROM w ORDER BY id) TO 'out'").unwrap();
+    assert_eq!(files.text("out"), "2\tb\t3\n4\t\\N\t3\n");
+    for (text, code) in [
+        ("COPY w FROM 'in' WHERE nothing > 1", "42703"),
+        ("COPY w FROM 'in' WHERE id", "42804"),
+        ("COPY w FROM 'in' WHERE count(*) > 1", "42803"),
+        ("COPY w FROM 'in' WHERE id IN (SELECT 1)", "0A000"),
+        ("COPY w TO 'out' WHERE id > 1", "42601"),
+        ("COPY (INSERT INTO w VALUES (9)) TO 'out'", "0A000"),
+        ("COPY (DELETE FROM w WHERE id = 4) TO 'out'", "0A000"),
+    ] {
+        assert_eq!(copy(text).unwrap_err().code(), code, "{text}");
+    }
+}
+
+#[test]
+fn copy_writes_what_a_change_of_rows_returns() {
+    let (connection, files) = connect();
+    connection
+        .execute_script(
+            "CREATE TABLE r (id INT PRIMARY KEY, v TEXT); INSERT INTO r VALUES (1, 'a')",
+        )
+        .unwrap();
+    for (text, written) in [
+        (
+            "COPY (INSERT INTO r VALUES (2, 'b'), (3, NULL) RETURNING id, v) TO 'out'",
+            "2\tb\n3\t\\N\n",
+        ),
+        ("COPY (UPDATE r SET v = v || '!' WHERE id < 3 RETURNING *) TO 'out' CSV", "1,a!\n2,b!\n"),
+        ("COPY (DELETE FROM r WHERE id = 3 RETURNING id) TO 'out'", "3\n"),
+        (
+            "COPY (WITH x AS (DELETE FROM r WHERE id = 2 RETURNING v) SELECT * FROM x) TO 'out'",
+            "b!\n",
+        ),
+        ("COPY (TABLE r) TO 'out'", "1\ta!\n"),
+    ] {
+        connection.execute(text, &[]).unwrap();
+        assert_eq!(files.text("out"), written, "{text}");
+    }
+}
