@@ -74,7 +74,7 @@ pub use parse::{pieces as split_statements, without_passwords};
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{
     Array, ArrayRef, DataType, ElementType, EncodedKind, EncodedType, Interval, IntervalFields,
-    Numeric, PreciseType, SystemType, TimeKind, Value, ValueRef,
+    LongNumeric, LongNumericRef, Numeric, PreciseType, SystemType, TimeKind, Value, ValueRef,
 };
 
 /// The examples of the README, compiled and run as documentation tests.

@@ -348,7 +348,8 @@ fn json_value(value: ValueRef<'_>, settings: &TextSettings) -> String {
         | ValueRef::BigInt(_)
         | ValueRef::Real(_)
         | ValueRef::Double(_)
-        | ValueRef::Numeric(_) => value.to_string(),
+        | ValueRef::Numeric(_)
+        | ValueRef::LongNumeric(_) => value.to_string(),
         ValueRef::Text(text) => quoted(text),
         other => quoted(&text_of(other, settings)),
     }

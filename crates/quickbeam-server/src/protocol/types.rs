@@ -268,7 +268,7 @@ pub(super) fn put_binary(out: &mut BytesMut, value: ValueRef<'_>) {
             out.put_u8(JSONB_VERSION);
             out.put_slice(text.as_bytes());
         }
-        ValueRef::Numeric(_) => {
+        ValueRef::Numeric(_) | ValueRef::LongNumeric(_) => {
             let mut text = String::new();
             format_value(&mut text, value, &TextSettings::DEFAULT);
             put_numeric(out, &text);
@@ -329,13 +329,13 @@ fn put_numeric(out: &mut BytesMut, text: &str) {
     let groups = decimals.as_bytes().chunks(GROUP);
     let value = |group: &[u8]| group.iter().fold(0u16, |n, d| n * 10 + u16::from(d - b'0'));
     let groups: Vec<u16> = groups.map(value).collect();
-    let mut weight = ((whole.len() + padding) / GROUP) as i16 - 1;
+    let mut weight = ((whole.len() + padding) / GROUP) as i32 - 1;
     let leading = groups.iter().take_while(|group| **group == 0).count();
     let used = groups.len() - groups.iter().rev().take_while(|group| **group == 0).count();
     let kept = groups.get(leading..used).unwrap_or_default();
-    weight = if kept.is_empty() { 0 } else { weight - leading as i16 };
+    weight = if kept.is_empty() { 0 } else { weight - leading as i32 };
     out.put_u16(kept.len() as u16);
-    out.put_i16(weight);
+    out.put_i16(weight as i16);
     out.put_u16(if kept.is_empty() { 0 } else { sign });
     out.put_u16(fraction.len() as u16);
     kept.iter().for_each(|group| out.put_u16(*group));
@@ -514,7 +514,7 @@ fn numeric_text(bytes: &[u8]) -> Option<String> {
         let at = usize::try_from(weight - number).ok()?;
         groups.get(at).copied()
     };
-    if groups.iter().any(|group| *group > 9_999) || weight > 4_096 {
+    if groups.iter().any(|group| *group > 9_999) {
         return None;
     }
     let mut text = if *sign == 0x4000 { "-".to_owned() } else { String::new() };
@@ -538,7 +538,9 @@ mod tests {
 
     #[test]
     fn numeric_survives_the_binary_format() {
+        let long = ["9".repeat(60), format!("-{}.{}", "7".repeat(131_072), "0".repeat(16_383))];
         let texts = ["0", "1", "-1", "10000", "12345.678", "0.00012", "-99999999.9999", "1.10"];
+        let texts = texts.into_iter().chain(long.iter().map(String::as_str));
         for text in texts {
             let mut out = BytesMut::new();
             put_numeric(&mut out, text);

@@ -189,6 +189,7 @@ impl ArrowBuilder {
             (
                 ArrowBuilder::Text(builder),
                 ValueRef::Numeric(_)
+                | ValueRef::LongNumeric(_)
                 | ValueRef::Array(_)
                 | ValueRef::Oid(_)
                 | ValueRef::Encoded(..),

@@ -2,7 +2,7 @@
 
 use super::dates;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, ValueRef};
+use crate::types::{DataType, Value, ValueRef};
 
 /// An arithmetic operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,8 @@ pub(super) fn mismatch() -> SqlError {
     SqlError::internal("an operand has another type than its operator expects")
 }
 
-/// Applies an operator; the result is NULL if an operand is NULL.
+/// Applies an operator; the result is NULL if an operand is NULL. Operands and results of NUMERIC
+/// have at most 38 digits. [`calculate_long`] is for what fails for this reason.
 #[inline]
 pub fn calculate(
     operator: Arithmetic,
@@ -148,6 +149,25 @@ pub fn calculate(
         NumberKind::DaysBetween => dates::days_between(left, right),
         NumberKind::DayTime => dates::add_time(operator, left, right),
     }
+}
+
+/// Applies an operator of NUMERIC to numbers of any length, after [`calculate`] returned an error.
+#[cold]
+pub fn calculate_long(
+    operator: Arithmetic,
+    left: ValueRef<'_>,
+    right: ValueRef<'_>,
+) -> Result<Value> {
+    let (Some(a), Some(b)) = (left.as_decimal(), right.as_decimal()) else {
+        return Err(mismatch());
+    };
+    Ok(Value::from(match operator {
+        Arithmetic::Add => a.checked_add(&b)?,
+        Arithmetic::Subtract => a.checked_sub(&b)?,
+        Arithmetic::Multiply => a.checked_mul(&b)?,
+        Arithmetic::Divide => a.checked_div(&b)?,
+        Arithmetic::Remainder => a.checked_rem(&b)?,
+    }))
 }
 
 #[inline]

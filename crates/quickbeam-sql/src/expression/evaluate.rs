@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use quickbeam::invariant;
 
-use super::arithmetic::{calculate, negate};
+use super::arithmetic::{Arithmetic, NumberKind, calculate, calculate_long, negate};
 use super::datum::{Datum, compare};
-use super::{Clock, Expr, Frame, Truth, functions};
+use super::{Clock, Expr, Frame, TextPosition, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::types::CastContext;
@@ -21,6 +21,55 @@ fn no_parameter(number: usize) -> SqlError {
 #[cold]
 fn no_row() -> SqlError {
     SqlError::internal("an expression reads a row that is not there")
+}
+
+/// Computes again, with any number of digits, what [`calculate`] refused.
+#[cold]
+fn long_result<'a>(
+    (operator, kind): (Arithmetic, NumberKind),
+    left: ValueRef<'_>,
+    right: ValueRef<'_>,
+    error: SqlError,
+) -> Result<Datum<'a>> {
+    match kind {
+        NumberKind::Numeric => calculate_long(operator, left, right).map(Datum::Own),
+        _ => Err(error),
+    }
+}
+
+/// Applies an arithmetic operator to the values of two expressions.
+#[inline]
+fn arithmetic<'a>(
+    (operator, kind): (Arithmetic, NumberKind),
+    [left, right]: &'a [Expr; 2],
+    position: TextPosition,
+    frame: &Frame<'a>,
+) -> Result<Datum<'a>> {
+    let placed = |error: SqlError| error.at(position.0 as usize);
+    let result = match (left.borrow(frame), right.borrow(frame)) {
+        (Some(left), Some(right)) => {
+            let (left, right) = (left?, right?);
+            match calculate(operator, kind, left, right) {
+                Ok(result) => result,
+                Err(error) => {
+                    return long_result((operator, kind), left, right, error).map_err(placed);
+                }
+            }
+        }
+        _ => {
+            let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
+            let (left, right) = (left.as_ref(), right.as_ref());
+            match calculate(operator, kind, left, right) {
+                Ok(result) => result,
+                Err(error) => {
+                    return long_result((operator, kind), left, right, error).map_err(placed);
+                }
+            }
+        }
+    };
+    let is_of_kind = result.data_type().is_none_or(|own| own == kind.data_type());
+    invariant!(EXPR_1, is_of_kind, "{result:?} is no {}", kind.data_type());
+    Ok(Datum::Ref(result))
 }
 
 impl Expr {
@@ -55,23 +104,17 @@ impl Expr {
             // A parameter with a value was borrowed.
             Expr::Parameter(number) => return Err(no_parameter(*number)),
             Expr::Arithmetic(operator, kind, pair, position) => {
-                let [left, right] = &**pair;
-                let result = match (left.borrow(frame), right.borrow(frame)) {
-                    (Some(left), Some(right)) => calculate(*operator, *kind, left?, right?),
-                    _ => {
-                        let (left, right) = (left.evaluate(frame)?, right.evaluate(frame)?);
-                        calculate(*operator, *kind, left.as_ref(), right.as_ref())
-                    }
-                };
-                let result = result.map_err(|error| error.at(position.0 as usize))?;
-                let is_of_kind = result.data_type().is_none_or(|own| own == kind.data_type());
-                invariant!(EXPR_1, is_of_kind, "{result:?} is no {}", kind.data_type());
-                Datum::Ref(result)
+                return arithmetic((*operator, *kind), pair, *position, frame);
             }
             Expr::Negate(inner, position) => {
                 let value = inner.evaluate(frame)?;
-                let negated = negate(value.as_ref());
-                Datum::Ref(negated.map_err(|error| error.at(position.0 as usize))?)
+                match (negate(value.as_ref()), value.as_ref()) {
+                    (Ok(negated), _) => Datum::Ref(negated),
+                    (_, ValueRef::LongNumeric(number)) => {
+                        Datum::Own(number.decimal().negate().into())
+                    }
+                    (Err(error), _) => return Err(error.at(position.0 as usize)),
+                }
             }
             Expr::Cast(inner, data_type, site) => {
                 let value = inner.evaluate(frame)?;

@@ -15,7 +15,7 @@ use super::fit::text_to_text;
 use super::json::{Json, JsonKind};
 use super::text::{format_value, parse_value, without_blanks};
 use super::{
-    ArrayRef, DataType, ElementType, EncodedKind, Interval, Numeric, SystemType, TextSettings,
+    ArrayRef, DataType, Decimal, ElementType, EncodedKind, Interval, SystemType, TextSettings,
     Value, ValueRef,
 };
 use crate::error::{Result, SqlError, SqlState};
@@ -239,7 +239,7 @@ pub fn convert(
         | (Value::BigInt(_), DataType::BigInt)
         | (Value::Real(_), DataType::Real)
         | (Value::Double(_), DataType::Double)
-        | (Value::Numeric(_), DataType::Numeric(None))
+        | (Value::Numeric(_) | Value::LongNumeric(_), DataType::Numeric(None))
         | (Value::Bytea(_), DataType::Bytea)
         | (Value::Date(_), DataType::Date)
         | (Value::Time(_), DataType::Time)
@@ -322,11 +322,9 @@ fn from_jsonb(text: &str, to: DataType) -> Result<Value> {
     match (&value.kind, to) {
         (JsonKind::Boolean(truth), DataType::Boolean) => Ok(Value::Boolean(*truth)),
         (JsonKind::Number, to) if to.is_numeric() => {
-            let number = value.number()?.map_or(Value::Null, Value::Numeric);
-            {
-                let numeric = DataType::Numeric(None);
-                convert(number, numeric, to, CastContext::Explicit, &TextSettings::DEFAULT)
-            }
+            let number = value.number()?.map_or(Value::Null, Value::from);
+            let numeric = DataType::Numeric(None);
+            convert(number, numeric, to, CastContext::Explicit, &TextSettings::DEFAULT)
         }
         (kind, to) => {
             let message =
@@ -369,10 +367,22 @@ fn integer_of(value: f64, to: DataType) -> Result<i64> {
     if (-limit..limit).contains(&rounded) { Ok(rounded as i64) } else { Err(out_of_range(to)) }
 }
 
+/// Reports an exact number that a floating-point type does not hold, as its text.
+#[cold]
+fn unreadable(value: ValueRef<'_>, to: DataType) -> SqlError {
+    let message = format!("\"{value}\" is out of range for type {to}");
+    SqlError::new(SqlState::NumericValueOutOfRange, message)
+}
+
 fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
     match to {
         DataType::Real | DataType::Double => {
             let wide = value.as_f64().ok_or_else(|| no_cast(value, to))?;
+            if let ValueRef::LongNumeric(exact) = value
+                && (wide.is_infinite() || wide == 0.0 && !exact.decimal().is_zero())
+            {
+                return Err(unreadable(value, to));
+            }
             if to == DataType::Double {
                 return Ok(Value::Double(wide));
             }
@@ -383,18 +393,27 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
                 _ => wide as f32,
             };
             let lost = narrow.is_infinite() && !wide.is_infinite() || narrow == 0.0 && wide != 0.0;
-            if lost { Err(out_of_range(to)) } else { Ok(Value::Real(narrow)) }
+            match value {
+                _ if !lost => Ok(Value::Real(narrow)),
+                ValueRef::Numeric(_) | ValueRef::LongNumeric(_) => Err(unreadable(value, to)),
+                _ => Err(out_of_range(to)),
+            }
         }
         DataType::Numeric(limits) => {
             let exact = match value {
-                ValueRef::Real(v) => Numeric::from_f32(v)?,
-                ValueRef::Double(v) => Numeric::from_f64(v)?,
-                value => value.as_numeric().ok_or_else(|| no_cast(value, to))?,
+                ValueRef::Real(v) => Decimal::from_f32(v)?,
+                ValueRef::Double(v) => Decimal::from_f64(v)?,
+                value => value.as_decimal().ok_or_else(|| no_cast(value, to))?,
             };
-            Ok(Value::Numeric(match limits {
-                Some((precision, scale)) => exact.fit(precision, scale)?,
-                None => exact,
-            }))
+            Ok(match (limits, exact) {
+                (Some((precision, scale)), Decimal::Short(exact)) => {
+                    Value::Numeric(exact.fit(precision, scale)?)
+                }
+                (Some((precision, scale)), exact) => {
+                    exact.fit(precision.into(), scale.into())?.into()
+                }
+                (None, exact) => exact.into(),
+            })
         }
         _ => {
             let wide = match value {
@@ -407,6 +426,7 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
                     return Err(SqlError::new(SqlState::FeatureNotSupported, message));
                 }
                 ValueRef::Numeric(v) => v.to_i64().ok_or_else(|| out_of_range(to))?,
+                ValueRef::LongNumeric(v) => v.decimal().to_i64().ok_or_else(|| out_of_range(to))?,
                 value => value.as_i64().ok_or_else(|| no_cast(value, to))?,
             };
             let narrow = match to {
@@ -526,6 +546,7 @@ pub fn compare_as(data_type: DataType, a: ValueRef<'_>, b: ValueRef<'_>) -> Opti
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::Numeric;
     use DataType as T;
 
     const PLAIN: &TextSettings = &TextSettings::DEFAULT;

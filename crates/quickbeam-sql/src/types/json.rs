@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;
 
-use super::Numeric;
+use super::Decimal;
 use crate::error::{Result, SqlError, SqlState};
 
 /// Maximum nesting of arrays and objects.
@@ -339,15 +339,11 @@ impl<'t> Json<'t> {
     }
 
     /// Returns the number, if the value is one.
-    pub fn number(&self) -> Result<Option<Numeric>> {
+    pub(crate) fn number(&self) -> Result<Option<Decimal>> {
         if !matches!(self.kind, JsonKind::Number) {
             return Ok(None);
         }
-        let number = Numeric::parse(self.text).ok_or_else(|| {
-            let message = format!("value \"{}\" is out of range for type numeric", self.text);
-            SqlError::new(SqlState::NumericValueOutOfRange, message)
-        });
-        number.map(Some)
+        Decimal::parse(self.text).transpose()
     }
 
     /// Orders the keys of all objects as JSONB does, and keeps the last of equal ones.
@@ -437,12 +433,10 @@ impl<'t> Json<'t> {
     pub fn compare(&self, other: &Json<'_>) -> Ordering {
         match (&self.kind, &other.kind) {
             (JsonKind::Boolean(a), JsonKind::Boolean(b)) => a.cmp(b),
-            (JsonKind::Number, JsonKind::Number) => {
-                match (Numeric::parse(self.text), Numeric::parse(other.text)) {
-                    (Some(a), Some(b)) => a.cmp(&b),
-                    _ => self.text.cmp(other.text),
-                }
-            }
+            (JsonKind::Number, JsonKind::Number) => match (self.number(), other.number()) {
+                (Ok(Some(a)), Ok(Some(b))) => a.cmp(&b),
+                _ => self.text.cmp(other.text),
+            },
             (JsonKind::String(a), JsonKind::String(b)) => a.cmp(b),
             (JsonKind::Array(a), JsonKind::Array(b)) => a.len().cmp(&b.len()).then_with(|| {
                 let orders = a.iter().zip(b).map(|(a, b)| a.compare(b));
@@ -494,11 +488,11 @@ pub fn jsonb_key(text: &str) -> Cow<'_, str> {
 
 fn strip(value: &Json<'_>, out: &mut String) {
     match &value.kind {
-        JsonKind::Number => match Numeric::parse(value.text) {
-            Some(number) => {
+        JsonKind::Number => match value.number() {
+            Ok(Some(number)) => {
                 let _ = write!(out, "{}", number.stripped());
             }
-            None => out.push_str(value.text),
+            _ => out.push_str(value.text),
         },
         JsonKind::Array(list) => {
             out.push('[');

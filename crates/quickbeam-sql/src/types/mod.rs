@@ -39,7 +39,10 @@ pub use datetime::{
 pub use encoded::{EncodedKind, EncodedType};
 pub use fit::{fit_assigned, parse_assigned};
 pub use interval::{HOUR, Interval, IntervalUnit, MINUTE, interval_out_of_range, parse_interval};
-pub use numeric::{MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power};
+pub(crate) use numeric::{Decimal, LONG_SCALE};
+pub use numeric::{
+    LongNumeric, LongNumericRef, MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power,
+};
 pub use output::{OffsetMinutes, write_offset, write_xsd};
 pub use precise::{IntervalFields, PreciseType, TimeKind};
 pub use system::SystemType;

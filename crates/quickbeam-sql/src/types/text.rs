@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::datetime::{parse_date, parse_time, parse_timestamp, parse_timestamptz};
 use super::json::{parse_json, parse_jsonb};
 use super::{
-    ArrayBuilder, ArrayRef, ByteaOutput, DataType, Dimension, ElementType, IntervalFields, Numeric,
-    SystemType, TextSettings, Value, ValueRef, parse_interval,
+    ArrayBuilder, ArrayRef, ByteaOutput, DataType, Decimal, Dimension, ElementType, IntervalFields,
+    Numeric, SystemType, TextSettings, Value, ValueRef, parse_interval,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::array::array_text::{format_array, parse_array};
@@ -52,7 +52,7 @@ pub fn parse_value(text: &str, data_type: DataType, settings: &TextSettings) -> 
         DataType::BigInt => Value::BigInt(integer()?.try_into().map_err(|_| narrow())?),
         DataType::Real => Value::Real(parse_real(text)?),
         DataType::Double => Value::Double(parse_double(text)?),
-        DataType::Numeric(_) => Value::Numeric(parse_numeric(text)?),
+        DataType::Numeric(_) => parse_numeric(text)?.into(),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             Value::text(checked_text(text)?)
         }
@@ -187,21 +187,13 @@ fn parse_real(text: &str) -> Result<f32> {
     Ok(value)
 }
 
-fn parse_numeric(text: &str) -> Result<Numeric> {
+fn parse_numeric(text: &str) -> Result<Decimal> {
     let trimmed = text.trim();
-    if let Some(number) = Numeric::parse(trimmed) {
-        return Ok(number);
+    if let Some(number) = Decimal::parse(trimmed) {
+        return number;
     }
-    if let Some(number) = Numeric::named(trimmed) {
-        return Ok(number);
-    }
-    // The text is a number with too many digits.
-    let is_number = trimmed.parse::<f64>().is_ok() && spells_number(trimmed);
-    Err(if is_number {
-        out_of_range(DataType::Numeric(None), text)
-    } else {
-        invalid(DataType::Numeric(None), text)
-    })
+    let special = Numeric::named(trimmed).map(Decimal::Short);
+    special.ok_or_else(|| invalid(DataType::Numeric(None), text))
 }
 
 fn hex_digit(byte: u8) -> Option<u8> {
@@ -366,6 +358,7 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, settings: &TextSettin
             Ok(())
         }
         ValueRef::Numeric(v) => write!(out, "{v}"),
+        ValueRef::LongNumeric(v) => write!(out, "{v}"),
         ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => out.write_str(v),
         ValueRef::Bytea(v) if settings.bytea == ByteaOutput::Escape => {
             format_escaped(out, v);
@@ -466,19 +459,14 @@ mod tests {
             (T::Numeric(None), "1.500", Ok("1.500")),
             (T::Numeric(None), "-.5e-2", Ok("-0.005")),
             (T::Numeric(None), "1e5", Ok("100000")),
-            (T::Numeric(None), "1e99", Err("22003")),
+            (T::Numeric(None), "1e131072", Err("22003")),
             (T::Numeric(None), &"9".repeat(38), Ok(&"9".repeat(38))),
-            (T::Numeric(None), &"9".repeat(39), Err("22003")),
-            (T::Numeric(None), &"1".repeat(100), Err("22003")),
+            (T::Numeric(None), &"9".repeat(39), Ok(&"9".repeat(39))),
+            (T::Numeric(None), "-9.1e-60", Ok(&format!("-0.{}91", "0".repeat(59)))),
             (
                 T::Numeric(None),
-                &format!("0.{}", "6".repeat(100)),
-                Ok(&format!("0.{}7", "6".repeat(37))),
-            ),
-            (
-                T::Numeric(None),
-                &format!("-9.{}", "9".repeat(100)),
-                Ok(&format!("-10.{}", "0".repeat(36))),
+                &format!("0.{}", "6".repeat(99)),
+                Ok(&format!("0.{}", "6".repeat(99))),
             ),
             (T::Numeric(None), " nan", Ok("NaN")),
             (T::Numeric(None), "-INF", Ok("-Infinity")),

@@ -16,7 +16,8 @@ use smol_str::SmolStr;
 
 use super::json::{compare_jsonb, jsonb_key};
 use super::{
-    Array, ArrayRef, DataType, EncodedKind, EncodedType, Interval, Numeric, RowRef, encoded,
+    Array, ArrayRef, DataType, Decimal, EncodedKind, EncodedType, Interval, LongNumeric,
+    LongNumericRef, Numeric, RowRef, encoded,
 };
 
 /// A SQL value. Texts of up to 23 bytes and values of fixed length are inline; cloning never copies
@@ -46,8 +47,10 @@ pub enum Value {
     Real(f32),
     /// DOUBLE PRECISION.
     Double(f64),
-    /// NUMERIC.
+    /// NUMERIC of up to 38 digits.
     Numeric(Numeric),
+    /// NUMERIC of more digits.
+    LongNumeric(LongNumeric),
     /// TEXT, VARCHAR and CHAR (filled up with blanks).
     Text(SmolStr),
     /// BYTEA.
@@ -94,8 +97,10 @@ pub enum ValueRef<'a> {
     Real(f32),
     /// DOUBLE PRECISION.
     Double(f64),
-    /// NUMERIC.
+    /// NUMERIC of up to 38 digits.
     Numeric(Numeric),
+    /// NUMERIC of more digits.
+    LongNumeric(LongNumericRef<'a>),
     /// TEXT, VARCHAR and CHAR (filled up with blanks).
     Text(&'a str),
     /// BYTEA.
@@ -134,6 +139,7 @@ impl Value {
                 text.len() + 16
             }
             Value::Bytea(bytes) | Value::Encoded(_, bytes) => bytes.len() + 16,
+            Value::LongNumeric(number) => number.as_ref().bytes().len() + 16,
             Value::Array(array) => array.as_ref().bytes().len() + 16,
             _ => 0,
         };
@@ -184,6 +190,7 @@ impl Value {
             Value::Real(v) => ValueRef::Real(*v),
             Value::Double(v) => ValueRef::Double(*v),
             Value::Numeric(v) => ValueRef::Numeric(*v),
+            Value::LongNumeric(v) => ValueRef::LongNumeric(v.as_ref()),
             Value::Text(v) => ValueRef::Text(v),
             Value::Bytea(v) => ValueRef::Bytea(v),
             Value::Date(v) => ValueRef::Date(*v),
@@ -277,6 +284,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::Real(v) => Value::Real(v),
             ValueRef::Double(v) => Value::Double(v),
             ValueRef::Numeric(v) => Value::Numeric(v),
+            ValueRef::LongNumeric(v) => Value::LongNumeric(v.to_long()),
             ValueRef::Text(v) => Value::Text(SmolStr::new(v)),
             ValueRef::Bytea(v) => Value::Bytea(v.into()),
             ValueRef::Date(v) => Value::Date(v),
@@ -304,7 +312,7 @@ impl<'a> ValueRef<'a> {
             ValueRef::BigInt(_) => DataType::BigInt,
             ValueRef::Real(_) => DataType::Real,
             ValueRef::Double(_) => DataType::Double,
-            ValueRef::Numeric(_) => DataType::Numeric(None),
+            ValueRef::Numeric(_) | ValueRef::LongNumeric(_) => DataType::Numeric(None),
             ValueRef::Text(_) => DataType::Text,
             ValueRef::Bytea(_) => DataType::Bytea,
             ValueRef::Date(_) => DataType::Date,
@@ -341,11 +349,21 @@ impl<'a> ValueRef<'a> {
             ValueRef::Real(v) => Some(v.into()),
             ValueRef::Double(v) => Some(v),
             ValueRef::Numeric(v) => Some(v.to_f64()),
+            ValueRef::LongNumeric(v) => Some(v.to_f64()),
             other => other.as_i64().map(|v| v as f64),
         }
     }
 
-    /// Returns the value of an exact numeric type.
+    /// Returns the value of an exact numeric type, of any length.
+    #[must_use]
+    pub(crate) fn as_decimal(self) -> Option<Decimal> {
+        match self {
+            ValueRef::LongNumeric(v) => Some(v.decimal()),
+            other => other.as_numeric().map(Decimal::Short),
+        }
+    }
+
+    /// Returns the value of an exact numeric type; `None` for one of more than 38 digits.
     #[must_use]
     pub fn as_numeric(self) -> Option<Numeric> {
         match self {
@@ -431,6 +449,7 @@ impl<'a> ValueRef<'a> {
             | ValueRef::Real(_)
             | ValueRef::Double(_)
             | ValueRef::Numeric(_)
+            | ValueRef::LongNumeric(_)
             | ValueRef::Oid(_) => 1,
             ValueRef::Text(_) => 2,
             ValueRef::Bytea(_) => 3,
@@ -466,6 +485,9 @@ fn compare_numbers(a: ValueRef<'_>, b: ValueRef<'_>) -> Option<Ordering> {
         return Some(a.cmp(&b));
     }
     if let (Some(a), Some(b)) = (a.as_numeric(), b.as_numeric()) {
+        return Some(a.cmp(&b));
+    }
+    if let (Some(a), Some(b)) = (a.as_decimal(), b.as_decimal()) {
         return Some(a.cmp(&b));
     }
     Some(compare_floats(a.as_f64()?, b.as_f64()?))
@@ -505,6 +527,7 @@ impl Hash for ValueRef<'_> {
             | ValueRef::Real(_)
             | ValueRef::Double(_)
             | ValueRef::Numeric(_)
+            | ValueRef::LongNumeric(_)
             | ValueRef::Oid(_) => {
                 let number = self.as_f64().unwrap_or_default();
                 let plain = if number == 0.0 { 0.0 } else { number };
@@ -550,6 +573,15 @@ impl Ord for Value {
 impl Hash for Value {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.as_ref().hash(state);
+    }
+}
+
+impl From<Decimal> for Value {
+    fn from(number: Decimal) -> Value {
+        match number {
+            Decimal::Short(short) => Value::Numeric(short),
+            long => long.to_long().map_or(Value::Null, Value::LongNumeric),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::bind::{Binder, PARAMETERS, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Expr, Function, NumberKind, TextPosition};
 use crate::types::encoded::bits::BitString;
-use crate::types::{self as values, DataType, EncodedKind, Numeric, Value};
+use crate::types::{self as values, DataType, EncodedKind, Value};
 
 /// Returns the text of a quoted literal. The parser has already unescaped `E'…'`.
 pub(in crate::bind) fn quoted(literal: &Literal) -> Option<&str> {
@@ -20,9 +20,7 @@ pub(in crate::bind) fn quoted(literal: &Literal) -> Option<&str> {
     }
 }
 
-/// Reads a number: an integer if it is one, NUMERIC if that holds it at least as precisely as
-/// DOUBLE PRECISION, otherwise DOUBLE PRECISION. A later cast thus starts from no less than the
-/// written digits.
+/// Reads a number: an integer if it is one, otherwise NUMERIC.
 fn number(digits: &str) -> Result<(Value, DataType)> {
     if let Ok(value) = digits.parse::<i32>() {
         return Ok((Value::Integer(value), DataType::Integer));
@@ -30,13 +28,8 @@ fn number(digits: &str) -> Result<(Value, DataType)> {
     if let Ok(value) = digits.parse::<i64>() {
         return Ok((Value::BigInt(value), DataType::BigInt));
     }
-    let double = values::parse_value(digits, DataType::Double, &values::TextSettings::DEFAULT)?;
-    match Numeric::parse(digits) {
-        Some(exact) if double == Value::Double(exact.to_f64()) => {
-            Ok((Value::Numeric(exact), DataType::Numeric(None)))
-        }
-        _ => Ok((double, DataType::Double)),
-    }
+    let numeric = DataType::Numeric(None);
+    Ok((values::parse_value(digits, numeric, &values::TextSettings::DEFAULT)?, numeric))
 }
 
 /// Returns what a word such as `today` stands for as a literal of a date or time, or `None` for

@@ -5,7 +5,10 @@ use std::sync::OnceLock;
 
 use crate::types::encoded::ordering_key;
 use crate::types::json::jsonb_key;
-use crate::types::{EncodedKind, RowRef, ValueRef};
+use crate::types::{EncodedKind, RowRef, Value, ValueRef};
+
+/// The first byte of a NUMERIC that has more than 38 digits without trailing zeros.
+const LONG_NUMERIC: u8 = 200;
 
 /// Appends the key bytes of a value. Equal integers of all widths, and equal decimals of all
 /// scales, have the same bytes.
@@ -42,6 +45,14 @@ pub fn append(value: ValueRef<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.mantissa().to_le_bytes());
             out.push(v.scale());
         }
+        ValueRef::LongNumeric(v) => match Value::from(v.decimal().stripped()).as_ref() {
+            ValueRef::LongNumeric(v) => {
+                out.push(LONG_NUMERIC);
+                out.extend_from_slice(&(v.bytes().len() as u64).to_le_bytes());
+                out.extend_from_slice(v.bytes());
+            }
+            short => append(short, out),
+        },
         ValueRef::Text(v) => {
             out.push(5);
             out.extend_from_slice(&(v.len() as u64).to_le_bytes());

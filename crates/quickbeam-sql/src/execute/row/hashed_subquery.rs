@@ -304,6 +304,11 @@ fn append_comparable(value: ValueRef<'_>, doubles: bool, out: &mut Vec<u8>) {
             return append(ValueRef::BigInt(number), out);
         }
     }
+    if let ValueRef::LongNumeric(number) = value
+        && let Some(number) = number.decimal().stripped().short()
+    {
+        return append_comparable(ValueRef::Numeric(number), doubles, out);
+    }
     append(value, out);
 }
 

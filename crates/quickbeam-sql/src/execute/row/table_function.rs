@@ -7,7 +7,7 @@ use crate::catalog::system::SystemTable;
 use crate::catalog::{AclKind, Privileges, Relation, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, Host, RowFunction, add_interval};
-use crate::types::{DataType, Interval, Numeric, SessionZone, Value, ValueRef};
+use crate::types::{DataType, Decimal, Interval, SessionZone, Value, ValueRef};
 
 /// The rows of functions, computed one at a time.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ struct CallScan {
 enum State {
     Ended,
     Integers(i64, i64, i64),
-    Numerics(Numeric, Numeric, Numeric),
+    Numerics(Box<[Decimal; 3]>),
     /// … and the zone whose days it counts.
     Moments(i64, i64, Interval, SessionZone),
     /// Rows that are computed already.
@@ -133,8 +133,8 @@ impl CallScan {
         let is_zero =
             || SqlError::new(SqlState::InvalidParameterValue, "step size cannot equal zero");
         if let TableFunctionKind::GenerateSeries(DataType::Numeric(_)) = self.kind {
-            let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_numeric());
-            let step = number(2).unwrap_or(Numeric::from(1));
+            let number = |at: usize| values.get(at).and_then(|value| value.as_ref().as_decimal());
+            let step = number(2).unwrap_or(Decimal::from(1));
             let (Some(first), Some(last)) = (number(0), number(1)) else {
                 return Ok(State::Ended);
             };
@@ -142,10 +142,10 @@ impl CallScan {
                 let message = "the values of a series must be finite";
                 return Err(SqlError::new(SqlState::InvalidParameterValue, message));
             }
-            if step == Numeric::from(0) {
+            if step.is_zero() {
                 return Err(is_zero());
             }
-            return Ok(State::Numerics(first, last, step));
+            return Ok(State::Numerics(Box::new([first, last, step])));
         }
         // The days of a series of timestamps without zone have 24 hours.
         let zone = match self.kind {
@@ -205,16 +205,18 @@ impl CallScan {
                     _ => Value::BigInt(value),
                 })
             }
-            State::Numerics(next, last, step) => {
-                let value = *next;
-                if if *step > Numeric::from(0) { value > *last } else { value < *last } {
+            State::Numerics(series) => {
+                let [next, last, step] = &mut **series;
+                if if step.signum() > 0 { next > last } else { next < last } {
                     return Ok(None);
                 }
-                match value.checked_add(*step) {
+                let after = next.checked_add(step);
+                let value = std::mem::replace(next, Decimal::from(0));
+                match after {
                     Ok(after) => *next = after,
                     Err(_) => self.state = State::Ended,
                 }
-                Some(Value::Numeric(value))
+                Some(value.into())
             }
         })
     }

@@ -1,7 +1,9 @@
 //! Values as bytes of a temporary file. Each begins with the number of its type.
 
 use crate::error::{Result, SqlError};
-use crate::types::{ArrayRef, EncodedKind, EncodedType, Interval, Numeric, ValueRef};
+use crate::types::{
+    ArrayRef, EncodedKind, EncodedType, Interval, LongNumericRef, Numeric, ValueRef,
+};
 
 #[cold]
 pub fn damaged() -> SqlError {
@@ -47,6 +49,7 @@ pub fn write_value(value: ValueRef<'_>, out: &mut Vec<u8>) {
         ValueRef::Jsonb(v) => sized(out, 17, v.as_bytes()),
         ValueRef::Array(v) => sized(out, 18, v.bytes()),
         ValueRef::Oid(v) => fixed(out, 19, &v.to_le_bytes()),
+        ValueRef::LongNumeric(v) => sized(out, 21, v.bytes()),
         ValueRef::Encoded(encoded, v) => {
             out.push(20);
             sized(out, encoded.kind() as u8, v);
@@ -108,6 +111,10 @@ pub fn read_value<'b>(bytes: &mut &'b [u8]) -> Result<ValueRef<'b>> {
             let [kind] = *take(bytes)?;
             let kind = EncodedKind::ALL.get(usize::from(kind)).ok_or_else(damaged)?;
             ValueRef::Encoded(EncodedType::new(*kind, 0), take_sized(bytes)?)
+        }
+        21 => {
+            let number = LongNumericRef::read(take_sized(bytes)?);
+            ValueRef::LongNumeric(number.ok_or_else(damaged)?)
         }
         _ => return Err(damaged()),
     })

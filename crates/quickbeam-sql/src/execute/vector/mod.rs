@@ -146,6 +146,7 @@ impl BatchProgram {
         let known = known_columns(columns, builder.parameters());
         let formula = |expr: &Expr| known.formula(expr).ok_or_else(no_formula);
         let source = |input: &PlanNode| VectorSource::of(input, columns, builder);
+        let mut computes_numeric = false;
         let work = match step {
             PlanNode::Group { input, slot, keys, aggregates, .. } => {
                 let keys: Result<Vec<VectorExpr>> = keys.iter().map(formula).collect();
@@ -154,6 +155,7 @@ impl BatchProgram {
                     let formulas = AggregateFormulas::new(aggregate, &known);
                     parts.push(formulas.ok_or_else(no_formula)?);
                 }
+                computes_numeric |= parts.iter().any(AggregateFormulas::may_be_long);
                 VectorWork::Group(aggregate::VectorAggregate::new(
                     source(input)?,
                     *slot,
@@ -183,7 +185,6 @@ impl BatchProgram {
             }
             _ => return Err(SqlError::internal("a step that cannot go by columns")),
         };
-        let mut computes_numeric = false;
         each_expression(step, &mut |expr| computes_numeric |= has_numeric_arithmetic(expr));
         let rows = computes_numeric.then(|| builder.operator(step)).transpose()?;
         let (rows, by_rows, has_returned) = (rows.map(Box::new), false, false);

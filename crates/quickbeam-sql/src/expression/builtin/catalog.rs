@@ -14,7 +14,7 @@ use crate::catalog::system::{Procedure, object_oid, procedure, system_tables, ty
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{no_column, no_relation};
 use crate::types::DataType::{BigInt, Boolean, Integer, SmallInt, Text};
-use crate::types::{DataType, Numeric, SystemType, Value, ValueRef};
+use crate::types::{DataType, Decimal, SystemType, Value, ValueRef};
 
 /// The encodings of PostgreSQL, in the order of their numbers.
 const ENCODINGS: [&str; 42] = [
@@ -285,7 +285,7 @@ fn bytes_of(text: &str) -> Result<Value> {
     let trimmed = text.trim();
     let end = trimmed.find(|c: char| c.is_ascii_alphabetic() && !"eE".contains(c));
     let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
-    let number = Numeric::parse(number.trim()).ok_or_else(invalid)?;
+    let number = Decimal::parse(number.trim()).ok_or_else(invalid)??;
     let power = match &unit.trim().to_ascii_lowercase()[..] {
         "" | "b" | "bytes" => 0,
         "kb" => 1,
@@ -299,7 +299,7 @@ fn bytes_of(text: &str) -> Result<Value> {
             return Err(invalid().with_hint(hint));
         }
     };
-    let bytes = number.checked_mul(Numeric::from(1_i64 << (10 * power)))?;
+    let bytes = number.checked_mul(&Decimal::from(1_i64 << (10 * power)))?;
     let wide = || SqlError::new(SqlState::NumericValueOutOfRange, "bigint out of range");
     bytes.to_i64().map(Value::BigInt).ok_or_else(wide)
 }

@@ -35,7 +35,7 @@ use std::sync::LazyLock;
 use super::Frame;
 use crate::catalog::{ObjectId, Volatility};
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Numeric, TextSettings, Value, ValueRef};
+use crate::types::{DataType, Decimal, TextSettings, Value, ValueRef};
 
 /// The implementation of a function of values.
 pub type OfValues = fn(&[ValueRef<'_>]) -> Result<Value>;
@@ -287,18 +287,9 @@ fn double(arguments: &[ValueRef<'_>], at: usize) -> Result<f64> {
     }
 }
 
-/// Returns a number with digits.
-fn numeric(arguments: &[ValueRef<'_>], at: usize) -> Result<Numeric> {
-    let number = any_numeric(arguments, at)?;
-    if !number.is_finite() {
-        return Err(SqlError::unsupported(format_args!("the value {number} in this function")));
-    }
-    Ok(number)
-}
-
-/// Returns a number, which may be NaN or infinite.
-fn any_numeric(arguments: &[ValueRef<'_>], at: usize) -> Result<Numeric> {
-    arguments.get(at).and_then(|value| value.as_numeric()).ok_or_else(mismatch)
+/// Returns a NUMERIC, which may be NaN or infinite.
+fn decimal(arguments: &[ValueRef<'_>], at: usize) -> Result<Decimal> {
+    arguments.get(at).and_then(|value| value.as_decimal()).ok_or_else(mismatch)
 }
 
 fn text<'v>(arguments: &[ValueRef<'v>], at: usize) -> Result<&'v str> {

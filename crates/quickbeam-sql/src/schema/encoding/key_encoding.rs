@@ -28,7 +28,7 @@ use quickbeam::{AccessMethod, CHECKS_INVARIANTS, invariant};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::{Index, Table};
 use crate::types::encoded::{of_ordering_key, ordering_key};
-use crate::types::{DataType, Interval, Numeric, Value, ValueRef, without_blanks};
+use crate::types::{DataType, Decimal, Interval, Value, ValueRef, without_blanks};
 
 const NULL_FIRST: u8 = 0;
 const PRESENT: u8 = 1;
@@ -291,6 +291,7 @@ impl KeyPart {
             ValueRef::Real(v) => out.extend_from_slice(&sortable_f32(v).to_be_bytes()),
             ValueRef::Double(v) => out.extend_from_slice(&sortable_f64(v).to_be_bytes()),
             ValueRef::Numeric(v) => v.write_key(out),
+            ValueRef::LongNumeric(v) => v.decimal().write_key(out),
             ValueRef::Bytea(v) if self.raw => out.extend_from_slice(v),
             ValueRef::Bytea(v) => encode_bytes(out, v),
             ValueRef::Encoded(encoded, v) => encode_bytes(out, &ordering_key(encoded.kind(), v)),
@@ -365,7 +366,7 @@ impl KeyPart {
             }
             DataType::Numeric(_) => {
                 let next = || source.take::<1>().ok().map(|[byte]| byte);
-                Value::Numeric(Numeric::read_key(next).ok_or_else(damaged)?)
+                Decimal::read_key(next).ok_or_else(damaged)?.into()
             }
             DataType::Encoded(encoded) => {
                 let bytes = of_ordering_key(encoded.kind(), &source.content()?);

@@ -5,12 +5,12 @@
 //! of columns of variable length.
 //!
 //! - SPLICE-1: the output is byte for byte that of encoding the values.
-//! - SPLICE-2: rows of an older layout, and missing rows, are not copied; the caller decodes values
-//!   for them.
+//! - SPLICE-2: rows of an older layout, missing rows, and rows with a number of more than 38 digits
+//!   among the columns are not copied; the caller decodes values for them.
 
 use quickbeam::invariant;
 
-use super::row_format::{ColumnLayout, HEADER, damaged, encode, place_all};
+use super::row_format::{ColumnEncoding, ColumnLayout, HEADER, damaged, encode, place_all};
 use crate::error::Result;
 use crate::schema::Table;
 use crate::types::{DataType, ValueRef};
@@ -37,6 +37,8 @@ struct CopiedRow {
     fixed: Vec<Run>,
     /// NULL bits: where, and where to.
     nulls: Vec<[(usize, u8); 2]>,
+    /// Columns that may refer to a number of more than 38 digits.
+    numbers: Vec<ColumnLayout>,
 }
 
 /// Bytes that are copied at once.
@@ -127,6 +129,7 @@ impl Splice {
             null_bytes: layout.columns.len().div_ceil(8),
             fixed: Vec::new(),
             nulls: Vec::new(),
+            numbers: Vec::new(),
         });
         self.sources.len() - 1
     }
@@ -141,6 +144,9 @@ impl Splice {
         let source = self.sources.get_mut(number)?;
         let bit = |place: &ColumnLayout| (usize::from(place.null_at), place.null_mask);
         source.nulls.push([bit(from), bit(to)]);
+        if from.kind == ColumnEncoding::Numeric {
+            source.numbers.push(*from);
+        }
         let (from_at, to_at) = (from.at as usize, to.at as usize);
         match (width, source.fixed.last_mut(), self.variable.last_mut()) {
             (Some(width), Some(run), _)
@@ -183,6 +189,9 @@ impl Splice {
         for source in &self.sources {
             let bytes = row(source.slot);
             if bytes.first_chunk() != Some(&source.form) || bytes.len() < source.fixed_end {
+                return Ok(false);
+            }
+            if source.numbers.iter().any(|place| place.has_long_number(bytes)) {
                 return Ok(false);
             }
         }

@@ -9,7 +9,8 @@
 //! All numbers are little-endian. A column of fixed length stands at the same place in every row of
 //! a layout, so reading it is a load and writing it is a store. An end counts from the start of the
 //! row; where a column begins is where the one before it ends. A NULL takes its place too, filled
-//! with zeros, or with nothing.
+//! with zeros, or with nothing. A NUMERIC of more than 38 digits has its place too: a scale that no
+//! number has, and where its bytes are and how many, u32 each. The bytes follow all other content.
 //!
 //! - ROW-1: a table's layouts are numbered; a row names the one it was written in, so that adding
 //!   and dropping columns rewrites nothing. A column that a row's layout lacks has the value
@@ -21,7 +22,9 @@ use std::sync::Arc;
 
 use crate::error::{Result, SqlError};
 use crate::schema::{Column, Table};
-use crate::types::{ArrayRef, DataType, EncodedType, Interval, Numeric, Value, ValueRef};
+use crate::types::{
+    ArrayRef, DataType, EncodedType, Interval, LONG_SCALE, LongNumericRef, Numeric, Value, ValueRef,
+};
 
 /// Bytes of the layout's number.
 pub(crate) const HEADER: usize = 2;
@@ -94,6 +97,13 @@ pub(crate) struct ColumnLayout {
     pub is_first_variable: bool,
     /// Fixed: where the value is. Otherwise: where its end is written.
     pub at: u32,
+}
+
+impl ColumnLayout {
+    /// Returns whether the place of a NUMERIC refers to a number of more than 38 digits.
+    pub fn has_long_number(&self, row: &[u8]) -> bool {
+        row.get(self.at as usize + 16) == Some(&LONG_SCALE)
+    }
 }
 
 /// One form of a table's rows.
@@ -252,8 +262,10 @@ impl<'a> StoredRow<'a> {
             ColumnEncoding::Numeric => {
                 let mantissa = i128::from_le_bytes(load(bytes, at)?);
                 let [scale] = load(bytes, at + 16)?;
-                let number = Numeric::restore(mantissa, scale);
-                ValueRef::Numeric(number.map_err(|_| damaged("a NUMERIC is out of range"))?)
+                match Numeric::restore(mantissa, scale) {
+                    Ok(number) => ValueRef::Numeric(number),
+                    Err(_) => ValueRef::LongNumeric(self.long_number(mantissa, scale)?),
+                }
             }
             ColumnEncoding::Text => ValueRef::Text(self.text(place)?),
             ColumnEncoding::Json => ValueRef::Json(self.text(place)?),
@@ -265,6 +277,16 @@ impl<'a> StoredRow<'a> {
                 ValueRef::Array(array.ok_or_else(|| damaged("an array cannot be read"))?)
             }
         })
+    }
+
+    /// Returns the number of more than 38 digits that a column refers to.
+    #[cold]
+    fn long_number(self, at: i128, scale: u8) -> Result<LongNumericRef<'a>> {
+        let (start, length) = (at as u32 as usize, (at >> 32) as u32 as usize);
+        let end = start.checked_add(length).filter(|_| scale == LONG_SCALE);
+        let bytes = end.and_then(|end| self.bytes.get(start..end));
+        let number = bytes.and_then(LongNumericRef::read);
+        number.ok_or_else(|| damaged("a NUMERIC is out of range"))
     }
 
     /// Whether the column at that position is NULL.
@@ -359,6 +381,26 @@ fn store(row: &mut [u8], place: &ColumnLayout, value: ValueRef<'_>) -> bool {
     true
 }
 
+/// Appends numbers of more than 38 digits to the row that begins at `start`, and writes to their
+/// places where they are.
+#[cold]
+fn append_long(
+    out: &mut Vec<u8>,
+    start: usize,
+    numbers: &[(&ColumnLayout, LongNumericRef<'_>)],
+) -> Result<()> {
+    for (place, number) in numbers {
+        let (at, bytes) = (start + place.at as usize, number.bytes());
+        let from = u32::try_from(out.len() - start).map_err(|_| too_long())?;
+        out[at..at + 4].copy_from_slice(&from.to_le_bytes());
+        out[at + 4..at + 8].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out[at + 16] = LONG_SCALE;
+        out.extend_from_slice(bytes);
+        u32::try_from(out.len() - start).map_err(|_| too_long())?;
+    }
+    Ok(())
+}
+
 /// Appends a row of that form to `out`. `value` gives the value for each place: of exactly its
 /// type, or NULL.
 #[inline]
@@ -374,12 +416,16 @@ pub(crate) fn encode<'p, 'v>(
     if let Some(form) = out[start..].first_chunk_mut() {
         *form = number.to_le_bytes();
     }
+    let mut long = Vec::new();
     for (position, place) in places.enumerate() {
         let value = value(position);
         if value.is_null() {
             out[start + usize::from(place.null_at)] |= place.null_mask;
         } else if place.is_fixed && !store(&mut out[start..], place, value) {
-            return Err(mismatch(position, value));
+            match (place.kind, value) {
+                (ColumnEncoding::Numeric, ValueRef::LongNumeric(v)) => long.push((place, v)),
+                _ => return Err(mismatch(position, value)),
+            }
         }
         if !place.is_fixed {
             match (place.kind, value) {
@@ -405,7 +451,7 @@ pub(crate) fn encode<'p, 'v>(
             out[at..at + 4].copy_from_slice(&end.to_le_bytes());
         }
     }
-    Ok(())
+    if long.is_empty() { Ok(()) } else { append_long(out, start, &long) }
 }
 
 impl Table {
@@ -461,7 +507,12 @@ impl Table {
             let known = self.columns.get(*column);
             known.is_some_and(|column| column.data_type.fixed_width().is_some())
         };
-        if self.is_database() || !columns.iter().all(fixed) {
+        // A number of more than 38 digits is at the end of the row.
+        let long = |column: &usize| {
+            let known = self.columns.get(*column);
+            known.is_some_and(|column| column.data_type == DataType::Numeric(None))
+        };
+        if self.is_database() || !columns.iter().all(fixed) || columns.iter().any(long) {
             return None;
         }
         let layouts = self.layouts.older.iter().chain([&self.layouts.current]);
@@ -477,8 +528,8 @@ impl Table {
     }
 
     /// Changes one column of an encoded row where it stands. False, and nothing changed, when that
-    /// cannot be done: the row is of an older layout, or the column's length varies. Then the row
-    /// has to be encoded again.
+    /// cannot be done: the row is of an older layout, or the column's length varies, or a NUMERIC
+    /// has more than 38 digits. Then the row has to be encoded again.
     #[inline]
     pub fn set_in_place(
         &self,
@@ -496,6 +547,11 @@ impl Table {
             return Ok(false);
         }
         let null_at = usize::from(place.null_at);
+        if place.kind == ColumnEncoding::Numeric
+            && (matches!(value, ValueRef::LongNumeric(_)) || place.has_long_number(row))
+        {
+            return Ok(false);
+        }
         if value.is_null() {
             row[null_at] |= place.null_mask;
             let at = place.at as usize;

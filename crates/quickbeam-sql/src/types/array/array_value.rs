@@ -21,7 +21,9 @@ use quickbeam::invariant;
 
 use super::element_type::ElementType;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, EncodedType, Interval, Numeric, Value, ValueRef};
+use crate::types::{
+    DataType, EncodedType, Interval, LONG_SCALE, LongNumericRef, Numeric, Value, ValueRef,
+};
 
 /// Maximum number of dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -521,6 +523,10 @@ pub(in crate::types) fn append_content(out: &mut Vec<u8>, value: ValueRef<'_>) {
             out.extend_from_slice(&v.mantissa().to_le_bytes());
             out.push(v.scale());
         }
+        ValueRef::LongNumeric(v) => {
+            out.extend_from_slice(v.bytes());
+            out.push(LONG_SCALE);
+        }
         ValueRef::Text(v) | ValueRef::Json(v) | ValueRef::Jsonb(v) => {
             out.extend_from_slice(v.as_bytes());
         }
@@ -551,6 +557,9 @@ fn read_content(element: ElementType, bytes: &[u8]) -> Option<ValueRef<'_>> {
         DataType::Real => ValueRef::Real(f32::from_le_bytes(bytes.try_into().ok()?)),
         DataType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
         DataType::Numeric(_) => {
+            if let [number @ .., LONG_SCALE] = bytes {
+                return LongNumericRef::read(number).map(ValueRef::LongNumeric);
+            }
             let mantissa = i128::from_le_bytes(load(bytes, 0)?);
             let [scale] = load(bytes, 16)?;
             ValueRef::Numeric(Numeric::restore(mantissa, scale).ok()?)

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use super::{EncodedKind, EncodedType};
-use crate::types::Numeric;
+use crate::types::Decimal;
 
 /// Returns bytes whose order is the order of the values. They are those of the value, but decimals
 /// in them do not have their scales.
@@ -20,7 +20,7 @@ pub(crate) fn ordering_key(kind: EncodedKind, bytes: &[u8]) -> Cow<'_, [u8]> {
     let without_scales = copied(kind, bytes, |number, rest, out| {
         number.write_key(out);
         // The scale follows the number.
-        rest.split_off_first().is_some()
+        Decimal::take_scale(rest).is_some()
     });
     without_scales.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
@@ -31,8 +31,7 @@ pub(crate) fn of_ordering_key(kind: EncodedKind, key: &[u8]) -> Option<Vec<u8>> 
         return Some(key.to_vec());
     }
     copied(kind, key, |number, _, out| {
-        number.write_key(out);
-        out.push(number.scale());
+        number.write_scaled_key(out);
         true
     })
 }
@@ -42,7 +41,7 @@ pub(crate) fn of_ordering_key(kind: EncodedKind, key: &[u8]) -> Option<Vec<u8>> 
 fn copied(
     kind: EncodedKind,
     mut bytes: &[u8],
-    write: impl Fn(Numeric, &mut &[u8], &mut Vec<u8>) -> bool,
+    write: impl Fn(Decimal, &mut &[u8], &mut Vec<u8>) -> bool,
 ) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(bytes.len());
     while !bytes.is_empty() {
@@ -58,7 +57,7 @@ fn copied(
             if has_value == infinite {
                 continue;
             }
-            let number = Numeric::read_key(|| bytes.split_off_first().copied())?;
+            let number = Decimal::read_key(|| bytes.split_off_first().copied())?;
             if !write(number, &mut bytes, &mut out) {
                 return None;
             }

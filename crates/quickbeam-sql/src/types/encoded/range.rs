@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 
 use super::EncodedKind;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DATE_INFINITY, DataType, Numeric, TextSettings, Value, ValueRef};
+use crate::types::{DATE_INFINITY, DataType, Decimal, TextSettings, Value, ValueRef};
 
 /// A bound of a range.
 #[derive(Clone, Debug, PartialEq)]
@@ -430,9 +430,10 @@ pub(super) fn push_quoted(out: &mut String, text: &str, is_special: fn(char) -> 
 
 fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
     let number = match value {
-        ValueRef::Numeric(number) => {
-            number.write_key(out);
-            out.push(number.scale());
+        ValueRef::Numeric(_) | ValueRef::LongNumeric(_) => {
+            if let Some(number) = value.as_decimal() {
+                number.write_scaled_key(out);
+            }
             return;
         }
         ValueRef::Date(days) => i64::from(days),
@@ -444,9 +445,9 @@ fn push_value(out: &mut Vec<u8>, value: ValueRef<'_>) {
 
 fn take_value(bytes: &mut &[u8], subtype: DataType) -> Option<Value> {
     if let DataType::Numeric(_) = subtype {
-        let number = Numeric::read_key(|| bytes.split_off_first().copied())?;
-        let scale = *bytes.split_off_first()?;
-        return Some(Value::Numeric(number.with_scale(scale)));
+        let number = Decimal::read_key(|| bytes.split_off_first().copied())?;
+        let scale = Decimal::take_scale(bytes)?;
+        return Some(number.with_scale(scale).ok()?.into());
     }
     let (first, rest) = bytes.split_first_chunk::<8>()?;
     *bytes = rest;

@@ -2,6 +2,7 @@
 //!
 //! Transcendental functions compute in fixed point with [`DIGITS`] decimal digits, so a result is
 //! exact to about 34 digits; PostgreSQL displays 16 significant digits unless an operand has more.
+//! A result of more than [`EXACT`] digits is an error here. `wide_math` computes it.
 
 use std::cmp::Ordering;
 
@@ -13,11 +14,17 @@ use crate::error::Result;
 /// Digits after the point of a fixed-point number.
 const DIGITS: u32 = 37;
 
+/// Digits of a number.
+const MAX_DIGITS: i32 = MAX_PRECISION as i32;
+
 /// The natural logarithm of 2 in fixed point.
 const LN_2: i128 = 6_931_471_805_599_453_094_172_321_214_581_765_681;
 
 /// Minimum significant digits of a result.
-const SIGNIFICANT: i32 = 16;
+const SIGNIFICANT: i32 = super::SIGNIFICANT as i32;
+
+/// Digits of a result that are certainly exact.
+const EXACT: i32 = 26;
 
 /// Maximum power of two by which a result may be scaled.
 const MAX_BINARY_EXPONENT: i128 = 130;
@@ -57,9 +64,11 @@ fn integer_root(number: I256) -> I256 {
     }
 }
 
-/// Limits a result scale to what a number of about 10^`exponent` leaves of the 38 digits.
-fn limited(scale: i32, exponent: i32) -> i32 {
-    scale.min(i32::from(MAX_PRECISION) - exponent.max(0) - 1).max(0)
+/// Returns a result scale, or an error if a number of about 10^`exponent` has more than `digits`
+/// digits with it.
+fn within(digits: i32, scale: i32, exponent: i32) -> Result<i32> {
+    let scale = scale.max(0);
+    if scale + exponent.max(0) < digits { Ok(scale) } else { Err(overflow()) }
 }
 
 impl Numeric {
@@ -68,8 +77,8 @@ impl Numeric {
         let (weight, _) = self.leading_group();
         let group = if self.is_zero() { 0 } else { weight };
         let half = (group + 1) * 4 / 2 - 1;
-        let scale = limited((SIGNIFICANT - half).max(self.scale().into()), self.exponent() / 2 + 1);
-        self.square_root_with(scale)
+        let scale = (SIGNIFICANT - half).max(self.scale().into());
+        self.square_root_with(within(MAX_DIGITS, scale, self.exponent() / 2 + 1)?)
     }
 
     /// Returns the square root with `scale` digits after the point.
@@ -142,7 +151,7 @@ impl Numeric {
     /// Returns the natural logarithm of a positive number.
     pub fn natural_logarithm(self) -> Result<Numeric> {
         let weight = self.logarithm_weight();
-        let scale = limited((SIGNIFICANT - weight).max(self.scale().into()), 2);
+        let scale = within(EXACT, (SIGNIFICANT - weight).max(self.scale().into()), 2)?;
         Numeric::from_fixed(self.fixed_logarithm(), scale)
     }
 
@@ -150,7 +159,9 @@ impl Numeric {
     pub fn logarithm(self, base: Numeric) -> Result<Numeric> {
         let weight = self.logarithm_weight() - base.logarithm_weight();
         let scales = i32::from(self.scale()).max(base.scale().into());
-        let scale = limited((SIGNIFICANT - weight).max(scales), weight + 1);
+        let scale = within(EXACT, (SIGNIFICANT - weight).max(scales), weight + 1)?;
+        // The logarithms of both have as many exact digits.
+        within(EXACT + 4, scale, -base.logarithm_weight() - self.logarithm_weight().min(0))?;
         let (number, divisor) = (self.fixed_logarithm(), base.fixed_logarithm());
         if divisor == I256::ZERO {
             return Err(crate::error::SqlError::new(
@@ -165,14 +176,8 @@ impl Numeric {
 
     /// Returns the exponential function.
     pub fn exponential(self) -> Result<Numeric> {
-        let weight = (self.to_f64() * std::f64::consts::LOG10_E) as i32;
-        if weight >= i32::from(MAX_PRECISION) {
-            return Err(overflow());
-        }
-        let scale = limited((SIGNIFICANT - weight).max(self.scale().into()), weight);
-        if weight < -(SIGNIFICANT + 40) {
-            return Numeric::new(0, limited(38, 0) as u8);
-        }
+        let weight = (self.to_f64() * std::f64::consts::LOG10_E).clamp(-1e6, 1e6) as i32;
+        let scale = within(EXACT, (SIGNIFICANT - weight).max(self.scale().into()), weight)?;
         let fixed = if u32::from(self.scale()) <= DIGITS {
             I256::new(self.mantissa()) * power_of_ten(DIGITS - u32::from(self.scale()))
         } else {
@@ -187,18 +192,16 @@ impl Numeric {
         if stripped.scale() == 0
             && let Ok(whole) = i32::try_from(stripped.mantissa())
         {
-            return self.integer_power(whole, exponent.scale());
+            return self.integer_power(whole);
         }
         let scales = i32::from(self.scale()).max(exponent.scale().into());
         if self.is_zero() {
             return Numeric::new(0, scales.max(SIGNIFICANT) as u8);
         }
-        let weight =
-            (self.absolute().to_f64().ln() * exponent.to_f64() * std::f64::consts::LOG10_E) as i32;
-        if weight >= i32::from(MAX_PRECISION) {
-            return Err(overflow());
-        }
-        let scale = limited((SIGNIFICANT - weight).max(scales), weight);
+        let weight = (self.absolute().to_f64().ln() * exponent.to_f64() * std::f64::consts::LOG10_E)
+            .clamp(-1e6, 1e6) as i32;
+        let exact = EXACT - exponent.exponent().max(0);
+        let scale = within(exact, (SIGNIFICANT - weight).max(scales), weight)?;
         let unit = power_of_ten(u32::from(exponent.scale()));
         let (logarithm, times) = (self.fixed_logarithm(), I256::new(exponent.mantissa()));
         // The whole and the fractional part of the exponent, so that no product overflows.
@@ -207,15 +210,11 @@ impl Numeric {
         exponential_of(product, scale)
     }
 
-    fn integer_power(self, exponent: i32, exponent_scale: u8) -> Result<Numeric> {
+    fn integer_power(self, exponent: i32) -> Result<Numeric> {
         let estimate = f64::from(exponent) * self.absolute().to_f64().log10();
         let weight = if self.is_zero() { 0 } else { estimate.clamp(-1e6, 1e6) as i32 };
-        let scales = i32::from(self.scale()).max(exponent_scale.into());
-        let wanted = SIGNIFICANT.max(scales);
-        if weight >= i32::from(MAX_PRECISION) {
-            return Err(overflow());
-        }
-        let scale = limited(wanted, weight);
+        let wanted = SIGNIFICANT.max(self.scale().into());
+        let scale = within(MAX_DIGITS, wanted, weight)?;
         if self.is_zero() {
             let number = i128::from(exponent == 0);
             return Numeric::new(number, 0)?.round(scale);
@@ -234,6 +233,7 @@ impl Numeric {
             let quotient = divide_rounded(wide, I256::new(exact.mantissa()));
             return Numeric::new(quotient.as_i128(), scale as u8);
         }
+        within(EXACT - Numeric::from(exponent).exponent(), scale, weight)?;
         let fixed = self.absolute().fixed_logarithm() * I256::from(exponent);
         let magnitude = exponential_of(fixed, scale)?;
         let is_negative = self.signum() < 0 && exponent % 2 != 0;

@@ -1,16 +1,21 @@
-//! NUMERIC: exact decimal numbers of up to 38 digits.
+//! NUMERIC: exact decimal numbers.
 //!
-//! A number is a 128-bit integer and a scale, the count of digits after the decimal point. A result
-//! with more than 38 digits is an error. Products and quotients first give up digits after the
-//! point. `special` has NaN and the infinities. `docs/adr/0003-numeric.md` explains the limit.
+//! A [`Numeric`] is a 128-bit integer and a scale, the count of digits after the decimal point. It
+//! has up to 38 digits, and a result with more digits is an error. `special` has NaN and the
+//! infinities. `decimal` continues with numbers of any length where `Numeric` has such an error,
+//! and `long` has these numbers as values. `docs/adr/0003-exact-numbers.md` explains the two forms.
 //!
 //! - NUM-1: the absolute value of the integer is below 10^38, and the scale is at most 38, unless
 //!   the number has no digits.
 //! - NUM-2: numbers that differ only in scale are equal, have equal hashes and equal key encodings.
 
+mod decimal;
 mod key;
+mod long;
 mod math;
 mod special;
+mod wide;
+mod wide_math;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -19,9 +24,11 @@ use std::hash::{Hash, Hasher};
 use ethnum::I256;
 use quickbeam::invariant;
 
+pub(crate) use self::decimal::{Decimal, LONG_SCALE};
+pub use self::long::{LongNumeric, LongNumericRef};
 use crate::error::{Result, SqlError, SqlState};
 
-/// Maximum number of digits.
+/// Maximum number of digits of a [`Numeric`].
 pub const MAX_PRECISION: u8 = 38;
 
 /// Digits that fit into 64 bits.
@@ -40,7 +47,11 @@ const POWERS: [i128; 39] = {
 /// Minimum significant digits of a quotient.
 const QUOTIENT_DIGITS: i32 = 16;
 
-/// An exact decimal number. Two halves instead of an `i128` keep the alignment at eight bytes.
+/// Minimum significant digits of the result of a function.
+const SIGNIFICANT: i64 = 16;
+
+/// An exact decimal number of up to 38 digits. Two halves instead of an `i128` keep the alignment
+/// at eight bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Numeric {
     high: i64,
@@ -51,7 +62,6 @@ pub struct Numeric {
 #[cold]
 pub(super) fn overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value overflows numeric format")
-        .with_detail("A number has at most 38 digits.")
 }
 
 /// Returns 10^`exponent`, or the largest integer beyond 38.
@@ -116,22 +126,13 @@ impl Numeric {
         self.mantissa().signum() as i32
     }
 
-    /// Rounds a wide value to 38 digits by giving up digits after the point. Returns an error if
-    /// the integer part alone is too long.
-    fn from_wide(mut mantissa: I256, mut scale: u32) -> Result<Numeric> {
+    /// Returns `mantissa` / 10^`scale`, or an error if it has more than 38 digits.
+    fn from_wide(mantissa: I256, scale: u32) -> Result<Numeric> {
         let limit = I256::new(decimal_power(MAX_PRECISION));
-        let mut drop = scale.saturating_sub(u32::from(MAX_PRECISION));
-        let mut kept = divide_by_power(mantissa, drop);
-        while kept.abs() >= limit {
-            if drop >= scale {
-                return Err(overflow());
-            }
-            drop += 1;
-            kept = divide_by_power(mantissa, drop);
+        if scale > u32::from(MAX_PRECISION) || mantissa.abs() >= limit {
+            return Err(overflow());
         }
-        mantissa = kept;
-        scale -= drop;
-        Numeric::new(mantissa.as_i128(), scale as u8)
+        Ok(Numeric::raw(mantissa.as_i128(), scale as u8))
     }
 
     fn aligned(self, other: Numeric) -> (I256, I256, u8) {
@@ -180,7 +181,7 @@ impl Numeric {
     }
 
     /// Returns the quotient with at least 16 significant digits. Its scale is the one PostgreSQL
-    /// selects.
+    /// selects. A quotient that may have more than 38 digits at that scale is an error.
     pub fn checked_div(self, other: Numeric) -> Result<Numeric> {
         if !self.is_finite() || !other.is_finite() {
             return self.divide_special(other);
@@ -195,12 +196,12 @@ impl Numeric {
             .max(i32::from(self.scale))
             .max(i32::from(other.scale))
             .max(0);
-        if self.is_zero() {
-            return Numeric::new(0, wanted.min(i32::from(MAX_PRECISION)) as u8);
+        // The quotient has at most one digit more.
+        let digits = if self.is_zero() { 0 } else { self.exponent() - other.exponent() + 1 };
+        let scale = wanted;
+        if scale + digits.max(0) > i32::from(MAX_PRECISION) {
+            return Err(overflow());
         }
-        // Keeps one digit more than the quotient can have.
-        let digits = self.exponent() - other.exponent() + 1;
-        let scale = wanted.min(i32::from(MAX_PRECISION) - digits.max(0)).clamp(0, 38);
         let shift = scale + i32::from(other.scale) - i32::from(self.scale);
         let (mut a, mut b) = (I256::new(self.mantissa()), I256::new(other.mantissa()));
         let factor = I256::new(10).pow(shift.unsigned_abs());
@@ -317,10 +318,13 @@ impl Numeric {
         }
         let fitted = self.round(i32::from(scale)).ok();
         fitted.filter(|n| n.mantissa().abs() < decimal_power(precision)).ok_or_else(|| {
-            let digits = precision.saturating_sub(scale);
+            let most = match precision.saturating_sub(scale) {
+                0 => "1".to_owned(),
+                digits => format!("10^{digits}"),
+            };
             SqlError::new(SqlState::NumericValueOutOfRange, "numeric field overflow").with_detail(
                 format!(
-                    "A field with precision {precision}, scale {scale} must round to an absolute value less than 10^{digits}."
+                    "A field with precision {precision}, scale {scale} must round to an absolute value less than {most}."
                 ),
             )
         })
@@ -405,35 +409,19 @@ impl Numeric {
             [_, rest @ ..] => std::str::from_utf8(rest).ok()?.parse().ok()?,
         };
         let (mut mantissa, mut behind, mut count, mut point) = (0_i128, 0_i64, 0, false);
-        let mut dropped = None;
         for &byte in number {
             match byte {
                 b'.' if !point => point = true,
-                b'0'..=b'9' => {
+                b'0'..=b'9' if mantissa < decimal_power(MAX_PRECISION - 1) => {
                     count += 1;
-                    if mantissa < decimal_power(MAX_PRECISION - 1) && dropped.is_none() {
-                        mantissa = mantissa * 10 + i128::from(byte - b'0');
-                        behind += i64::from(point);
-                    } else if point {
-                        // Digits beyond the limit are rounded at the first one.
-                        dropped.get_or_insert(byte >= b'5');
-                    } else {
-                        return None;
-                    }
+                    mantissa = mantissa * 10 + i128::from(byte - b'0');
+                    behind += i64::from(point);
                 }
                 _ => return None,
             }
         }
         if count == 0 {
             return None;
-        }
-        if dropped == Some(true) {
-            mantissa += 1;
-            if mantissa == decimal_power(MAX_PRECISION) {
-                // 9.99… became 10.0…, which has one digit too many.
-                mantissa /= 10;
-                behind -= 1;
-            }
         }
         let scale = behind.checked_sub(exponent)?;
         let signed = if negative { -mantissa } else { mantissa };
@@ -443,15 +431,13 @@ impl Numeric {
     /// Returns `mantissa` / 10^`scale` for any scale.
     fn scaled(mantissa: i128, scale: i64) -> Option<Numeric> {
         if mantissa == 0 {
-            return Some(Numeric::raw(0, scale.clamp(0, 38) as u8));
+            return Numeric::new(0, u8::try_from(scale.max(0)).ok()?).ok();
         }
         if scale < 0 {
             let factor = *POWERS.get(usize::try_from(-scale).ok()?)?;
             return Numeric::new(mantissa.checked_mul(factor)?, 0).ok();
         }
-        let excess = u32::try_from(scale.saturating_sub(38).max(0)).unwrap_or(u32::MAX);
-        let kept = divide_by_power(I256::new(mantissa), excess);
-        Numeric::new(kept.as_i128(), scale.min(38) as u8).ok()
+        Numeric::new(mantissa, u8::try_from(scale).ok()?).ok()
     }
 
     /// Returns the power of ten of the first digit; 0 for zero.

@@ -12,7 +12,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{stack_arrays, write_key, write_value};
 use crate::types::CastContext;
 use crate::types::{
-    DataType, ElementType, Interval, Numeric, TextSettings, Value, ValueRef, convert,
+    DataType, Decimal, ElementType, Interval, Numeric, TextSettings, Value, ValueRef, convert,
 };
 
 /// The state of an aggregate for one group.
@@ -22,6 +22,8 @@ pub enum AggregateState {
     /// Sum of integers, and their count.
     Integers(i128, i64),
     Numerics(Numeric, i64),
+    /// Sum of more than 38 digits.
+    Decimals(Box<Decimal>, i64),
     Doubles(f64, i64),
     /// Sum of REALs, rounded to REAL at every step.
     Reals(f32, i64),
@@ -95,19 +97,22 @@ impl AggregateState {
                 *count += 1;
                 match (value.as_i64(), value) {
                     (Some(number), _) => *sum += i128::from(number),
-                    (None, ValueRef::Numeric(number)) => {
-                        let before = Numeric::new(*sum, 0)?.checked_add(number)?;
-                        *self = AggregateState::Numerics(before, *count);
+                    (None, value) => {
+                        let before = Numeric::new(*sum, 0)?;
+                        *self = long_sum(&Decimal::Short(before), value, *count)?;
                     }
-                    _ => return Err(SqlError::internal("a sum of what is no number")),
                 }
             }
             AggregateState::Numerics(sum, count) => {
                 *count += 1;
-                let number = value.as_numeric();
-                *sum = sum.checked_add(
-                    number.ok_or_else(|| SqlError::internal("a sum of what is no number"))?,
-                )?;
+                match value.as_numeric().map(|number| sum.checked_add(number)) {
+                    Some(Ok(more)) => *sum = more,
+                    _ => *self = long_sum(&Decimal::Short(*sum), value, *count)?,
+                }
+            }
+            AggregateState::Decimals(sum, count) => {
+                let number = value.as_decimal().ok_or_else(not_a_number)?;
+                (**sum, *count) = (sum.checked_add(&number)?, *count + 1);
             }
             AggregateState::Doubles(sum, count) => {
                 *count += 1;
@@ -231,6 +236,7 @@ impl AggregateState {
             AggregateState::Count(count) => Value::BigInt(*count),
             AggregateState::Integers(_, 0)
             | AggregateState::Numerics(_, 0)
+            | AggregateState::Decimals(_, 0)
             | AggregateState::Doubles(_, 0)
             | AggregateState::Reals(_, 0)
             | AggregateState::Intervals(_, 0) => Value::Null,
@@ -244,8 +250,11 @@ impl AggregateState {
                     SqlError::new(SqlState::NumericValueOutOfRange, "bigint out of range")
                 })?)
             }
-            AggregateState::Integers(sum, count) => number(Numeric::new(*sum, 0)?, *count, is_sum)?,
-            AggregateState::Numerics(sum, count) => number(*sum, *count, is_sum)?,
+            AggregateState::Integers(sum, count) => {
+                number(Decimal::of_integer(*sum, 0)?, *count, is_sum)?
+            }
+            AggregateState::Numerics(sum, count) => number((*sum).into(), *count, is_sum)?,
+            AggregateState::Decimals(sum, count) => number((**sum).clone(), *count, is_sum)?,
             AggregateState::Doubles(sum, count) => {
                 Value::Double(if is_sum { *sum } else { *sum / *count as f64 })
             }
@@ -290,6 +299,15 @@ pub fn overflow() -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, "value out of range: overflow")
 }
 
-fn number(sum: Numeric, count: i64, is_sum: bool) -> Result<Value> {
-    Ok(Value::Numeric(if is_sum { sum } else { sum.checked_div(Numeric::from(count))? }))
+fn number(sum: Decimal, count: i64, is_sum: bool) -> Result<Value> {
+    Ok(Value::from(if is_sum { sum } else { sum.checked_div(&Decimal::from(count))? }))
+}
+
+/// Returns the sum after a number whose sum with the others may have more than 38 digits.
+fn long_sum(before: &Decimal, value: ValueRef<'_>, count: i64) -> Result<AggregateState> {
+    let number = value.as_decimal().ok_or_else(not_a_number)?;
+    Ok(match before.checked_add(&number)? {
+        Decimal::Short(sum) => AggregateState::Numerics(sum, count),
+        sum => AggregateState::Decimals(Box::new(sum), count),
+    })
 }

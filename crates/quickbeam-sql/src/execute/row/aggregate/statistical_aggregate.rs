@@ -5,7 +5,7 @@
 
 use crate::bind::AggregateKind;
 use crate::error::{Result, SqlError, SqlState};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::types::{DataType, Decimal, Numeric, Value, ValueRef};
 
 #[cold]
 fn overflow() -> SqlError {
@@ -35,7 +35,7 @@ fn is_deviation(kind: AggregateKind) -> bool {
 #[derive(Clone, Debug)]
 pub enum Moments {
     /// Count, sum and sum of squares.
-    Exact(i64, Numeric, Numeric),
+    Exact(i64, Decimal, Decimal),
     /// Count, sum and sum of squared differences from the mean.
     Floating(f64, f64, f64),
 }
@@ -44,17 +44,17 @@ impl Moments {
     pub fn new(data_type: DataType) -> Moments {
         match data_type {
             DataType::Double => Moments::Floating(0.0, 0.0, 0.0),
-            _ => Moments::Exact(0, Numeric::ZERO, Numeric::ZERO),
+            _ => Moments::Exact(0, Numeric::ZERO.into(), Numeric::ZERO.into()),
         }
     }
 
     pub fn add(&mut self, value: ValueRef<'_>) -> Result<()> {
         match self {
             Moments::Exact(count, sum, squares) => {
-                let number = value.as_numeric().ok_or_else(not_a_number)?;
+                let number = value.as_decimal().ok_or_else(not_a_number)?;
                 *count += 1;
-                *sum = sum.checked_add(number)?;
-                *squares = squares.checked_add(number.checked_mul(number)?)?;
+                *sum = sum.checked_add(&number)?;
+                *squares = squares.checked_add(&number.checked_mul(&number)?)?;
             }
             Moments::Floating(count, sum, differences) => {
                 let number = value.as_f64().ok_or_else(not_a_number)?;
@@ -79,17 +79,16 @@ impl Moments {
         match self {
             Moments::Exact(count, ..) if *count == 0 || sample && *count == 1 => Ok(Value::Null),
             Moments::Exact(count, sum, squares) => {
-                let number = Numeric::from(*count);
+                let number = Decimal::from(*count);
                 let difference =
-                    number.checked_mul(*squares)?.checked_sub(sum.checked_mul(*sum)?)?;
+                    number.checked_mul(squares)?.checked_sub(&sum.checked_mul(sum)?)?;
                 if difference.signum() <= 0 {
                     return Ok(Value::Numeric(Numeric::ZERO));
                 }
-                let divisor =
-                    number.checked_mul(Numeric::from(if sample { count - 1 } else { *count }))?;
-                let variance = difference.checked_div(divisor)?;
-                Ok(Value::Numeric(match is_deviation(kind) {
-                    true => variance.square_root_with(variance.scale().into())?,
+                let less = Decimal::from(if sample { count - 1 } else { *count });
+                let variance = difference.checked_div(&number.checked_mul(&less)?)?;
+                Ok(Value::from(match is_deviation(kind) {
+                    true => variance.square_root_of_scale()?,
                     false => variance,
                 }))
             }

@@ -16,8 +16,8 @@ use crate::execute::row::sort::order_of;
 use crate::expression::add_interval;
 use crate::plan::SortKey;
 use crate::types::{
-    DATE_INFINITY, DAY, DataType, Interval, Numeric, SessionZone, TIMESTAMP_INFINITY, TextSettings,
-    Value, cast,
+    DATE_INFINITY, DAY, DataType, Interval, SessionZone, TIMESTAMP_INFINITY, TextSettings, Value,
+    cast,
 };
 
 /// A side of a window frame.
@@ -307,7 +307,8 @@ fn without(all: &Range<usize>, excluded: Range<usize>, kept: Option<usize>) -> F
 fn is_negative(offset: &Value) -> bool {
     match offset {
         Value::Double(offset) => *offset < 0.0 || offset.is_nan(),
-        Value::Numeric(offset) => *offset < Numeric::from(0),
+        Value::Numeric(offset) => offset.signum() < 0 && !offset.is_nan(),
+        Value::LongNumeric(offset) => offset.as_ref().decimal().signum() < 0,
         Value::Interval(offset) => offset.length() < 0,
         other => other.as_ref().as_i64().is_some_and(|offset| offset < 0),
     }
@@ -346,9 +347,9 @@ fn compare_with_sum(key: &Value, base: &Value, offset: &Value, subtract: bool) -
         let offset = if subtract { -i128::from(offset) } else { i128::from(offset) };
         return i128::from(key).cmp(&(i128::from(base) + offset));
     }
-    let exact = (key.as_numeric(), base.as_numeric(), offset.as_numeric());
+    let exact = (key.as_decimal(), base.as_decimal(), offset.as_decimal());
     if let (Some(key), Some(base), Some(offset)) = exact {
-        let sum = if subtract { base.checked_sub(offset) } else { base.checked_add(offset) };
+        let sum = if subtract { base.checked_sub(&offset) } else { base.checked_add(&offset) };
         // A sum beyond the range of NUMERIC is beyond every key.
         return match sum {
             Ok(sum) => key.cmp(&sum),

@@ -103,6 +103,14 @@ impl AggregateFormulas {
         };
         Some(AggregateFormulas { aggregate: aggregate.clone(), argument, scales, filter })
     }
+
+    /// Returns whether a sum may have more than 38 digits.
+    pub fn may_be_long(&self) -> bool {
+        /// Digits of numbers whose sum over any table has at most 38.
+        const SAFE_DIGITS: u8 = 24;
+        let is_long = |argument: &VectorExpr| matches!(argument.data_type, DataType::Numeric(Some((digits, _))) if digits > SAFE_DIGITS);
+        self.argument.as_ref().is_some_and(is_long)
+    }
 }
 
 impl VectorAggregator {

@@ -408,9 +408,10 @@ pub fn write_value(out: &mut String, value: ValueRef<'_>, settings: &TextSetting
         ValueRef::Encoded(encoded, bytes) if encoded.kind() == EncodedKind::Record => {
             write_row(out, bytes, ",", settings)?;
         }
-        ValueRef::SmallInt(_) | ValueRef::Integer(_) | ValueRef::BigInt(_) => {
-            append(out, value, settings)?
-        }
+        ValueRef::SmallInt(_)
+        | ValueRef::Integer(_)
+        | ValueRef::BigInt(_)
+        | ValueRef::LongNumeric(_) => append(out, value, settings)?,
         ValueRef::Numeric(number) if number.is_finite() => append(out, value, settings)?,
         ValueRef::Real(number) if number.is_finite() => append(out, value, settings)?,
         ValueRef::Double(number) if number.is_finite() => append(out, value, settings)?,

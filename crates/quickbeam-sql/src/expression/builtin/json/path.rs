@@ -13,7 +13,7 @@ use super::path_syntax::{Accessor, ItemMethod, JsonPath, Node, PathComparison};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, invalid, mismatch, strict, text};
 use crate::types::json::{Json, JsonKind, write_string};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::types::{DataType, Decimal, Value, ValueRef};
 use DataType::{Boolean, Jsonb as B, Text};
 
 /// What becomes of errors of the steps of a path.
@@ -47,7 +47,7 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
 enum Item {
     Null,
     Boolean(bool),
-    Number(Numeric),
+    Number(Decimal),
     String(Arc<str>),
     Array(Arc<[Item]>),
     Object(Arc<[(String, Item)]>),
@@ -150,8 +150,8 @@ impl Evaluator<'_> {
             Node::Root => one(self.root.clone()),
             Node::Current => one(around.current.clone()),
             Node::Last => match around.last {
-                Some(last) => one(Item::Number(Numeric::from(last as i64))),
-                None => one(Item::Number(Numeric::from(-1))),
+                Some(last) => one(Item::Number(Decimal::from(last as i64))),
+                None => one(Item::Number(Decimal::from(-1))),
             },
             Node::Variable(name) => {
                 let found = self.variables.iter().find(|(known, _)| known == name);
@@ -165,7 +165,7 @@ impl Evaluator<'_> {
             }
             Node::Null => one(Item::Null),
             Node::Boolean(truth) => one(Item::Boolean(*truth)),
-            Node::Number(number) => one(Item::Number(*number)),
+            Node::Number(number) => one(Item::Number(number.clone())),
             Node::String(text) => one(Item::String(text.as_str().into())),
             Node::Binary(operator, sides) => self.calculate(*operator, sides, around),
             Node::Sign(sign, inner) => {
@@ -227,7 +227,7 @@ impl Evaluator<'_> {
         let mut numbers = Vec::with_capacity(2);
         for (side, name) in [(left, "left"), (right, "right")] {
             match &self.opened(side, around)?[..] {
-                [Item::Number(number)] => numbers.push(*number),
+                [Item::Number(number)] => numbers.push(number.clone()),
                 _ => {
                     let message = format!(
                         "{name} operand of jsonpath operator {operator} is not a single numeric value"
@@ -236,7 +236,7 @@ impl Evaluator<'_> {
                 }
             }
         }
-        let [left, right] = numbers[..] else { return Ok(Vec::new()) };
+        let [left, right] = &numbers[..] else { return Ok(Vec::new()) };
         let result = match operator {
             '+' => left.checked_add(right),
             '-' => left.checked_sub(right),
@@ -335,7 +335,10 @@ impl Evaluator<'_> {
         let count = elements.len() as i64;
         let inner = Around { current: around.current.clone(), last: elements.len().checked_sub(1) };
         let place = |node: &Node| match &self.items(node, &inner)?[..] {
-            [Item::Number(number)] => Ok(number.truncate(0).to_i64().unwrap_or(i64::MAX)),
+            [Item::Number(number)] => {
+                let whole = number.truncate(0).map_err(PathError::Suppressible)?;
+                Ok(whole.to_i64().unwrap_or(i64::MAX))
+            }
             _ => {
                 let message = "jsonpath array subscript is not a single numeric value";
                 fault(SqlState::InvalidSqlJsonSubscript, message)
@@ -363,16 +366,16 @@ impl Evaluator<'_> {
                 out.push(Item::String(item.kind().into()));
                 return Ok(());
             }
-            (ItemMethod::Size, Item::Array(list)) => Numeric::from(list.len() as i64),
+            (ItemMethod::Size, Item::Array(list)) => Decimal::from(list.len() as i64),
             (ItemMethod::Size, _) if self.is_strict => {
                 let message = "jsonpath item method .size() can only be applied to an array";
                 return fault(SqlState::SqlJsonArrayNotFound, message);
             }
-            (ItemMethod::Size, _) => Numeric::from(1),
+            (ItemMethod::Size, _) => Decimal::from(1),
             (ItemMethod::KeyValue, Item::Object(members)) => {
                 for (name, value) in members.iter() {
                     let row = [
-                        ("id".to_owned(), Item::Number(Numeric::from(0))),
+                        ("id".to_owned(), Item::Number(Decimal::from(0))),
                         ("key".to_owned(), Item::String(name.as_str().into())),
                         ("value".to_owned(), value.clone()),
                     ];
@@ -391,10 +394,10 @@ impl Evaluator<'_> {
             (ItemMethod::Ceiling, Item::Number(number)) => {
                 number.ceil().map_err(PathError::Suppressible)?
             }
-            (ItemMethod::Double, Item::Number(number)) => *number,
-            (ItemMethod::Double, Item::String(text)) => match Numeric::parse(text) {
-                Some(number) => number,
-                None => {
+            (ItemMethod::Double, Item::Number(number)) => number.clone(),
+            (ItemMethod::Double, Item::String(text)) => match Decimal::parse(text) {
+                Some(Ok(number)) => number,
+                _ => {
                     let message = "string argument of jsonpath item method .double() is not a valid representation of a double precision number";
                     return fault(SqlState::NonNumericSqlJsonItem, message);
                 }

@@ -12,7 +12,7 @@ use quickbeam::{CHECKS_INVARIANTS, invariant};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::strings::regular::compile;
 use crate::expression::regex::{RegexGrammar, RegexOptions, RegularExpression};
-use crate::types::Numeric;
+use crate::types::Decimal;
 
 /// Maximum number of operators, accessors and parentheses of a path.
 const MAX_PARTS: usize = 150;
@@ -70,7 +70,7 @@ pub(super) enum Node {
     Variable(String),
     Null,
     Boolean(bool),
-    Number(Numeric),
+    Number(Decimal),
     String(String),
     /// `+ - * / %`
     Binary(char, Box<[Node; 2]>),
@@ -530,7 +530,7 @@ impl PathParser {
                         "trailing junk after numeric literal at or near \"{text}\" of jsonpath input"
                     ))
                 };
-                Node::Number(Numeric::parse(&text).ok_or_else(fault)?)
+                Node::Number(Decimal::parse(&text).and_then(Result::ok).ok_or_else(fault)?)
             }
             Token::Word(word) => match &word[..] {
                 "true" => Node::Boolean(true),

@@ -1,10 +1,8 @@
 //! Functions of integers.
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{
-    Builtin, NUMERIC, integer, mismatch, numeric, out_of_range, strict,
-};
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::expression::builtin::{Builtin, NUMERIC, integer, mismatch, out_of_range, strict};
+use crate::types::{DataType, Decimal, Value, ValueRef};
 use DataType::{BigInt, Integer, SmallInt};
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
@@ -84,15 +82,22 @@ fn lcm(arguments: &[ValueRef<'_>]) -> Result<Value> {
     like(first, (a / divisor * b).abs())
 }
 
+/// The greatest number whose factorial NUMERIC holds.
+const MAX_FACTORIAL: i64 = 32_177;
+
 fn factorial(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let number = numeric(arguments, 0)?.to_i64().ok_or_else(mismatch)?;
+    let number = integer(arguments, 0)?;
     if number < 0 {
         let message = "factorial of a negative number is undefined";
         return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
     }
-    let mut product = Numeric::from(1);
-    for factor in 2..=number {
-        product = product.checked_mul(Numeric::from(factor))?;
+    if number > MAX_FACTORIAL {
+        let message = "value overflows numeric format";
+        return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
     }
-    Ok(Value::Numeric(product))
+    let mut product = Decimal::from(1);
+    for factor in 2..=number {
+        product = product.checked_mul(&Decimal::from(factor))?;
+    }
+    Ok(product.into())
 }

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{
     Builtin, NUMERIC, check_size, mismatch, out_of_range, strict, text,
 };
-use crate::types::{DataType, Numeric, Value, ValueRef};
+use crate::types::{DataType, Decimal, Value, ValueRef};
 use DataType::{BigInt, Double, Integer, Real, Text};
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
@@ -265,10 +265,10 @@ fn decimal(value: ValueRef<'_>, template: &mut Template) -> Result<String> {
             let mut number = finite(value)?;
             if shift > 0 {
                 let text = format!("{number}e{shift}");
-                number = Numeric::parse(&text).ok_or_else(|| out_of_range("numeric"))?;
+                number = Decimal::parse(&text).ok_or_else(|| out_of_range("numeric"))??;
             }
             let places = template.fraction;
-            let mut shown = number.round(places.min(38) as i32)?.to_string();
+            let mut shown = number.round(places.min(1_000) as i64)?.to_string();
             let decimals = shown.split_once('.').map_or(0, |(_, decimals)| decimals.len());
             if decimals < places {
                 shown.push_str(if decimals == 0 { "." } else { "" });
@@ -301,7 +301,7 @@ fn scientific(value: ValueRef<'_>, template: &Template) -> Result<String> {
                 None => scale,
             };
             // Rounding in decimal form, half away from zero, and maybe to one more digit.
-            let rounded = number.absolute().round(places as i32 - exponent)?.to_string();
+            let rounded = number.absolute().round(places as i64 - i64::from(exponent))?.to_string();
             let all: String = rounded.chars().filter(char::is_ascii_digit).collect();
             let point = rounded.split('.').next().unwrap_or_default().len() as i32;
             let first = all.find(|digit| digit != '0');
@@ -342,7 +342,7 @@ fn roman(value: ValueRef<'_>) -> String {
         ValueRef::Double(_) | ValueRef::Real(_) => {
             value.as_f64().map(f64::round_ties_even).map(|number| number as i64)
         }
-        value => value.as_numeric().and_then(|number| number.to_i64()),
+        value => value.as_decimal().and_then(|number| number.to_i64()),
     };
     let Some(mut number @ 1..=3999) = number else { return "#".repeat(15) };
     let mut out = String::new();
@@ -600,16 +600,16 @@ fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
             _ => {}
         }
     }
-    let number = Numeric::parse(digits.trim_end_matches('.')).ok_or_else(|| {
+    let number = Decimal::parse(digits.trim_end_matches('.')).ok_or_else(|| {
         let message = format!("invalid input syntax for type numeric: \"{text}\"");
         SqlError::new(SqlState::InvalidTextRepresentation, message)
-    })?;
-    Ok(Value::Numeric(if is_negative { number.negate() } else { number }))
+    })??;
+    Ok(Value::from(if is_negative { number.negate() } else { number }))
 }
 
 /// Returns a number with digits.
-fn finite(value: ValueRef<'_>) -> Result<Numeric> {
-    let number = value.as_numeric().ok_or_else(mismatch)?;
+fn finite(value: ValueRef<'_>) -> Result<Decimal> {
+    let number = value.as_decimal().ok_or_else(mismatch)?;
     if number.is_finite() {
         return Ok(number);
     }
