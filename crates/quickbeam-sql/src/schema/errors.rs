@@ -22,6 +22,13 @@ pub(crate) fn no_relation(name: &str) -> SqlError {
     )
 }
 
+/// There is no relation of that kind, such as a table, to be dropped.
+#[cold]
+pub(crate) fn no_object(kind: &str, name: &str) -> SqlError {
+    let message = format!("{kind} \"{}\" does not exist", shown_name(name));
+    SqlError::new(SqlState::UndefinedTable, message)
+}
+
 #[cold]
 pub(crate) fn no_view(name: &str) -> SqlError {
     SqlError::new(SqlState::UndefinedTable, format!("view \"{}\" does not exist", shown_name(name)))

@@ -87,6 +87,11 @@ impl Binder<'_> {
     /// Binds the procedure call that replaces ALTER SEQUENCE.
     pub fn call_procedure(&mut self, call: &ast::Function) -> Result<CatalogChange> {
         let (name, changes) = self.sequence_changes(call)?;
+        let written = ast::ObjectName::from(name.clone());
+        let lookup = self.relation_name(&written)?;
+        if !changes.if_exists && self.names.relation(&lookup)?.is_none() {
+            return Err(no_relation(&lookup).at(self.position(&written) as usize));
+        }
         let name = self.known_object(
             ObjectKind::Sequence,
             &name.into(),

@@ -19,7 +19,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::is_reserved;
 use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
-    no_constraint, no_definition, no_index, no_materialized_view, no_relation, no_view,
+    no_constraint, no_definition, no_index, no_materialized_view, no_object, no_view,
     relation_exists,
 };
 use crate::types::DataType;
@@ -397,7 +397,8 @@ impl ObjectKind {
     #[cold]
     fn missing(self, name: &str) -> SqlError {
         match self {
-            ObjectKind::Table | ObjectKind::Sequence => no_relation(name),
+            ObjectKind::Table => no_object("table", name),
+            ObjectKind::Sequence => no_object("sequence", name),
             ObjectKind::View => no_view(name),
             ObjectKind::MaterializedView => no_materialized_view(name),
             ObjectKind::Index => no_index(name),

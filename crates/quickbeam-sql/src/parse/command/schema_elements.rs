@@ -110,6 +110,12 @@ fn rank(token: &dyn Fn(usize) -> Option<Token>) -> usize {
 }
 
 impl TokenCursor<'_> {
+    /// Returns whether the next token begins an element, not WITH GRANT OPTION.
+    fn begins_element(&self) -> bool {
+        let is_option = is_any_word(self.token(self.at + 1), &["OPTION"]);
+        is_any_word(self.peek(), &["CREATE"]) || is_any_word(self.peek(), &["GRANT"]) && !is_option
+    }
+
     /// Refuses an element that names another schema.
     fn check_schema_of_element(&self, schema: &str) -> Result<()> {
         let is = |at: usize, words: &[&str]| is_any_word(self.token(at), words);
@@ -164,8 +170,7 @@ impl TokenCursor<'_> {
             let kind = rank(&|at| self.token(place + at).cloned());
             self.check_schema_of_element(&name)?;
             self.at += 1;
-            // None of these words begins a part of a statement.
-            while !is_any_word(self.peek(), &["CREATE", "GRANT"])
+            while !self.begins_element()
                 && self.peek().is_some_and(|token| *token != Token::SemiColon)
             {
                 self.at += 1;
