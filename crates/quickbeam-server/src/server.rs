@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quickbeam::{Isolation, SOCKET_FILE};
-use quickbeam_sql::{Cancel, SessionActivity, SqlDatabase};
+use quickbeam_sql::{Cancel, SessionActivity, SessionDirectory, SessionSignal, SqlDatabase};
 use subtle::ConstantTimeEq;
 
 use crate::authentication::Access;
@@ -196,23 +196,51 @@ impl ServerOptions {
 }
 
 /// A session as other threads see it.
-struct Peer {
-    key: Vec<u8>,
-    user: String,
-    cancel: Cancel,
-    activity: Arc<Activity>,
+pub(crate) struct Peer {
+    pub key: Vec<u8>,
+    pub user: String,
+    pub cancel: Cancel,
+    pub activity: Arc<Activity>,
+    /// Another session has asked it to end.
+    pub is_terminated: Arc<AtomicBool>,
+    /// A second handle to its socket.
+    pub socket: Socket,
+}
+
+impl Peer {
+    /// Ends the session. One that still does not hear it, because its client reads nothing, loses
+    /// its socket when it is asked again.
+    fn terminate(&self) {
+        let is_asked_again = self.is_terminated.swap(true, Ordering::SeqCst);
+        self.cancel.cancel();
+        if is_asked_again {
+            self.socket.shut_down();
+        } else {
+            self.socket.shut_down_reads();
+        }
+    }
 }
 
 /// The sessions of a server, by their numbers.
 #[derive(Default)]
 struct Peers(Mutex<HashMap<i32, Peer>>);
 
-impl Peers {
+impl SessionDirectory for Peers {
     fn activities(&self) -> Vec<SessionActivity> {
         let mut all: Vec<SessionActivity> =
             self.0.lock().values().map(|peer| peer.activity.get()).collect();
         all.sort_by_key(|activity| activity.number);
         all
+    }
+
+    fn signal(&self, number: i32, signal: SessionSignal) -> bool {
+        let peers = self.0.lock();
+        let Some(peer) = peers.get(&number) else { return false };
+        match signal {
+            SessionSignal::Cancel => peer.cancel.cancel(),
+            SessionSignal::Terminate => peer.terminate(),
+        }
+        true
     }
 }
 
@@ -263,25 +291,19 @@ impl Shared {
     }
 
     /// Enters a session into the list, or returns why it cannot be.
-    pub fn enter(
-        &self,
-        activity: Arc<Activity>,
-        key: Vec<u8>,
-        cancel: Cancel,
-        role_limit: Option<usize>,
-    ) -> Result<Place<'_>, String> {
-        let SessionActivity { number, user, .. } = activity.get();
+    pub fn enter(&self, peer: Peer, role_limit: Option<usize>) -> Result<Place<'_>, String> {
+        let (number, user) = (peer.activity.get().number, &peer.user);
         let mut peers = self.peers.0.lock();
         if peers.len() >= self.max_connections {
             return Err("sorry, too many clients already".to_owned());
         }
         let limits = [self.max_connections_per_user, role_limit];
         if let Some(most) = limits.into_iter().flatten().min()
-            && peers.values().filter(|peer| peer.user == user).count() >= most
+            && peers.values().filter(|other| other.user == *user).count() >= most
         {
             return Err(format!("too many connections for role \"{user}\""));
         }
-        peers.insert(number, Peer { key, user, cancel, activity });
+        peers.insert(number, peer);
         self.counters.sessions.fetch_add(1, Ordering::Relaxed);
         Ok(Place { shared: self, number })
     }
@@ -370,8 +392,7 @@ impl Server {
             database.set_backup_directory(options.backup_directory);
         }
         let peers = Arc::new(Peers::default());
-        let sessions = peers.clone();
-        database.set_activity_source(move || sessions.activities());
+        database.set_session_directory(peers.clone());
         let shared = Arc::new(Shared {
             database: database.clone(),
             isolation: options.isolation,

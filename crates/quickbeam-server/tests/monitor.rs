@@ -195,3 +195,49 @@ fn slow_statements_are_logged_with_their_plan() {
     let failed = of("SELECT 1 / 0");
     assert!(failed.contains("\"failed\":true") && !failed.contains("\"plan\""), "{failed}");
 }
+
+#[test]
+fn sessions_are_canceled_and_terminated() {
+    let (database, server) = serve(ServerOptions::new());
+    let mut own = connect(&server, "own");
+    let mut other = connect(&server, "other");
+    let number: i32 = other.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    other.batch_execute("CREATE TABLE t (a INTEGER)").unwrap();
+    other.batch_execute("BEGIN; INSERT INTO t VALUES (1)").unwrap();
+    let holds = |client: &mut Client, call: &str| -> bool {
+        client.query_one(&format!("SELECT {call}"), &[]).unwrap().get(0)
+    };
+    let statement = std::thread::spawn(move || {
+        let error = other.batch_execute("SELECT count(*) FROM generate_series(1, 1000000000000)");
+        (error.unwrap_err(), other)
+    });
+    let running = format!(
+        "EXISTS (SELECT 1 FROM pg_stat_activity WHERE pid = {number} \
+         AND state = 'active' AND query LIKE '%generate_series%')"
+    );
+    while !holds(&mut own, &running) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(holds(&mut own, &format!("pg_cancel_backend({number})")));
+    let (error, mut other) = statement.join().unwrap();
+    assert_eq!(error.code().unwrap().code(), "57014");
+    assert!(holds(&mut own, &format!("pg_terminate_backend({number}, 10000)")));
+    assert!(other.batch_execute("SELECT 1").is_err());
+    assert!(other.is_closed());
+    let rows: i64 = own.query_one("SELECT count(*) FROM t", &[]).unwrap().get(0);
+    assert_eq!(rows, 0);
+    // The session is not there any more.
+    assert!(!holds(&mut own, &format!("pg_terminate_backend({number})")));
+    database
+        .connect()
+        .execute_script("CREATE ROLE keeper SUPERUSER LOGIN; CREATE ROLE visitor LOGIN")
+        .unwrap();
+    let own_number: i32 = own.query_one("SELECT pg_backend_pid()", &[]).unwrap().get(0);
+    let refused = database.connect_as("visitor").unwrap().query_row(
+        &format!("SELECT pg_cancel_backend({own_number})"),
+        &[],
+        |row| row.get::<bool>(0),
+    );
+    assert_eq!(refused.unwrap_err().code(), "42501");
+    drop(server);
+}

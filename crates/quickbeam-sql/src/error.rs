@@ -103,6 +103,8 @@ sql_states! {
     InvalidArgumentForLogarithm = "2201E",
     /// A power that is not defined.
     InvalidArgumentForPower = "2201F",
+    /// A sample of less than no rows, or of more than all.
+    InvalidTablesampleArgument = "2202H",
     /// Bounds or a count that `width_bucket` cannot use.
     InvalidArgumentForWidthBucket = "2201G",
     /// A negative LIMIT.

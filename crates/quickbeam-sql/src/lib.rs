@@ -69,7 +69,9 @@ pub use arrow_schema;
 pub use bind::{CopyPlace, OutputColumn};
 pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
-pub use expression::{SERVER_VERSION, ScalarFunction, SessionActivity};
+pub use expression::{
+    SERVER_VERSION, ScalarFunction, SessionActivity, SessionDirectory, SessionSignal,
+};
 pub use parse::{pieces as split_statements, without_passwords};
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{

@@ -47,7 +47,7 @@ use crate::protocol::rows::{Formats, description, result_columns};
 use crate::protocol::tag::Tag;
 use crate::protocol::types::{declared_type, wire_type};
 use crate::protocol::wire::Wire;
-use crate::server::Shared;
+use crate::server::{Peer, Shared};
 use crate::session::portal_commands::Description;
 
 /// The settings whose values a client is sent, at the start and whenever they change.
@@ -113,7 +113,16 @@ fn run_session(
     let (number, cancel) = (connection.session_id(), connection.cancel_handle());
     let address = wire.socket()?.address()?.map(|address| address.to_string());
     let activity = Arc::new(Activity::new(number, &client.user, address.clone()));
-    let _place = match shared.enter(activity.clone(), key.clone(), cancel, limit_of(client)) {
+    let is_terminated = Arc::new(AtomicBool::new(false));
+    let peer = Peer {
+        key: key.clone(),
+        user: client.user.clone(),
+        cancel,
+        activity: activity.clone(),
+        is_terminated: is_terminated.clone(),
+        socket: wire.socket()?.try_clone()?,
+    };
+    let _place = match shared.enter(peer, limit_of(client)) {
         Ok(place) => place,
         Err(message) => {
             shared.counters.refused.fetch_add(1, Ordering::Relaxed);
@@ -149,6 +158,7 @@ fn run_session(
         has_failed: false,
         is_implicit: false,
         is_skipping: false,
+        is_terminated,
         activity,
     };
     let logged = LoggedSession { number, user: &client.user };
@@ -183,6 +193,8 @@ struct Session<'c> {
     is_implicit: bool,
     /// An error came in the extended protocol: everything up to Sync is skipped.
     is_skipping: bool,
+    /// Another session has asked this one to end.
+    is_terminated: Arc<AtomicBool>,
     /// What other threads see of it.
     activity: Arc<Activity>,
 }
@@ -197,7 +209,7 @@ impl<'c> Session<'c> {
         loop {
             let frame = match self.next_frame() {
                 Ok(Some(frame)) => frame,
-                Ok(None) if self.shared.is_stopping() => {
+                Ok(None) if self.is_ending() => {
                     let message = "terminating connection due to administrator command";
                     return refuse(&mut self.wire, "57P01", message);
                 }
@@ -224,10 +236,15 @@ impl<'c> Session<'c> {
         }
     }
 
+    /// Returns whether the session is to end, with the server or alone.
+    fn is_ending(&self) -> bool {
+        self.shared.is_stopping() || self.is_terminated.load(Ordering::SeqCst)
+    }
+
     /// Reads the next frame, waiting as long as the settings of the session allow.
     fn next_frame(&mut self) -> io::Result<Option<crate::protocol::wire::Frame>> {
         self.is_idle.store(true, Ordering::SeqCst);
-        if self.shared.is_stopping() {
+        if self.is_ending() {
             return Ok(None);
         }
         let (patience, _) = self.idle_timeout();

@@ -409,6 +409,10 @@ pub enum AggregateKind {
     BitOr,
     /// BIT_XOR
     BitXor,
+    /// RANGE_AGG
+    RangeUnion,
+    /// RANGE_INTERSECT_AGG
+    RangeIntersection,
     /// VAR_SAMP, VARIANCE
     SampleVariance,
     /// VAR_POP
@@ -470,6 +474,8 @@ const AGGREGATE_NAMES: &[(&str, AggregateKind)] = &[
     ("bit_and", AggregateKind::BitAnd),
     ("bit_or", AggregateKind::BitOr),
     ("bit_xor", AggregateKind::BitXor),
+    ("range_agg", AggregateKind::RangeUnion),
+    ("range_intersect_agg", AggregateKind::RangeIntersection),
     ("var_samp", AggregateKind::SampleVariance),
     ("variance", AggregateKind::SampleVariance),
     ("var_pop", AggregateKind::PopulationVariance),

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quickbeam::Transaction;
 use quickbeam::query_layer::ScanBatch;
@@ -232,6 +233,25 @@ pub struct SessionActivity {
     pub statement: Arc<str>,
 }
 
+/// What one session asks of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionSignal {
+    /// To cancel its statement.
+    Cancel,
+    /// To roll back and end.
+    Terminate,
+}
+
+/// The sessions of a program's server, which `pg_stat_activity` shows and `pg_terminate_backend`
+/// ends.
+pub trait SessionDirectory: Send + Sync {
+    /// Returns what the sessions do.
+    fn activities(&self) -> Vec<SessionActivity>;
+
+    /// Signals the session of that number, and returns whether there is one.
+    fn signal(&self, number: i32, signal: SessionSignal) -> bool;
+}
+
 /// An advisory lock that a session holds or waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLock {
@@ -278,6 +298,15 @@ pub trait SessionState {
 
     /// Returns what the sessions of the program's server do.
     fn activities(&self) -> Vec<SessionActivity>;
+
+    /// Signals a session of the program's server, and returns whether there is one.
+    fn signal(&self, number: i32, signal: SessionSignal) -> bool;
+
+    /// Waits that long, or until the statement is canceled.
+    fn sleep(&self, time: Duration) -> Result<()>;
+
+    /// Leaves a warning for the client.
+    fn warn(&self, message: &str);
 
     /// Returns the advisory locks that sessions hold or wait for.
     fn advisory_locks(&self) -> Vec<SessionLock>;

@@ -41,8 +41,8 @@ pub use datum::Datum;
 pub use domains::DomainConstraints;
 pub use evaluate::cast;
 pub use frame::{
-    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity, SessionLock,
-    SessionState, Slot,
+    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity,
+    SessionDirectory, SessionLock, SessionSignal, SessionState, Slot,
 };
 pub use functions::Function;
 pub use implication::implies;

@@ -9,7 +9,7 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Whitespace, Word};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::is_word;
-use crate::types::EncodedKind;
+use crate::types::{EncodedKind, SystemType};
 
 /// A place in the text that only moves forward, so that all tokens together cost one walk over it.
 struct Cursor<'t> {
@@ -75,29 +75,76 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
     Ok(out)
 }
 
-/// Whether a token is the text of a literal whose type stands before it, for types that the parser
+/// Names in `pg_type` that the parser knows as keywords, so that they name types of literals only
+/// where they are quoted or follow `pg_catalog`.
+const KEYWORD_TYPES: [&str; 17] = [
+    "bool",
+    "int2",
+    "int4",
+    "int8",
+    "float4",
+    "float8",
+    "numeric",
+    "text",
+    "varchar",
+    "bytea",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "interval",
+    "json",
+    "jsonb",
+];
+
+/// Whether a token is the text of a literal whose type stands before it, in a form that the parser
 /// does not know.
 fn is_typed_literal(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
     let Token::SingleQuotedString(_) = token.token else { return false };
     let mut earlier = before.iter().rev().map(|token| &token.token);
-    match earlier.find(|token| !matches!(token, Token::Whitespace(_))) {
-        Some(Token::Word(word)) => {
-            word.quote_style.is_none()
-                && word.keyword == Keyword::NoKeyword
-                && EncodedKind::named(&word.value.to_ascii_lowercase()).is_some()
-        }
-        _ => false,
+    let Some(Token::Word(word)) = earlier.find(|token| !is_blank(token)) else { return false };
+    let name = match word.quote_style {
+        None => word.value.to_ascii_lowercase(),
+        Some(_) => word.value.clone(),
+    };
+    let is_known =
+        || name == "uuid" || KEYWORD_TYPES.contains(&&*name) || SystemType::named(&name).is_some();
+    if matches!(&*name, "bpchar" | "nchar") || EncodedKind::named(&name).is_some() {
+        return true;
     }
+    match earlier.next() {
+        Some(Token::Period) => {
+            earlier.next().is_some_and(|it| is_word(it, "PG_CATALOG")) && is_known()
+        }
+        _ if word.quote_style.is_some() => is_known(),
+        _ => name != "char" && SystemType::named(&name).is_some(),
+    }
+}
+
+fn is_blank(token: &Token) -> bool {
+    matches!(token, Token::Whitespace(_))
 }
 
 /// Turns a type and the text of a literal into a cast of the text.
 fn type_literal(out: &mut Vec<TokenWithSpan>, token: TokenWithSpan) {
-    let Some(at) = out.iter().rposition(|token| matches!(token.token, Token::Word(_))) else {
+    let Some(mut at) = out.iter().rposition(|token| matches!(token.token, Token::Word(_))) else {
         return;
     };
-    let name = std::mem::replace(&mut out[at], token);
-    out.push(TokenWithSpan::new(Token::DoubleColon, name.span));
-    out.push(name);
+    out.truncate(at + 1);
+    // The literal of a BIT has any length, as the type of this name in the catalog has.
+    if let Token::Word(word) = &mut out[at].token
+        && word.keyword == Keyword::BIT
+    {
+        *word = Word { value: "bit".into(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+    }
+    if at >= 2 && out[at - 1].token == Token::Period {
+        at -= 2;
+    }
+    let name = out.split_off(at);
+    let span = name.first().map_or(token.span, |first| first.span);
+    out.push(token);
+    out.push(TokenWithSpan::new(Token::DoubleColon, span));
+    out.extend(name);
 }
 
 /// Whether a token is the operator ISNULL, which the parser does not know. After AS it is a name.

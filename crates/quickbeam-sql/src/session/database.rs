@@ -10,7 +10,7 @@ use quickbeam::{Environment, Options};
 use crate::bind::{AggregateKind, ExpressionCompiler};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{FunctionRegistry, ScalarFunction, SessionActivity};
+use crate::expression::{FunctionRegistry, ScalarFunction, SessionDirectory};
 use crate::session::advisory::AdvisoryLocks;
 use crate::session::events::Channels;
 
@@ -33,25 +33,21 @@ pub struct SqlDatabase {
     pub(crate) shared: Arc<SharedState>,
 }
 
-/// Returns the sessions and what they do.
-type ActivitySource = Arc<dyn Fn() -> Vec<SessionActivity> + Send + Sync>;
-
-/// Where `pg_stat_activity` asks for the sessions.
+/// The sessions of the program's server.
 #[derive(Default)]
-pub(crate) struct Activities(Mutex<Option<ActivitySource>>);
+pub(crate) struct ServerSessions(Mutex<Option<Arc<dyn SessionDirectory>>>);
 
-impl std::fmt::Debug for Activities {
+impl std::fmt::Debug for ServerSessions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Activities").field(&self.0.lock().is_some()).finish()
+        f.debug_tuple("ServerSessions").field(&self.0.lock().is_some()).finish()
     }
 }
 
-impl Activities {
-    /// Returns what the program's sessions do.
-    pub fn sessions(&self) -> Vec<SessionActivity> {
-        // The source takes locks of its own, so it is called without this one.
-        let source = self.0.lock().clone();
-        source.map_or_else(Vec::new, |source| source())
+impl ServerSessions {
+    /// Returns the directory of the sessions. It takes locks of its own, so it is called without
+    /// the one here.
+    pub fn directory(&self) -> Option<Arc<dyn SessionDirectory>> {
+        self.0.lock().clone()
     }
 }
 
@@ -65,7 +61,7 @@ pub(crate) struct SharedState {
     /// Who listens to notifications.
     pub channels: Channels,
     /// What the sessions of the program's server do.
-    pub activities: Activities,
+    pub server_sessions: ServerSessions,
     /// The functions of the program.
     pub functions: FunctionRegistry,
     /// The number of the newest session.
@@ -164,13 +160,10 @@ impl SqlDatabase {
         *self.shared.backup_directory.lock() = directory;
     }
 
-    /// Sets where `pg_stat_activity` gets its rows: a server says what its sessions do. Without a
-    /// source the catalog is empty.
-    pub fn set_activity_source(
-        &self,
-        source: impl Fn() -> Vec<SessionActivity> + Send + Sync + 'static,
-    ) {
-        *self.shared.activities.0.lock() = Some(Arc::new(source));
+    /// Sets the sessions that `pg_stat_activity` shows and that `pg_cancel_backend` and
+    /// `pg_terminate_backend` reach: a server sets its own. Without them there are none.
+    pub fn set_session_directory(&self, directory: Arc<dyn SessionDirectory>) {
+        *self.shared.server_sessions.0.lock() = Some(directory);
     }
 
     /// Registers a function that statements of all connections can call from then on.

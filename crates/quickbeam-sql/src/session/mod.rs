@@ -39,7 +39,7 @@ use smol_str::SmolStr;
 
 use self::copy::CopyAccess;
 use self::database::SqlDatabase;
-use self::events::{Event, Events};
+use self::events::{Event, Events, NoticeLevel};
 use self::named::{Cursors, NamedStatements};
 use self::routine::Routines;
 use self::rows::OpenQueries;
@@ -53,7 +53,8 @@ use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
 use crate::expression::{
-    AdvisoryKey, AdvisoryRequest, Clock, Given, SessionActivity, SessionLock, SessionState,
+    AdvisoryKey, AdvisoryRequest, Clock, Given, SessionActivity, SessionLock, SessionSignal,
+    SessionState,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::SettingScope;
@@ -190,7 +191,29 @@ impl SessionState for Session {
     }
 
     fn activities(&self) -> Vec<SessionActivity> {
-        self.database.shared.activities.sessions()
+        let directory = self.database.shared.server_sessions.directory();
+        directory.map_or_else(Vec::new, |directory| directory.activities())
+    }
+
+    fn signal(&self, number: i32, signal: SessionSignal) -> bool {
+        let directory = self.database.shared.server_sessions.directory();
+        directory.is_some_and(|directory| directory.signal(number, signal))
+    }
+
+    fn sleep(&self, time: Duration) -> Result<()> {
+        const SLICE: Duration = Duration::from_millis(10);
+        let began = Instant::now();
+        loop {
+            self.limits.check()?;
+            match time.saturating_sub(began.elapsed()) {
+                Duration::ZERO => return Ok(()),
+                rest => std::thread::sleep(rest.min(SLICE)),
+            }
+        }
+    }
+
+    fn warn(&self, message: &str) {
+        self.notice(NoticeLevel::Warning, SqlState::Warning, || message.to_owned());
     }
 
     fn advisory_locks(&self) -> Vec<SessionLock> {

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::datetime::{DATE_INFINITY, DAY, TIMESTAMP_INFINITY, current_moment, is_timestamp};
 use super::encoded::bits::BitString;
-use super::encoded::{self, ZonedTime, in_zone};
+use super::encoded::{self, Address, ZonedTime, in_zone};
 use super::fit::text_to_text;
 use super::json::{Json, JsonKind};
 use super::text::{format_value, parse_value, without_blanks};
@@ -291,7 +291,16 @@ pub fn convert(
                 Value::Boolean(v) => SmolStr::new_static(if *v { "true" } else { "false" }),
                 value => {
                     let mut text = String::new();
-                    format_value(&mut text, value.as_ref(), settings);
+                    match value {
+                        // Nor does it leave out the size of a network of one address.
+                        Value::Encoded(kind, bytes) if kind.kind() == EncodedKind::Inet => {
+                            if let Some(address) = Address::read(bytes) {
+                                let is_with_bits = true;
+                                address.format(&mut text, is_with_bits);
+                            }
+                        }
+                        value => format_value(&mut text, value.as_ref(), settings),
+                    }
                     SmolStr::from(text)
                 }
             };

@@ -7,6 +7,7 @@ use sqlparser::ast::{
 };
 
 use super::argument_forms::positional;
+use super::overloads::catalog_functions::is_reserved_type;
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::routines::is_named;
@@ -23,6 +24,9 @@ use crate::types::{DataType, EncodedKind, EncodedType, SystemType, Value};
 
 /// The OID of the type of an untyped literal.
 const UNKNOWN: i64 = 705;
+
+/// The type `name`.
+const NAME: DataType = DataType::System(SystemType::Name);
 
 /// The name of the only database of an environment.
 const DATABASE: &str = "quickbeam";
@@ -119,6 +123,13 @@ impl Binder<'_> {
         if distinct || call.filter.is_some() || !order.is_empty() || !within.is_empty() {
             return wrong_kind(format!("{name} is not an aggregate function"));
         }
+        if is_reserved_type(&call.name) {
+            let message = format!("syntax error: {name} is the name of a type");
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
+        }
+        if let Some(meant) = self.cast_or_operator(&name, list) {
+            return self.nested(|binder| binder.expression(&meant, scope));
+        }
         let is_record_set = JsonRecords::named(&name).is_some_and(|function| function.is_set);
         if is_record_set
             || Self::is_row_function(&name, list.len())
@@ -160,14 +171,14 @@ impl Binder<'_> {
             ("current_user" | "current_role" | "session_user" | "user", []) => {
                 let name = self.names.role_name(name == "session_user");
                 let name = Expr::Constant(Value::text(&*name));
-                return Ok(Typed::new(name, DataType::Text, position));
+                return Ok(Typed::new(name, NAME, position));
             }
             ("enum_first" | "enum_last" | "enum_range", _) => {
                 return self.enum_function(name, arguments, position);
             }
             ("current_database" | "current_catalog", []) => {
                 let name = Expr::Constant(Value::text(DATABASE));
-                return Ok(Typed::new(name, DataType::Text, position));
+                return Ok(Typed::new(name, NAME, position));
             }
             ("current_timestamp" | "localtimestamp" | "current_time" | "localtime", list)
                 if list.len() < 2 =>

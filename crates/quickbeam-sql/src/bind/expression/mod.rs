@@ -49,6 +49,22 @@ impl From<bool> for Negation {
     }
 }
 
+/// Returns the sign, the place and the digits of a number in a statement.
+fn signed_number(ast: &Ast) -> Option<(&'static str, &ast::ValueWithSpan, &str)> {
+    match ast {
+        Ast::Nested(inner) => signed_number(inner),
+        Ast::Value(value) => match &value.value {
+            Literal::Number(digits, _) => Some(("", value, digits)),
+            _ => None,
+        },
+        Ast::UnaryOp { op: UnaryOperator::Minus, expr } => match signed_number(expr)? {
+            ("", value, digits) => Some(("-", value, digits)),
+            (_, value, digits) => Some(("", value, digits)),
+        },
+        _ => None,
+    }
+}
+
 /// Returns what an operator such as `~~*` means as LIKE.
 fn like_operator(op: &BinaryOperator) -> Option<(Negation, LetterCase)> {
     Some(match op {
@@ -364,11 +380,12 @@ impl Binder<'_> {
             return self.binary(base, &BinaryOperator::PGExp, exponent, position);
         }
         // The least number of a type has no positive counterpart to negate.
-        if let (UnaryOperator::Minus, Ast::Value(value)) = (op, inner)
-            && let Literal::Number(digits, _) = &value.value
+        if op == UnaryOperator::Minus
+            && let Some((sign, value, digits)) = signed_number(inner)
         {
-            let negative = Literal::Number(format!("-{digits}"), false);
-            return self.literal(&negative, self.position(value));
+            let sign = if sign == "-" { "" } else { "-" };
+            let negated = Literal::Number(format!("{sign}{digits}"), false);
+            return self.literal(&negated, self.position(value));
         }
         let bound = self.expression(inner, scope)?;
         let position = bound.position;
@@ -564,9 +581,13 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let negated = negation == Negation::Not;
         let insensitive = case == LetterCase::Ignored;
+        let text = self.expression(text, scope)?;
+        let position = text.position;
+        let mut pattern = self.expression(pattern, scope)?;
+        let is_bytes = [&text, &pattern].iter().any(|it| it.data_type == Some(DataType::Bytea));
         let escape = match escape {
             None => Some('\\'),
-            Some(Ast::Value(value)) => {
+            Some(Ast::Value(value)) if !is_bytes && value.value != Literal::Null => {
                 let text = quoted(&value.value).unwrap_or_default();
                 let mut characters = text.chars();
                 match (characters.next(), characters.next()) {
@@ -577,11 +598,18 @@ impl Binder<'_> {
                     }
                 }
             }
-            Some(other) => return Err(SqlError::unsupported(format!("ESCAPE {other}"))),
+            Some(computed) => {
+                let escape = self.expression(computed, scope)?;
+                pattern = self.builtin("like_escape", vec![pattern, escape], position)?;
+                Some('\\')
+            }
         };
-        let text = self.text_operand(text, scope)?;
-        let position = text.position;
-        let pattern = self.text_operand(pattern, scope)?;
+        if is_bytes && !insensitive {
+            let symbol = if negated { "not like of bytes" } else { "like of bytes" };
+            return self.operator(symbol, vec![text, pattern], position);
+        }
+        let text = self.text_operand(text)?;
+        let pattern = self.text_operand(pattern)?;
         let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
         let known = match &pattern {
             Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, case)),
@@ -616,8 +644,7 @@ impl Binder<'_> {
     }
 
     /// Binds an operand that must be text; a CHAR keeps its trailing blanks.
-    pub(super) fn text_operand(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
-        let bound = self.expression(ast, scope)?;
+    pub(super) fn text_operand(&mut self, bound: Typed) -> Result<Typed> {
         let position = bound.position;
         match bound.data_type {
             None => Ok(Typed::new(self.coerce(bound, DataType::Text)?, DataType::Text, position)),

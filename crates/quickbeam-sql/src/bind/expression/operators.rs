@@ -18,6 +18,14 @@ pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
         BinaryOperator::LtEq => Comparison::LessOrEqual,
         BinaryOperator::Gt => Comparison::Greater,
         BinaryOperator::GtEq => Comparison::GreaterOrEqual,
+        // The comparisons of texts by their bytes are those of the collation that there is.
+        BinaryOperator::Custom(symbol) => match &**symbol {
+            "~<~" => Comparison::Less,
+            "~<=~" => Comparison::LessOrEqual,
+            "~>~" => Comparison::Greater,
+            "~>=~" => Comparison::GreaterOrEqual,
+            _ => return None,
+        },
         _ => return None,
     })
 }

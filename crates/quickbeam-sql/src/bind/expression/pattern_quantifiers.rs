@@ -75,7 +75,8 @@ impl Binder<'_> {
             let what = format!("{symbol} {quantifier} of a subquery");
             return Err(SqlError::unsupported(what).at(position as usize));
         }
-        let text = self.text_operand(text, scope)?;
+        let text = self.expression(text, scope)?;
+        let text = self.text_operand(text)?;
         let position = text.position;
         // A CHAR keeps its trailing blanks.
         let text = Typed { data_type: Some(DataType::Text), ..text };

@@ -10,7 +10,7 @@ use crate::bind::{
     TableFunctionKind, Typed, fold,
 };
 use crate::catalog::Sequence;
-use crate::catalog::system::{SystemTable, object_oid, system_table};
+use crate::catalog::system::{SystemTable, is_operator, object_oid, system_table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -101,6 +101,7 @@ fn known_operator(op: &BinaryOperator) -> Option<BinaryOperator> {
         "~~*" => BinaryOperator::PGILikeMatch,
         "!~~" => BinaryOperator::PGNotLikeMatch,
         "!~~*" => BinaryOperator::PGNotILikeMatch,
+        other if is_operator(other) => BinaryOperator::Custom(other.to_owned()),
         _ => return None,
     })
 }

@@ -226,6 +226,10 @@ impl Binder<'_> {
     fn factor(&mut self, factor: &TableFactor, scope: &mut Scope) -> Result<From> {
         self.check_factor(factor)?;
         match factor {
+            TableFactor::Table { name, alias, args: None, sample: Some(sample), .. } => {
+                let rows = self.sampled(name, alias.as_ref(), sample)?;
+                self.factor(&rows, scope)
+            }
             TableFactor::Table { name, alias, args: None, .. } => {
                 self.named(name, alias.as_ref(), scope)
             }
@@ -286,7 +290,7 @@ impl Binder<'_> {
                     && (!with_ordinality || args.is_some())
                     && partitions.is_empty()
                     && json_path.is_none()
-                    && sample.is_none()
+                    && (sample.is_none() || args.is_none())
                     && index_hints.is_empty();
                 (is_plain, alias.as_ref())
             }

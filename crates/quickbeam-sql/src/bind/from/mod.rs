@@ -6,3 +6,4 @@ pub(super) mod full_join_using;
 pub(super) mod json_records;
 mod named_joins;
 pub(super) mod table_functions;
+mod table_samples;

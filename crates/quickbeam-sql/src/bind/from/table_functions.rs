@@ -189,6 +189,10 @@ impl Binder<'_> {
                     }
                     exprs.push(argument.expr);
                 }
+                (None, Some(DataType::Encoded(own))) if is_unnest && own.kind().is_multirange() => {
+                    columns.push(column(name, own.kind().range().data_type()));
+                    exprs.push(argument.expr);
+                }
                 (None, None) if is_unnest => {
                     let message = format!("function {name}(unknown) is not unique");
                     return wrong(SqlState::AmbiguousFunction, message);

@@ -9,7 +9,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, ElementType, Value};
+use crate::types::{DataType, ElementType, EncodedKind, Value};
 
 /// Group columns from this number on are aggregates without an assigned position.
 pub(in crate::bind) const AGGREGATES: usize = 1 << 20;
@@ -50,6 +50,8 @@ fn depends_on_order(kind: AggregateKind) -> bool {
             | AggregateKind::BitAnd
             | AggregateKind::BitOr
             | AggregateKind::BitXor
+            | AggregateKind::RangeUnion
+            | AggregateKind::RangeIntersection
             | AggregateKind::RegressionCount
     )
 }
@@ -359,10 +361,30 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
         {
             given
         }
+        (kind, DataType::Encoded(encoded))
+            if let Some(result) = combined_type(kind, encoded.kind()) =>
+        {
+            result
+        }
         (kind, DataType::Real | DataType::Double) if is_variance(kind) => DataType::Double,
         (kind, given) if is_variance(kind) && given.is_numeric() => DataType::Numeric(None),
         _ => return None,
     })
+}
+
+/// Returns the type of an aggregate of bit strings or ranges; `None` if there is no such aggregate.
+fn combined_type(kind: AggregateKind, given: EncodedKind) -> Option<DataType> {
+    use AggregateKind::{BitAnd, BitOr, BitXor, RangeIntersection, RangeUnion};
+    let is_range = given.subtype().is_some();
+    match (kind, given) {
+        (BitAnd | BitOr | BitXor, EncodedKind::Bit | EncodedKind::Varbit) => {
+            Some(EncodedKind::Bit.data_type())
+        }
+        (RangeUnion, given) if given.is_multirange() => Some(given.data_type()),
+        (RangeUnion, given) if is_range => Some(given.multirange().data_type()),
+        (RangeIntersection, given) if is_range => Some(given.data_type()),
+        _ => None,
+    }
 }
 
 #[cold]
@@ -370,6 +392,11 @@ pub(super) fn no_aggregate(call: &AggregateCall<'_>, types: &[Option<DataType>])
     let name = |known: &Option<DataType>| {
         known.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
     };
+    if types.is_empty() && call.kind == AggregateKind::Count {
+        let message = "count(*) must be used to call a parameterless aggregate function";
+        let error = SqlError::new(SqlState::WrongObjectType, message);
+        return error.at(call.position as usize);
+    }
     let types: Vec<String> = types.iter().map(name).collect();
     let message = format!("function {}({}) does not exist", call.kind.name(), types.join(", "));
     SqlError::new(SqlState::UndefinedFunction, message).at(call.position as usize)

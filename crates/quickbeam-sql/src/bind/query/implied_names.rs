@@ -18,8 +18,8 @@ pub fn implied_name(expr: &Ast) -> SmolStr {
 /// Returns the name of a type, which may be one of a user.
 fn type_name(written: &WrittenType) -> Option<SmolStr> {
     match (types::data_type(written), written) {
+        (_, WrittenType::Custom(name, _)) => object_name(name).ok(),
         (Ok(known), _) => Some(known.catalog_name().into()),
-        (Err(_), WrittenType::Custom(name, _)) => object_name(name).ok(),
         (Err(_), WrittenType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => {
             type_name(element)
         }

@@ -234,6 +234,7 @@ impl Binder<'_> {
                     let read = self.check_read(columns.iter().map(|column| column.at));
                     read.map_err(|error| error.at(position as usize))?;
                     self.note_star(options, None, &columns, scope);
+                    self.note_all_named(&columns, position);
                     selected.extend(columns.into_iter().map(|column| all_of(column, position)));
                 }
                 SelectItem::QualifiedWildcard(
@@ -251,12 +252,20 @@ impl Binder<'_> {
                     let read = self.check_read(columns.iter().map(|column| column.at));
                     read.map_err(|error| error.at(position))?;
                     self.note_star(options, Some(name), &columns, scope);
+                    self.note_all_named(&columns, place);
                     selected.extend(columns.into_iter().map(|column| all_of(column, place)));
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),
             }
         }
         Ok(selected)
+    }
+
+    /// Records that `*` names columns, for a GROUP BY that they may depend on.
+    fn note_all_named(&mut self, columns: &[&ScopeColumn], position: u32) {
+        if let Some(level) = self.levels.last_mut() {
+            level.named.extend(columns.iter().map(|column| (column.at, position)));
+        }
     }
 
     /// Binds the fields of `(row).*`.

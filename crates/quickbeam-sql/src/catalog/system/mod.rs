@@ -4,6 +4,7 @@
 //! catalog snapshot when a query reads them.
 
 mod oids;
+mod operators;
 mod procedures;
 
 use std::sync::LazyLock;
@@ -16,6 +17,7 @@ pub use oids::{
     primary_key_oid, role_oid, row_array_oid, row_type_oid, type_modifier, type_named, type_oid,
 };
 
+pub use operators::{is_operator, operator_of};
 pub use procedures::{Procedure, procedure, procedure_named, procedures};
 
 use crate::types::{DataType, ElementType, SystemType, TextSettings, Value, parse_value};
@@ -101,12 +103,17 @@ pub fn system_tables() -> impl Iterator<Item = &'static SystemTable> {
 /// Returns the rows of a catalog that are the same in every database, in COPY's text format.
 fn fixed_text(table: &str) -> &'static str {
     match table {
-        "pg_type" => include_str!("pg_type.tsv"),
-        "pg_am" => include_str!("pg_am.tsv"),
-        "pg_collation" => include_str!("pg_collation.tsv"),
-        "pg_language" => include_str!("pg_language.tsv"),
-        "pg_tablespace" => include_str!("pg_tablespace.tsv"),
-        "pg_opclass" => include_str!("pg_opclass.tsv"),
+        "pg_type" => include_str!("rows/pg_type.tsv"),
+        "pg_am" => include_str!("rows/pg_am.tsv"),
+        "pg_collation" => include_str!("rows/pg_collation.tsv"),
+        "pg_language" => include_str!("rows/pg_language.tsv"),
+        "pg_tablespace" => include_str!("rows/pg_tablespace.tsv"),
+        "pg_opclass" => include_str!("rows/pg_opclass.tsv"),
+        "pg_opfamily" => include_str!("rows/pg_opfamily.tsv"),
+        "pg_operator" => include_str!("rows/pg_operator.tsv"),
+        "pg_amop" => include_str!("rows/pg_amop.tsv"),
+        "pg_cast" => include_str!("rows/pg_cast.tsv"),
+        "pg_aggregate" => include_str!("rows/pg_aggregate.tsv"),
         _ => "",
     }
 }
@@ -121,9 +128,11 @@ pub fn fixed_rows(table: &SystemTable) -> Vec<Vec<Value>> {
         let fields = line.split('\t').zip(&table.columns);
         let value = |(field, (_, _, data_type)): (&str, &(SmolStr, &str, DataType))| match field {
             "\\N" => Value::Null,
-            field if *data_type == REGPROC => {
-                procedure_named(field).map_or(Value::Oid(0), |found| Value::Oid(found.oid))
-            }
+            // A name, or an OID where several functions have the name.
+            field if *data_type == REGPROC => Value::Oid(match field.parse() {
+                Ok(oid) => oid,
+                Err(_) => procedure_named(field).map_or(0, |found| found.oid),
+            }),
             field => parse_value(field, *data_type, &TextSettings::DEFAULT).unwrap_or(Value::Null),
         };
         fields.map(value).collect()
@@ -205,7 +214,9 @@ mod tests {
 
     #[test]
     fn fixed_rows_fit_the_columns() {
-        for name in ["pg_type", "pg_am", "pg_collation", "pg_language", "pg_opclass"] {
+        let names = ["pg_type", "pg_am", "pg_collation", "pg_language", "pg_opclass"];
+        let more = ["pg_opfamily", "pg_operator", "pg_amop", "pg_cast", "pg_aggregate"];
+        for name in names.into_iter().chain(more) {
             let table = system_table(None, name).unwrap();
             let rows = fixed_rows(table);
             assert!(!rows.is_empty());

@@ -43,7 +43,7 @@ static PROCEDURES: LazyLock<Vec<Procedure>> = LazyLock::new(|| {
             arguments: fields.next()?.split_whitespace().filter_map(|it| it.parse().ok()).collect(),
         })
     };
-    include_str!("pg_proc.tsv").lines().filter_map(row).collect()
+    include_str!("rows/pg_proc.tsv").lines().filter_map(row).collect()
 });
 
 /// Returns all functions.
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn every_line_of_pg_proc_is_a_function() {
-        assert_eq!(procedures().count(), include_str!("pg_proc.tsv").lines().count());
+        assert_eq!(procedures().count(), include_str!("rows/pg_proc.tsv").lines().count());
         let absolute = procedures().find(|known| known.name == "abs").unwrap();
         assert!(absolute.is_strict && !absolute.returns_set);
         assert_eq!(procedure_named("boolin").unwrap().oid, 1242);

@@ -9,11 +9,13 @@ mod relations;
 mod roles;
 mod routines;
 mod session;
+mod statistics;
 mod triggers;
 mod user_types;
 
 use smol_str::SmolStr;
 
+use self::statistics::EstimateRows;
 use crate::bind::{Binder, Names};
 use crate::catalog::system::{SystemTable, fixed_rows};
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation, View};
@@ -128,11 +130,12 @@ fn view_columns(snapshot: &CatalogSnapshot, view: &View) -> Vec<(SmolStr, DataTy
     columns.map(typed).collect()
 }
 
-/// Returns the rows of a system catalog.
+/// Returns the rows of a system catalog. `estimate` counts the rows of tables.
 pub fn system_rows(
     table: &'static SystemTable,
     snapshot: &CatalogSnapshot,
     session: &dyn SessionState,
+    estimate: EstimateRows<'_>,
 ) -> Result<Vec<Vec<Value>>> {
     let mut source = SystemSource { table, snapshot, session, rows: fixed_rows(table) };
     if table.schema == "information_schema" {
@@ -144,6 +147,9 @@ pub fn system_rows(
             }
             "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group" => {
                 source.role_rows();
+            }
+            name if name.starts_with("pg_stat_") || name.starts_with("pg_statio_") => {
+                source.statistics(estimate)?;
             }
             "pg_constraint" => source.pg_constraint(),
             "pg_trigger" => source.pg_trigger(),

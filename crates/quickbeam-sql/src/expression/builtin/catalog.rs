@@ -212,6 +212,10 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_total_relation_size", &[REGCLASS], BigInt, |f, v| {
         size(f, integer(v, 0)?, &[SizePart::Rows, SizePart::Indexes])
     }),
+    stable("pg_database_size", &[NAME], BigInt, |f, v| whole_size(f, text(v, 0)? == DATABASE)),
+    stable("pg_database_size", &[OID], BigInt, |f, v| {
+        whole_size(f, integer(v, 0)? == DATABASE_OID)
+    }),
     strict("pg_size_pretty", &[BigInt], Text, |v| Ok(Value::text(pretty(integer(v, 0)?)))),
     stable("pg_get_function_result", &[OID], Text, |frame, v| {
         let Some(routine) = routine_of(frame, v)? else {
@@ -253,6 +257,23 @@ fn size(frame: &Frame<'_>, oid: i64, parts: &[SizePart]) -> Result<Value> {
         for index in &table.indexes {
             bytes += host.estimated_size(Described::Index(table, index))?;
         }
+    }
+    Ok(Value::BigInt(bytes))
+}
+
+/// The only database.
+const DATABASE: &str = "quickbeam";
+const DATABASE_OID: i64 = 5;
+
+/// Returns the estimated bytes of all tables with their indexes.
+fn whole_size(frame: &Frame<'_>, is_known: bool) -> Result<Value> {
+    if !is_known {
+        return Err(SqlError::new(SqlState::InvalidCatalogName, "database does not exist"));
+    }
+    let host = frame.host()?;
+    let mut bytes = 0;
+    for relation in host.snapshot().described() {
+        bytes += host.estimated_size(relation)?;
     }
     Ok(Value::BigInt(bytes))
 }

@@ -7,6 +7,7 @@
 mod arrays;
 mod catalog;
 mod encoded;
+mod hashes;
 mod json;
 mod numbers;
 mod privileges;
@@ -216,6 +217,7 @@ static TABLES: &[&[Builtin]] = &[
     numbers::double::TABLE,
     strings::encoding::TABLE,
     encoded::bit_strings::TABLE,
+    hashes::TABLE,
     encoded::network::TABLE,
     encoded::zoned_times::TABLE,
     encoded::ranges::INT4,
@@ -232,6 +234,7 @@ static TABLES: &[&[Builtin]] = &[
     encoded::multiranges::TSTZ,
     times::fields::TABLE,
     strings::format::TABLE,
+    strings::like::TABLE,
     numbers::integer::TABLE,
     times::interval_ops::TABLE,
     json::json_changes::TABLE,

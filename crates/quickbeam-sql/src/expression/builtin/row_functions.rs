@@ -3,11 +3,12 @@
 use super::arrays::{array, split_values};
 use super::integer;
 use crate::error::Result;
+use crate::expression::builtin::encoded::multiranges::ranges_of;
 use crate::expression::builtin::json::json_changes::{each, elements, keys};
 use crate::expression::builtin::json::json_functions::JsonPart;
 use crate::expression::builtin::json::path::query;
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
-use crate::types::{Array, DataType, ElementType, SystemType, Value, ValueRef};
+use crate::types::{Array, ArrayRef, DataType, ElementType, SystemType, Value, ValueRef};
 
 /// A row.
 pub type FunctionRow = Vec<Value>;
@@ -165,17 +166,42 @@ fn rows_of<'v>(values: impl IntoIterator<Item = ValueRef<'v>>) -> Vec<FunctionRo
 }
 
 /// Returns a row for each element. Shorter arrays are filled with NULLs.
-fn unnest(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
-    let mut arrays = Vec::with_capacity(arguments.len());
-    for (at, argument) in arguments.iter().enumerate() {
-        arrays.push(if argument.is_null() { None } else { Some(array(arguments, at)?) });
+/// What one argument of `unnest` consists of.
+enum Elements<'v> {
+    None,
+    Array(ArrayRef<'v>),
+    Ranges(Vec<Value>),
+}
+
+impl Elements<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Elements::None => 0,
+            Elements::Array(array) => array.len(),
+            Elements::Ranges(ranges) => ranges.len(),
+        }
     }
-    let count = arrays.iter().flatten().map(|array| array.len()).max().unwrap_or(0);
-    let element = |number: usize| {
-        let of_row = arrays.iter();
-        of_row.map(|array| array.map_or(Value::Null, |it| it.get(number).to_value())).collect()
-    };
-    Ok((0..count).map(element).collect())
+
+    fn get(&self, number: usize) -> Value {
+        match self {
+            Elements::None => Value::Null,
+            Elements::Array(array) => array.get(number).to_value(),
+            Elements::Ranges(ranges) => ranges.get(number).cloned().unwrap_or_default(),
+        }
+    }
+}
+
+fn unnest(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {
+    let mut columns = Vec::with_capacity(arguments.len());
+    for (at, argument) in arguments.iter().enumerate() {
+        columns.push(match argument {
+            ValueRef::Null => Elements::None,
+            ValueRef::Encoded(..) => Elements::Ranges(ranges_of(arguments, at)?),
+            _ => Elements::Array(array(arguments, at)?),
+        });
+    }
+    let count = columns.iter().map(Elements::len).max().unwrap_or(0);
+    Ok((0..count).map(|number| columns.iter().map(|it| it.get(number)).collect()).collect())
 }
 
 fn subscripts(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {

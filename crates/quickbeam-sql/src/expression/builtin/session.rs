@@ -1,13 +1,17 @@
 //! Functions of the session: settings, identity, notifications and advisory locks.
 
+use std::time::{Duration, Instant};
+
 use smol_str::SmolStr;
 
 use super::super::Frame;
-use super::super::frame::{AdvisoryKey, AdvisoryRequest};
+use super::super::frame::{AdvisoryKey, AdvisoryRequest, SessionSignal};
 use super::{Builtin, integer, mismatch, stable, text, volatile};
-use crate::catalog::path_schemas;
+use crate::catalog::rights::MembershipUse;
+use crate::catalog::{BOOTSTRAP, path_schemas};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
+use crate::types::current_moment;
 use crate::types::{DataType, ElementType, EncodedKind, SystemType, TextSettings, Value, ValueRef};
 
 /// The version of PostgreSQL that statements answer as.
@@ -103,6 +107,28 @@ pub(super) static TABLE: &[Builtin] = &[
         frame.host()?.session().notify(text(v, 0)?, text(v, 1)?)?;
         Ok(Value::text(""))
     }),
+    volatile("pg_cancel_backend", &[Integer], Boolean, |f, v| {
+        signal(f, integer(v, 0)?, SessionSignal::Cancel).map(Value::Boolean)
+    }),
+    volatile("pg_terminate_backend", &[Integer], Boolean, |f, v| {
+        signal(f, integer(v, 0)?, SessionSignal::Terminate).map(Value::Boolean)
+    }),
+    volatile("pg_terminate_backend", &[Integer, BigInt], Boolean, |f, v| {
+        terminate_and_wait(f, integer(v, 0)?, integer(v, 1)?).map(Value::Boolean)
+    }),
+    volatile("pg_sleep", &[DataType::Double], Text, |f, v| {
+        sleep(f, v.first().and_then(|it| it.as_f64()).unwrap_or_default())
+    }),
+    volatile("pg_sleep_for", &[DataType::Interval], Text, |f, v| match v {
+        [ValueRef::Interval(time), ..] => sleep(f, time.length() as f64 / 1e6),
+        _ => Err(mismatch()),
+    }),
+    volatile("pg_sleep_until", &[DataType::TimestampTz], Text, |f, v| match v {
+        [ValueRef::TimestampTz(moment), ..] => {
+            sleep(f, moment.saturating_sub(current_moment()) as f64 / 1e6)
+        }
+        _ => Err(mismatch()),
+    }),
     volatile("quickbeam_backup", &[Text], BigInt, |frame, v| {
         let bytes = frame.host()?.session().backup(text(v, 0)?)?;
         Ok(Value::BigInt(i64::try_from(bytes).unwrap_or(i64::MAX)))
@@ -115,6 +141,67 @@ pub(super) static TABLE: &[Builtin] = &[
         Ok(Value::text(""))
     }),
 ];
+
+/// Waits for a number of seconds; one below zero is zero.
+fn sleep(frame: &Frame<'_>, seconds: f64) -> Result<Value> {
+    let time = Duration::try_from_secs_f64(seconds.max(0.0)).unwrap_or(Duration::MAX);
+    frame.host()?.session().sleep(time)?;
+    Ok(Value::text(""))
+}
+
+/// Signals a session, if the role may, and returns whether there is one.
+fn signal(frame: &Frame<'_>, number: i64, signal: SessionSignal) -> Result<bool> {
+    let (host, number) = (frame.host()?, number as i32);
+    let (session, snapshot) = (host.session(), host.snapshot());
+    let known = session.activities().into_iter().find(|one| one.number == number);
+    let Some(known) = known else {
+        session.warn(&format!("PID {number} is not a PostgreSQL backend process"));
+        return Ok(false);
+    };
+    let refuse = |message: String| Err(SqlError::new(SqlState::InsufficientPrivilege, message));
+    let target = snapshot.role_named(&known.user).unwrap_or(BOOTSTRAP);
+    let role = session.role();
+    if !snapshot.is_superuser(role) {
+        let (verb, what, doing) = match signal {
+            SessionSignal::Cancel => ("cancel", "query", "whose query is being canceled"),
+            SessionSignal::Terminate => {
+                ("terminate", "process", "whose process is being terminated")
+            }
+        };
+        if snapshot.is_superuser(target) {
+            return refuse(format!("must be a superuser to {verb} superuser {what}"));
+        }
+        if !snapshot.roles_of(role, MembershipUse::Inherited).contains(&target) {
+            return refuse(format!("must be a member of the role {doing}"));
+        }
+    }
+    Ok(session.signal(number, signal))
+}
+
+/// Ends a session, and waits for that as long as the time in milliseconds.
+fn terminate_and_wait(frame: &Frame<'_>, number: i64, patience: i64) -> Result<bool> {
+    let Ok(milliseconds) = u64::try_from(patience) else {
+        let message = "\"timeout\" must not be negative";
+        return Err(SqlError::new(SqlState::NumericValueOutOfRange, message));
+    };
+    let is_signaled = signal(frame, number, SessionSignal::Terminate)?;
+    if !is_signaled || milliseconds == 0 {
+        return Ok(is_signaled);
+    }
+    let session = frame.host()?.session();
+    let patience = Duration::from_millis(milliseconds);
+    let began = Instant::now();
+    while session.activities().iter().any(|one| i64::from(one.number) == number) {
+        if began.elapsed() >= patience {
+            session.warn(&format!(
+                "backend with PID {number} did not terminate within {milliseconds} milliseconds"
+            ));
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(true)
+}
 
 /// Returns the schemas of the session's path that exist.
 pub(super) fn search_path(frame: &Frame<'_>) -> Result<Vec<SmolStr>> {

@@ -1,9 +1,11 @@
 //! Aggregates: their states, and hash aggregation.
 
+pub mod combined_values;
 mod hash_aggregate;
 pub(super) mod ordered_aggregate;
 pub(super) mod statistical_aggregate;
 
+use self::combined_values::Combined;
 pub use self::hash_aggregate::RowAggregate;
 use self::ordered_aggregate::CollectedRows;
 use self::statistical_aggregate::{Moments, Regression};
@@ -31,6 +33,8 @@ pub enum AggregateState {
     Extreme(Value),
     Truth(Option<bool>),
     Bits(Option<i64>),
+    /// Bit strings or ranges.
+    Combined(Combined),
     /// Concatenated texts or bytes.
     Joined(Option<Vec<u8>>),
     /// The elements of an array.
@@ -54,6 +58,9 @@ impl AggregateState {
 
     /// Returns the state for rows that arrive in the order of the aggregate.
     pub(super) fn unordered(aggregate: &Aggregate) -> AggregateState {
+        if let Some(combined) = Combined::new(aggregate) {
+            return AggregateState::Combined(combined);
+        }
         match (aggregate.kind, aggregate.data_type) {
             (AggregateKind::Count, _) => AggregateState::Count(0),
             (AggregateKind::Sum, DataType::Real) => AggregateState::Reals(0.0, 0),
@@ -168,6 +175,7 @@ impl AggregateState {
                     (_, Some(bits)) => bits ^ value,
                 });
             }
+            AggregateState::Combined(combined) => return combined.add(kind, value),
             AggregateState::Moments(moments) => return moments.add(value),
             AggregateState::Elements(values) => values.push(value.to_value()),
             AggregateState::Json(out, settings) => {
@@ -270,6 +278,7 @@ impl AggregateState {
                 DataType::Bytea => Value::bytea(joined),
                 _ => Value::text(String::from_utf8_lossy(joined)),
             },
+            AggregateState::Combined(combined) => combined.finish(),
             AggregateState::Moments(moments) => moments.finish(aggregate.kind)?,
             AggregateState::Regression(regression) => regression.finish(aggregate.kind),
             AggregateState::Collected(rows) => rows.finish(aggregate)?,

@@ -128,8 +128,12 @@ impl Regression {
             self.squares_x += from_x * from_x * scale;
             self.squares_y += from_y * from_y * scale;
             self.products += from_x * from_y * scale;
-        } else if !x.is_finite() || !y.is_finite() {
-            (self.squares_x, self.squares_y, self.products) = (f64::NAN, f64::NAN, f64::NAN);
+        } else {
+            for (value, squares) in [(x, &mut self.squares_x), (y, &mut self.squares_y)] {
+                if !value.is_finite() {
+                    (*squares, self.products) = (f64::NAN, f64::NAN);
+                }
+            }
         }
         let sums = [self.sum_x, self.sum_y, self.squares_x, self.squares_y, self.products];
         if sums.iter().any(|sum| sum.is_infinite()) && x.is_finite() && y.is_finite() {

@@ -36,6 +36,7 @@ pub fn can_merge(aggregate: &Aggregate, argument: Option<&VectorExpr>) -> bool {
                 matches!(data_type, DataType::Text | DataType::Varchar(_))
                     || matches!(kind_of(data_type), Some(VectorType::WideDecimals(_)))
             }),
+            _ if matches!(aggregate.data_type, DataType::Encoded(_)) => false,
             AggregateKind::All
             | AggregateKind::Any
             | AggregateKind::BitAnd

@@ -1,8 +1,12 @@
 //! The session of a worker: none. What a worker evaluates does not ask for one (PARALLEL-3).
 
+use std::time::Duration;
+
 use crate::catalog::{BOOTSTRAP, ObjectId};
 use crate::error::{Result, SqlError};
-use crate::expression::{AdvisoryKey, AdvisoryRequest, SessionActivity, SessionLock, SessionState};
+use crate::expression::{
+    AdvisoryKey, AdvisoryRequest, SessionActivity, SessionLock, SessionSignal, SessionState,
+};
 
 /// The session of a worker.
 pub struct WorkerSession;
@@ -48,6 +52,16 @@ impl SessionState for WorkerSession {
     fn activities(&self) -> Vec<SessionActivity> {
         Vec::new()
     }
+
+    fn signal(&self, _number: i32, _signal: SessionSignal) -> bool {
+        false
+    }
+
+    fn sleep(&self, _time: Duration) -> Result<()> {
+        no_session()
+    }
+
+    fn warn(&self, _message: &str) {}
 
     fn advisory_locks(&self) -> Vec<SessionLock> {
         Vec::new()

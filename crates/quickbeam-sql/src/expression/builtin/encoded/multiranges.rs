@@ -99,6 +99,16 @@ fn operand(arguments: &[ValueRef<'_>], at: usize) -> Result<Multirange> {
     Multirange::read(bytes, kind).ok_or_else(mismatch)
 }
 
+/// Returns the ranges of a multirange.
+pub(in crate::expression::builtin) fn ranges_of(
+    arguments: &[ValueRef<'_>],
+    at: usize,
+) -> Result<Vec<Value>> {
+    let (kind, _) = encoded(arguments, at)?;
+    let ranges = operand(arguments, at)?.ranges;
+    Ok(ranges.into_iter().map(|range| range.value(kind.range())).collect())
+}
+
 fn made(arguments: &[ValueRef<'_>], kind: EncodedKind) -> Result<Value> {
     let ranges: Result<Vec<RangeValue>> =
         (0..arguments.len()).map(|at| range(arguments, at)).collect();

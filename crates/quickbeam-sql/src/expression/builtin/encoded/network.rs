@@ -16,15 +16,6 @@ enum Containment {
     Strict,
 }
 
-/// How an address is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum NetworkText {
-    /// With the length of its network.
-    WithBits,
-    /// Without it.
-    Host,
-}
-
 const INET: DataType = EncodedKind::Inet.data_type();
 const CIDR: DataType = EncodedKind::Cidr.data_type();
 const MACADDR: DataType = EncodedKind::Macaddr.data_type();
@@ -33,9 +24,11 @@ const MACADDR8: DataType = EncodedKind::Macaddr8.data_type();
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("host", &[INET], Text, |v| {
         let it = address(v, 0)?;
-        Ok(shown(Address { bits: it.width(), ..it }, NetworkText::Host))
+        let mut out = String::new();
+        let is_with_bits = false;
+        Address { bits: it.width(), ..it }.format(&mut out, is_with_bits);
+        Ok(Value::text(out))
     }),
-    strict("text", &[INET], Text, |v| Ok(shown(address(v, 0)?, NetworkText::WithBits))),
     strict("abbrev", &[INET], Text, |v| {
         Ok(Value::text(address(v, 0)?.abbreviated(EncodedKind::Inet)))
     }),
@@ -95,13 +88,6 @@ fn address(arguments: &[ValueRef<'_>], at: usize) -> Result<Address> {
 
 fn inet(address: Address) -> Value {
     address.value(EncodedKind::Inet)
-}
-
-fn shown(address: Address, form: NetworkText) -> Value {
-    let with_bits = form == NetworkText::WithBits;
-    let mut out = String::new();
-    address.format(&mut out, with_bits);
-    Value::text(out)
 }
 
 fn with_bits(arguments: &[ValueRef<'_>]) -> Result<Address> {

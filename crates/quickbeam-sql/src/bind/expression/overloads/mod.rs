@@ -4,6 +4,8 @@
 //! candidates with the most exact and then the most preferred argument types, and at last a guess
 //! from the type category of untyped literals.
 
+pub(in crate::bind) mod catalog_functions;
+
 use super::operators::many_operators;
 use crate::bind::{Binder, Typed};
 use crate::error::{Result, SqlError, SqlState};

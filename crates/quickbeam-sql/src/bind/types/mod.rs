@@ -1,9 +1,13 @@
 //! Type names of the statement text, and the common type of several values.
 
+mod catalog_names;
+
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo,
     IntervalFields as WrittenFields, TimezoneInfo,
 };
+
+pub use catalog_names::catalog_type;
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::NumberKind;
@@ -170,50 +174,7 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             },
         },
         Written::Interval { fields, precision } => interval(fields, precision)?,
-        Written::Custom(name, arguments) if arguments.is_empty() => {
-            let name = name.to_string().to_lowercase();
-            let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-            if let Some(known) = SystemType::named(name) {
-                return Ok(DataType::System(known));
-            }
-            // The name of a cursor is a text.
-            if name == "refcursor" {
-                return Ok(DataType::Text);
-            }
-            // BIT without a length has one bit; the literal of a BIT has any number.
-            if let Some(known) = EncodedKind::named(name) {
-                return Ok(known.data_type());
-            }
-            return match name {
-                "serial" | "serial4" => Ok(DataType::Integer),
-                "bigserial" | "serial8" => Ok(DataType::BigInt),
-                "smallserial" | "serial2" => Ok(DataType::SmallInt),
-                "bpchar" => Ok(DataType::Text),
-                "\"bit\"" => Ok(EncodedKind::Bit.data_type()),
-                "\"char\"" => Ok(DataType::System(SystemType::SingleChar)),
-                // With a schema, the parser takes the names of its own types for those of others.
-                "text" => Ok(DataType::Text),
-                "bool" => Ok(DataType::Boolean),
-                "int2" => Ok(DataType::SmallInt),
-                "int4" => Ok(DataType::Integer),
-                "int8" => Ok(DataType::BigInt),
-                "float4" => Ok(DataType::Real),
-                "float8" => Ok(DataType::Double),
-                "numeric" => Ok(DataType::Numeric(None)),
-                "varchar" => Ok(DataType::Varchar(None)),
-                "bytea" => Ok(DataType::Bytea),
-                "date" => Ok(DataType::Date),
-                "time" => Ok(DataType::Time),
-                "timestamp" => Ok(DataType::Timestamp),
-                "timestamptz" => Ok(DataType::TimestampTz),
-                "uuid" => Ok(DataType::Uuid),
-                "interval" => Ok(DataType::Interval),
-                _ => Err(SqlError::new(
-                    SqlState::UndefinedObject,
-                    format!("type \"{name}\" does not exist"),
-                )),
-            };
-        }
+        Written::Custom(name, modifiers) => catalog_names::named(&name, &modifiers)?,
         other => return Err(SqlError::unsupported(format!("the type {other}"))),
     })
 }
