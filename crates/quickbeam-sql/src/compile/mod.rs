@@ -5,6 +5,7 @@ pub(crate) mod cascades;
 pub(crate) mod create_as;
 pub(crate) mod explain_format;
 pub(crate) mod prepare;
+pub(crate) mod returned_rows;
 pub(crate) mod session_command;
 pub(crate) mod statistics;
 

@@ -6,6 +6,7 @@ use quickbeam::{CHECKS_INVARIANTS, invariant};
 use sqlparser::ast::{self, DescribeAlias, Statement as Ast};
 
 use super::create_as::{CreateAsTarget, into_target};
+use super::returned_rows::with_returned_rows;
 use super::session_command::control_of;
 use super::{CompileContext, CopyFrom, Prepared, Program};
 use crate::bind::{
@@ -188,6 +189,9 @@ impl CompileContext<'_> {
             && let Some(insert) = insert_with(query)
         {
             return self.plan(&insert, text);
+        }
+        if let Some(query) = with_returned_rows(parsed)? {
+            return self.plan(&query, text);
         }
         let mut binder = Binder::new(self, text);
         binder.parameters = self.types.into();

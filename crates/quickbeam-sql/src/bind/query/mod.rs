@@ -11,7 +11,7 @@ mod row_locks;
 pub(super) mod select;
 pub(super) mod set_operations;
 pub(super) mod subqueries;
-mod syntax;
+pub(super) mod syntax;
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Queries that are bound as other queries, and parts of the syntax tree for them. These parts have
 //! no position in a text.
 
-pub(super) mod outer_clauses;
+pub(in crate::bind) mod outer_clauses;
 mod traversals;
 
 use sqlparser::ast::{

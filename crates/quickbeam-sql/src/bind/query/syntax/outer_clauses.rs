@@ -12,6 +12,12 @@ use crate::error::{Result, SqlError, SqlState};
 const LIMITS: &str = "*limits*";
 const ROWS: &str = "*rows of limits*";
 
+/// Returns whether an expression may have a subquery; one with the word SELECT in a text may, too.
+pub fn may_have_subquery(expr: &Ast) -> bool {
+    let is_plain = matches!(expr, Ast::Value(_) | Ast::Identifier(_) | Ast::CompoundIdentifier(_));
+    !is_plain && expr.to_string().contains("SELECT")
+}
+
 impl Binder<'_> {
     /// Returns a query with the clauses after its parentheses as its own. A query may have each
     /// clause once.
@@ -73,10 +79,8 @@ impl Binder<'_> {
         query: &ast::Query,
     ) -> Result<Option<ast::Query>> {
         let (limit, offset) = limits_of(query)?;
-        let has_subquery = |expr: &&Ast| {
-            !matches!(expr, Ast::Value(_)) && expr.to_string().to_uppercase().contains("SELECT")
-        };
-        if ![limit, offset].iter().flatten().any(has_subquery) || !query.locks.is_empty() {
+        if ![limit, offset].into_iter().flatten().any(may_have_subquery) || !query.locks.is_empty()
+        {
             return Ok(None);
         }
         let as_column = |expr: Option<&Ast>, name: &str, items: &mut Vec<_>| {
