@@ -370,7 +370,7 @@ fn hostile_patterns_end() {
         matches.captures_at(0).expect(pattern);
     }
     // Back references have a bound on their work.
-    let half = "a".repeat(300);
+    let half = "a".repeat(301);
     let text = format!("{half}c{half}b");
     for pattern in [r"(a+)+\1+c\1\1b", r"^(a*)(a*)(a*)\1\2\3c.*b$", r"^((a*)\2)*c"] {
         let regex = RegularExpression::new(pattern, RegexOptions::default()).expect(pattern);
