@@ -65,6 +65,11 @@ impl<'t> ReadText<'t> {
         }
     }
 
+    /// Ends the reading of an automaton that takes more steps than are left.
+    fn check(&self, steps: u64) -> Result<()> {
+        if steps > self.work { Err(too_complex()) } else { Ok(()) }
+    }
+
     fn truth_of_looks(&self, dfa: &Dfa, at: usize) -> u64 {
         let numbers = dfa.looks().iter().enumerate();
         numbers.fold(0, |bits, (bit, number)| {
@@ -93,7 +98,9 @@ impl<'t> ReadText<'t> {
                 Some(known) => known,
                 None => {
                     let looks = if has_looks { self.truth_of_looks(dfa, at) } else { 0 };
-                    dfa.step(state, color, looks, alphabet)
+                    let transition = dfa.step(state, color, looks, alphabet);
+                    self.check(dfa.work - work)?;
+                    transition
                 }
             };
             if (transition.accepts && !accept(at)) || at >= limit {
@@ -119,6 +126,7 @@ impl<'t> ReadText<'t> {
             let (color, next) = alphabet.before(text, at);
             let looks = self.truth_of_looks(dfa, at);
             let transition = dfa.step(state, color, looks, alphabet);
+            self.check(dfa.work - work)?;
             if transition.accepts {
                 accept(at);
             }
@@ -143,24 +151,25 @@ impl Automata {
         if self.steps.len() <= index {
             self.steps.resize_with(plan.steps.len() * USES, || None);
         }
+        let around = (alphabet, plan.steps.len() + plan.looks.len());
         self.steps[index].get_or_insert_with(|| {
             let language = &plan.steps[step].language;
             Box::new(match wanted {
                 AutomatonUse::Ends => {
-                    Dfa::new(language, ReadDirection::Forward, MatchStart::Here, alphabet)
+                    Dfa::new(language, ReadDirection::Forward, MatchStart::Here, around)
                 }
                 AutomatonUse::Starts => {
-                    Dfa::new(language, ReadDirection::Backward, MatchStart::Here, alphabet)
+                    Dfa::new(language, ReadDirection::Backward, MatchStart::Here, around)
                 }
                 AutomatonUse::Repetitions => {
                     let all = RegularLanguage::repeat(language, 0, None, PreferredLength::Longest);
-                    Dfa::new(&all, ReadDirection::Backward, MatchStart::Here, alphabet)
+                    Dfa::new(&all, ReadDirection::Backward, MatchStart::Here, around)
                 }
                 AutomatonUse::Found => {
-                    Dfa::new(language, ReadDirection::Forward, MatchStart::Anywhere, alphabet)
+                    Dfa::new(language, ReadDirection::Forward, MatchStart::Anywhere, around)
                 }
                 AutomatonUse::Candidates => {
-                    Dfa::new(language, ReadDirection::Backward, MatchStart::Anywhere, alphabet)
+                    Dfa::new(language, ReadDirection::Backward, MatchStart::Anywhere, around)
                 }
             })
         })
@@ -174,12 +183,13 @@ impl Automata {
         text: &mut ReadText<'_>,
     ) -> Result<()> {
         self.looks.resize_with(plan.looks.len(), || None);
+        let around = (alphabet, plan.steps.len() + plan.looks.len());
         let length = text.text.len();
         for (number, it) in plan.looks.iter().enumerate() {
             let direction =
                 if it.look.is_behind { ReadDirection::Forward } else { ReadDirection::Backward };
             let dfa = self.looks[number].get_or_insert_with(|| {
-                Box::new(Dfa::new(&it.language, direction, MatchStart::Anywhere, alphabet))
+                Box::new(Dfa::new(&it.language, direction, MatchStart::Anywhere, around))
             });
             let mut places = PlaceSet::new(length);
             if it.look.is_behind {

@@ -45,7 +45,7 @@ use crate::error::Result;
 const SEARCH_LIMIT: usize = 4 << 20;
 /// Maximum ranges of characters of an expression with such a search: it takes milliseconds to
 /// compile a class of letters.
-const RANGES_LIMIT: usize = 64;
+const SEARCH_RANGES: usize = 64;
 
 /// A compiled regular expression.
 pub(in crate::expression) struct RegularExpression {
@@ -82,7 +82,7 @@ impl RegularExpression {
         let is_plain = !root.traits.has_back_references && root.language.is_searchable();
         let mut search = None;
         let ranges: usize = plan.sets.iter().map(|set| set.ranges().len()).sum();
-        if is_plain && ranges <= RANGES_LIMIT {
+        if is_plain && ranges <= SEARCH_RANGES {
             let mut text = String::new();
             root.language.write_pattern(&plan.sets, &mut text);
             // Without a search the automata find the matches.

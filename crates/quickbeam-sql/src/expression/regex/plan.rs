@@ -18,7 +18,7 @@ use super::syntax::too_complex;
 use crate::error::Result;
 
 /// Most states of the automata of one expression.
-const SIZE_LIMIT: u64 = 2_000_000;
+const SIZE_LIMIT: u64 = 1_000_000;
 /// Most states of one automaton.
 const AUTOMATON_LIMIT: u64 = 200_000;
 /// Most steps that enclose a step.

@@ -380,7 +380,8 @@ fn hostile_patterns_end() {
     // Expressions that would take too much memory or stack are refused.
     let nested = format!("{}a{}", "(".repeat(5_000), ")".repeat(5_000));
     let many = r"(a)\1".repeat(2_000);
-    for pattern in ["((a{255}){255}){255}", &nested, &many, &r"(\y.)".repeat(3_000)] {
+    let sets = r"\w".repeat(20_000);
+    for pattern in ["((a{255}){255}){255}", &nested, &many, &sets, &r"(\y.)".repeat(3_000)] {
         let result = RegularExpression::new(pattern, RegexOptions::default());
         let error = result.err().expect("an error");
         assert_eq!(error.code(), "2201B");

@@ -215,7 +215,7 @@ mod tests {
         }
         for text in [
             "ALTER TABLE t ADD COLUMN owner TEXT",
-            "ALTER TABLE t RENAME COLUMN owner TO user",
+            "ALTER TABLE t ALTER COLUMN owner SET NOT NULL",
             "CREATE TABLE role (owner INT)",
             "DROP TABLE owned",
         ] {

@@ -214,18 +214,20 @@ mod tests {
     #[test]
     fn keys_of_both_forms_sort_as_the_numbers() {
         let mut random = Random::new(3);
-        let mut numbers: Vec<Decimal> = (0..600)
+        let mut numbers: Vec<Decimal> = (0..300)
             .map(|_| {
                 let count = random.pick(&[1, 2, 38, 39, 40, 77]);
                 let digits: String = (0..count).map(|_| random.pick(&['0', '9', '1'])).collect();
                 let exponent = random.pick(&[
                     0, -1, -38, -39, -126, -127, -128, -200, 5, 87, 125, 126, 127, 128, 300,
-                    130_000, -16_000,
                 ]);
                 let sign = random.pick(&["", "-"]);
                 Decimal::parse(&format!("{sign}{digits}e{exponent}")).unwrap().unwrap()
             })
             .collect();
+        // Comparisons of the longest numbers are slow: few of them are enough.
+        let ends = ["9e131071", "-9e131071", "1e-16383", "-1e-16383", "1.5e4000", "-1.5e-4000"];
+        numbers.extend(ends.map(|text| Decimal::parse(text).unwrap().unwrap()));
         numbers
             .extend([Numeric::NAN, Numeric::INFINITY, Numeric::NEGATIVE_INFINITY].map(Into::into));
         let keys: Vec<Vec<u8>> = numbers.iter().map(key).collect();

@@ -10,6 +10,9 @@ pub(in crate::expression::regex) const EDGE: u8 = 1;
 pub(in crate::expression::regex) const NEWLINE: u8 = 2;
 pub(in crate::expression::regex) const WORD: u8 = 4;
 
+/// Most pairs of a color and a set that has it.
+const MEMBERS_LIMIT: usize = 4 << 20;
+
 /// Code points below have their colors in an array.
 const LOW: usize = 0x800;
 
@@ -29,7 +32,7 @@ pub(in crate::expression::regex) struct Alphabet {
 
 impl Alphabet {
     /// Makes the alphabet of the sets; two of them may have the newline and the words. Returns
-    /// `None` if there would be more colors than numbers.
+    /// `None` if there would be too many colors.
     pub fn new(
         sets: &[CharacterSet],
         newline: Option<usize>,
@@ -50,7 +53,7 @@ impl Alphabet {
             kinds: Vec::new(),
             members: vec![Vec::new(); sets.len()],
         };
-        let (mut current, mut known) = (Vec::new(), HashMap::new());
+        let (mut current, mut known, mut pairs) = (Vec::new(), HashMap::new(), 0);
         for (start, toggled) in changes {
             for number in toggled {
                 match current.binary_search(&number) {
@@ -62,6 +65,10 @@ impl Alphabet {
                 Some(color) => *color,
                 None => {
                     let color = u16::try_from(known.len()).ok()?;
+                    pairs += current.len();
+                    if pairs > MEMBERS_LIMIT {
+                        return None;
+                    }
                     current.iter().for_each(|set: &usize| alphabet.members[*set].push(color));
                     let has = |set: Option<usize>| set.is_some_and(|set| current.contains(&set));
                     let newline = if has(newline) { NEWLINE } else { 0 };

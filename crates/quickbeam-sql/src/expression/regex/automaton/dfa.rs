@@ -17,8 +17,12 @@ pub(in crate::expression::regex) const DEAD: u32 = 0;
 const ACCEPT: u32 = 1 << 31;
 const UNKNOWN: u32 = ACCEPT - 1;
 
-/// Bytes of the transitions and sets of one automaton.
+/// Most bytes of the transitions and sets of one automaton.
 const MEMORY_LIMIT: usize = 512 << 10;
+/// Bytes that all automata of an expression share.
+const SHARED_MEMORY: usize = 32 << 20;
+/// Known transitions that take the time of visiting one state of a set.
+const WORK_OF_STATE: u64 = 8;
 /// States that an automaton may have in any case.
 const LEAST_STATES: usize = 8;
 /// Constraints whose truth is part of the character that a transition reads.
@@ -116,20 +120,22 @@ pub(in crate::expression::regex) struct Dfa {
     numbers: HashMap<Rc<StateSet>, u32>,
     /// Bytes of the sets.
     set_bytes: usize,
+    memory_limit: usize,
     /// The first states by the kind of the character before.
     first: [u32; 8],
     conditional: VisitedStates,
     following: VisitedStates,
-    /// States of sets that were visited since the automaton was made.
+    /// Steps that new states took since the automaton was made.
     pub work: u64,
 }
 
 impl Dfa {
+    /// Makes one of several automata over an alphabet.
     pub fn new(
         language: &RegularLanguage,
         direction: ReadDirection,
         start: MatchStart,
-        alphabet: &Alphabet,
+        (alphabet, automata): (&Alphabet, usize),
     ) -> Dfa {
         let nfa = Nfa::new(language, direction);
         let colors = alphabet.count();
@@ -143,6 +149,7 @@ impl Dfa {
             sets: Vec::new(),
             numbers: HashMap::new(),
             set_bytes: 0,
+            memory_limit: (SHARED_MEMORY / automata.max(1)).min(MEMORY_LIMIT),
             first: [UNKNOWN; 8],
             conditional: VisitedStates::default(),
             following: VisitedStates::default(),
@@ -195,7 +202,7 @@ impl Dfa {
             return *known;
         }
         let bytes = self.set_bytes + self.table.len() * size_of::<u32>();
-        if bytes > MEMORY_LIMIT && self.sets.len() > LEAST_STATES {
+        if bytes > self.memory_limit && self.sets.len() > LEAST_STATES {
             self.reset();
         }
         // The memory bounds the table far below the largest number.
@@ -278,7 +285,8 @@ impl Dfa {
             self.following.push(self.nfa.start);
         }
         self.following.close(&self.nfa, None);
-        self.work += (self.conditional.list.len() + self.following.list.len()) as u64 + 1;
+        let visited = self.conditional.list.len() + self.following.list.len() + 1;
+        self.work += WORK_OF_STATE * visited as u64;
         let kind = if self.nfa.has_anchors { next_kind } else { 0 };
         Transition { next: self.intern(kind), accepts }
     }

@@ -1,10 +1,10 @@
 //! Bracket expressions.
 
 use super::character_set::CharacterSet;
-use super::classes::{NamedClass, collating_element, lower_case, upper_case};
-use super::invalid;
+use super::classes::{NamedClass, cased, collating_element, lower_case, upper_case};
 use super::lexer::{PatternEscape, PatternLexer, PatternToken, bad_escape};
 use super::options::RegexGrammar;
+use super::{RANGES_LIMIT, invalid, too_complex};
 use crate::error::{Result, SqlError};
 
 /// An element of a bracket expression.
@@ -51,14 +51,14 @@ impl PatternLexer {
         }
         let is_negated = self.accept('^');
         let start = self.at;
-        let mut set = CharacterSet::default();
+        let mut ranges = Vec::new();
         let mut token = self.bracket_token(start)?;
         loop {
             let first = match token {
                 BracketToken::Close => break,
                 BracketToken::Range => return Err(bad_range()),
                 BracketToken::Set(members) => {
-                    set.add_all(&members);
+                    ranges.extend_from_slice(members.ranges());
                     token = self.bracket_token(start)?;
                     continue;
                 }
@@ -66,7 +66,7 @@ impl PatternLexer {
             };
             token = self.bracket_token(start)?;
             if !matches!(token, BracketToken::Range) {
-                set.add_all(&literal(first, self.options.ignores_case));
+                ranges.extend_from_slice(literal(first, self.options.ignores_case).ranges());
                 continue;
             }
             let last = match self.bracket_token(start)? {
@@ -77,9 +77,14 @@ impl PatternLexer {
             if last < first {
                 return Err(bad_range());
             }
-            self.add_range(&mut set, first, last);
+            self.add_range(&mut ranges, first, last);
             token = self.bracket_token(start)?;
         }
+        self.ranges += ranges.len();
+        if self.ranges > RANGES_LIMIT {
+            return Err(too_complex());
+        }
+        let mut set = CharacterSet::of_ranges(ranges);
         if is_negated {
             set = set.complement();
             if self.options.stops_at_newline {
@@ -89,17 +94,15 @@ impl PatternLexer {
         Ok(PatternToken::Set(set))
     }
 
-    fn add_range(&self, set: &mut CharacterSet, first: char, last: char) {
+    fn add_range(&self, ranges: &mut Vec<(u32, u32)>, first: char, last: char) {
         let range = CharacterSet::of_ranges([(u32::from(first), u32::from(last))]);
         if self.options.ignores_case {
+            let members = cased().without(&range.complement());
             let both =
-                range.characters().flat_map(|member| [lower_case(member), upper_case(member)]);
-            let other = both.filter(|member| !range.contains(*member));
-            set.add_all(&CharacterSet::of_ranges(
-                other.map(|member| (u32::from(member), u32::from(member))),
-            ));
+                members.characters().flat_map(|member| [lower_case(member), upper_case(member)]);
+            ranges.extend(both.map(|member| (u32::from(member), u32::from(member))));
         }
-        set.add_all(&range);
+        ranges.extend_from_slice(range.ranges());
     }
 
     /// Returns the next element; the expression begins at `start`.

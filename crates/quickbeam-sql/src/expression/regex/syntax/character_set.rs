@@ -59,6 +59,7 @@ impl CharacterSet {
         absent.complement()
     }
 
+    #[cfg(test)]
     pub fn contains(&self, character: char) -> bool {
         let code = u32::from(character);
         let at = self.ranges.partition_point(|(_, last)| *last < code);

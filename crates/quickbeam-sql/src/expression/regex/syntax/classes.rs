@@ -80,6 +80,8 @@ impl NamedClass {
 
 struct ClassTables {
     alpha: CharacterSet,
+    /// The characters with another case.
+    cased: CharacterSet,
     cntrl: CharacterSet,
     graph: CharacterSet,
     lower: CharacterSet,
@@ -117,6 +119,8 @@ fn tables() -> &'static ClassTables {
         let alpha = alpha.without(&digits);
         let common = |name: &str| alpha.without(&alpha.without(&property(name)));
         let (mut lower, mut upper) = (with_case(upper_case), with_case(lower_case));
+        let mut cased = lower.clone();
+        cased.add_all(&upper);
         lower.add_all(&common("Lowercase"));
         upper.add_all(&common("Uppercase"));
         // Spaces that do not break a line are no spaces.
@@ -135,8 +139,13 @@ fn tables() -> &'static ClassTables {
         let print = absent.complement();
         let graph = print.without(&space);
         let punct = graph.without(&alpha).without(&digits);
-        ClassTables { alpha, cntrl, graph, lower, print, punct, space, upper }
+        ClassTables { alpha, cased, cntrl, graph, lower, print, punct, space, upper }
     })
+}
+
+/// Returns the characters with another case.
+pub(super) fn cased() -> &'static CharacterSet {
+    &tables().cased
 }
 
 /// Returns the characters of words: letters, digits and the underscore.

@@ -41,6 +41,8 @@ pub(super) struct PatternLexer {
     previous: Option<PatternToken>,
     /// Groups that were opened so far.
     pub groups: usize,
+    /// Ranges of bracket expressions so far.
+    pub ranges: usize,
 }
 
 pub(super) fn bad_escape() -> crate::error::SqlError {
@@ -65,7 +67,8 @@ impl PatternLexer {
             return Err(invalid("invalid argument to regex function"));
         }
         let characters = pattern.chars().collect();
-        let mut lexer = PatternLexer { characters, at: 0, options, previous: None, groups: 0 };
+        let mut lexer =
+            PatternLexer { characters, at: 0, options, previous: None, groups: 0, ranges: 0 };
         lexer.prefixes()?;
         Ok(lexer)
     }

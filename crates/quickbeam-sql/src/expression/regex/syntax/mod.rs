@@ -10,6 +10,9 @@ pub(super) mod pieces;
 
 use crate::error::{SqlError, SqlState};
 
+/// Maximum ranges of characters of all sets of an expression.
+const RANGES_LIMIT: usize = 4 << 20;
+
 #[cold]
 pub(super) fn invalid(what: &str) -> SqlError {
     let message = format!("invalid regular expression: {what}");

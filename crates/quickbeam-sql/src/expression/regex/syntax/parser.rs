@@ -4,9 +4,11 @@ use super::bracket::literal;
 use super::lexer::{PatternLexer, PatternToken};
 use super::options::{RegexGrammar, RegexOptions};
 use super::pieces::{RegexAlternation, RegexAnchor, RegexAtom, RegexPiece, RegexQuantifier};
-use super::{invalid, too_complex};
+use super::{RANGES_LIMIT, invalid, too_complex};
 use crate::error::{Result, SqlError};
 
+/// Maximum bytes of an expression.
+const LENGTH_LIMIT: usize = 1 << 20;
 /// Maximum depth of parentheses.
 const DEPTH_LIMIT: usize = 200;
 
@@ -23,6 +25,9 @@ pub(in crate::expression::regex) fn parse(
     pattern: &str,
     options: RegexOptions,
 ) -> Result<ParsedRegex> {
+    if pattern.len() > LENGTH_LIMIT {
+        return Err(too_complex());
+    }
     let mut lexer = PatternLexer::new(pattern, options)?;
     let token = lexer.next()?;
     let mut parser =
@@ -137,7 +142,13 @@ impl PatternParser {
             _ => {
                 let ignores_case = self.lexer.options.ignores_case;
                 match self.advance()? {
-                    PatternToken::Set(set) => RegexAtom::Set(set),
+                    PatternToken::Set(set) => {
+                        self.lexer.ranges += set.ranges().len();
+                        if self.lexer.ranges > RANGES_LIMIT {
+                            return Err(too_complex());
+                        }
+                        RegexAtom::Set(set)
+                    }
                     PatternToken::Character(character) => {
                         RegexAtom::Set(literal(character, ignores_case))
                     }
