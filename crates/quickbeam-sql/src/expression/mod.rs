@@ -36,7 +36,7 @@ pub use builtin::{
     row_function,
 };
 pub use builtin::{JsonRecords, JsonStep, POPULATE, assigned_json};
-pub use builtin::{cut_text, json_of_any, write_key, write_value};
+pub use builtin::{VARIADIC_PREFIX, cut_text, json_of_any, write_key, write_value};
 pub use datum::Datum;
 pub use domains::DomainConstraints;
 pub use evaluate::cast;

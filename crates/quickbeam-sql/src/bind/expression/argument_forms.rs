@@ -1,8 +1,8 @@
 //! Arguments of functions with names, and VARIADIC arrays.
 //!
 //! Functions have places, not names, for their arguments. So named arguments of the functions that
-//! PostgreSQL's manual calls with names are put in order, and the elements of an array that is
-//! written as `ARRAY[…]` take the place of `VARIADIC ARRAY[…]`.
+//! PostgreSQL's manual calls with names are put in order, and a call with VARIADIC is one of the
+//! function that takes the array.
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, Value as Literal};
 
@@ -63,8 +63,15 @@ fn unnamed(value: Ast) -> FunctionArg {
     FunctionArg::Unnamed(FunctionArgExpr::Expr(value))
 }
 
+/// The arguments of a call in order.
+pub(super) struct Positional {
+    /// Whether the last one is the array of VARIADIC.
+    pub is_spread: bool,
+    pub arguments: Vec<FunctionArg>,
+}
+
 /// Returns the arguments of a call in order, or `None` if they are so already.
-pub(super) fn positional(function: &str, list: &[FunctionArg]) -> Result<Option<Vec<FunctionArg>>> {
+pub(super) fn positional(function: &str, list: &[FunctionArg]) -> Result<Option<Positional>> {
     let Some(first) = list.iter().position(|argument| named(argument).is_some()) else {
         return Ok(None);
     };
@@ -74,15 +81,11 @@ pub(super) fn positional(function: &str, list: &[FunctionArg]) -> Result<Option<
         && let Some((name, value)) = named(only)
         && name == VARIADIC
     {
-        let elements = match value {
-            Ast::Array(array) if VARIADIC_FUNCTIONS.contains(&function) => &array.elem,
-            _ => return Err(SqlError::unsupported(format!("VARIADIC {value} of {function}"))),
-        };
-        if elements.iter().any(|element| matches!(element, Ast::Array(_))) {
-            return Err(SqlError::unsupported("VARIADIC with an array of several dimensions"));
+        if !VARIADIC_FUNCTIONS.contains(&function) {
+            return Err(SqlError::unsupported(format!("VARIADIC {value} of {function}")));
         }
-        arguments.extend(elements.iter().cloned().map(unnamed));
-        return Ok(Some(arguments));
+        arguments.push(unnamed(value.clone()));
+        return Ok(Some(Positional { is_spread: true, arguments }));
     }
     let Some(known) = NAMED.iter().find(|known| known.function == function) else {
         return Err(SqlError::unsupported(format!("named arguments of {function}")));
@@ -107,5 +110,5 @@ pub(super) fn positional(function: &str, list: &[FunctionArg]) -> Result<Option<
             *place = unnamed(value.clone());
         }
     }
-    Ok(Some(arguments))
+    Ok(Some(Positional { is_spread: false, arguments }))
 }

@@ -1,6 +1,6 @@
 //! Function calls: resolves names and argument types.
 
-use smol_str::SmolStr;
+use smol_str::{SmolStr, format_smolstr};
 use sqlparser::ast::{
     self, CeilFloorKind, DuplicateTreatment, Expr as Ast, FunctionArgumentClause,
     FunctionArguments, TrimWhereField,
@@ -17,7 +17,8 @@ use crate::catalog::system::type_oid;
 use crate::catalog::{ObjectId, Privileges, Relation, Sequence};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
-    Builtin, Expr, Function, JsonRecords, TextPosition, json_of_any, record_function,
+    Builtin, Expr, Function, JsonRecords, TextPosition, VARIADIC_PREFIX, json_of_any,
+    record_function,
 };
 use crate::schema::errors::{is_not, no_relation};
 use crate::types::{DataType, EncodedKind, EncodedType, SystemType, Value};
@@ -86,7 +87,9 @@ impl Binder<'_> {
             return self.call(&call, scope);
         }
         let plain = positional(&name, list).map_err(|error| error.at(position as usize))?;
-        let list = plain.as_deref().unwrap_or(list);
+        let is_spread = plain.as_ref().is_some_and(|plain| plain.is_spread);
+        let name = if is_spread { format_smolstr!("{VARIADIC_PREFIX}{name}") } else { name };
+        let list = plain.as_ref().map_or(list, |plain| &plain.arguments[..]);
         if let Some(over) = &call.over {
             if !order.is_empty() || !call.within_group.is_empty() {
                 return refuse("ORDER BY in the arguments of a window function");

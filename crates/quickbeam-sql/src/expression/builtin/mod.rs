@@ -4,10 +4,10 @@
 //! types of the entry, so an implementation receives values of those types. An operator is an entry
 //! under its symbol, for example `&` or `|/`.
 
+mod array_arguments;
 mod arrays;
 mod catalog;
 mod encoded;
-mod hashes;
 mod json;
 mod numbers;
 mod privileges;
@@ -23,6 +23,7 @@ mod times;
 pub use self::json::json_functions::{json_of_any, write_key, write_value};
 pub use self::json::{JsonRecords, JsonStep, POPULATE, assign_member, assigned_json};
 pub use self::strings::text::cut as cut_text;
+pub use array_arguments::PREFIX as VARIADIC_PREFIX;
 pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use records::record_function;
 pub use registered::{FunctionRegistry, ScalarFunction};
@@ -204,6 +205,7 @@ const NUMERIC: DataType = DataType::Numeric(None);
 
 /// All tables, each in the module that implements its functions.
 static TABLES: &[&[Builtin]] = &[
+    array_arguments::TABLE,
     arrays::TABLE,
     numbers::bits::TABLE,
     strings::bytes::TABLE,
@@ -217,7 +219,7 @@ static TABLES: &[&[Builtin]] = &[
     numbers::double::TABLE,
     strings::encoding::TABLE,
     encoded::bit_strings::TABLE,
-    hashes::TABLE,
+    numbers::hashes::TABLE,
     encoded::network::TABLE,
     encoded::zoned_times::TABLE,
     encoded::ranges::INT4,

@@ -2,6 +2,7 @@
 
 pub(super) mod bits;
 pub(super) mod double;
+pub(super) mod hashes;
 pub(super) mod integer;
 pub(super) mod numeric;
 pub(super) mod trigonometry;

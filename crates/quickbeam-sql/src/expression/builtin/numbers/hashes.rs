@@ -5,15 +5,15 @@
 //! the numbers are PostgreSQL's. The function is Bob Jenkins's `lookup3` (2006, public domain) with
 //! PostgreSQL's initial value.
 
-use super::{Builtin, double, integer, strict, text, volatile};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::{Builtin, double, integer, strict, text, volatile};
 use crate::types::{DataType, SystemType, Value, ValueRef};
 use DataType::{BigInt, Boolean, Double, Integer, Real, SmallInt, Text, Uuid};
 
 const NAME: DataType = DataType::System(SystemType::Name);
 const OID: DataType = DataType::OID;
 
-pub(super) static TABLE: &[Builtin] = &[
+pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     volatile("table sample", &[Double], Boolean, |frame, v| {
         is_sampled(double(v, 0)?, frame.random())
     }),
