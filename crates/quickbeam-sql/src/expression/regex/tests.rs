@@ -136,13 +136,14 @@ impl<'t> Reference<'t> {
                 let (inner, least) = (*inner, *least as usize);
                 let most = most.map_or(usize::MAX, |most| most as usize).max(1);
                 let is_lazy = prefers_shortest(&self.plan, inner);
-                if least == 0 && start == end && is_lazy {
-                    true
-                } else if self.repeat(inner, (least.max(1), most), &mut vec![start], end) {
+                let may_be_empty = least == 0 && start == end;
+                if may_be_empty && is_lazy
+                    || self.repeat(inner, (least.max(1), most), &mut vec![start], end)
+                {
                     true
                 } else {
                     self.clear(inner);
-                    least == 0 && start == end
+                    may_be_empty
                 }
             }
             MatchStepKind::Wrap(inner) => self.dissect(*inner, span),
