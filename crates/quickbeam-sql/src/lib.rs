@@ -51,6 +51,7 @@ mod error;
 mod execute;
 mod expression;
 mod handle;
+mod keywords;
 mod parse;
 mod plan;
 mod rust_types;

@@ -13,7 +13,6 @@ mod literals;
 pub mod plpgsql;
 mod positions;
 mod query;
-mod reserved;
 mod routine;
 mod sequences;
 mod table_clauses;
@@ -52,7 +51,6 @@ pub use query::{
     is_distinct_sets, is_rows_from, join_alias, restore_exclusions, restore_query_markers,
     restore_row_stars, row_call, symmetric_bound, traversal,
 };
-pub use reserved::is_reserved;
 pub use routine::{
     AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineStatement,
     TriggerStatement,

@@ -16,7 +16,7 @@ use crate::bind::scope::relation_with;
 use crate::catalog::{Relation, Table, lookup_name, shown_name, split_lookup_name};
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::is_reserved;
+use crate::keywords::is_reserved;
 use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
     no_constraint, no_definition, no_index, no_materialized_view, no_object, no_view,

@@ -8,6 +8,7 @@ use crate::expression::builtin::json::json_changes::{each, elements, keys};
 use crate::expression::builtin::json::json_functions::JsonPart;
 use crate::expression::builtin::json::path::query;
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
+use crate::keywords::{KeywordCategory, KeywordRow, keywords};
 use crate::types::{Array, ArrayRef, DataType, ElementType, SystemType, Value, ValueRef};
 
 /// A row.
@@ -63,7 +64,7 @@ const fn strict(
 }
 
 static TABLE: &[RowFunction] = &[
-    strict("pg_get_keywords", &[], KEYWORDS, |_| Ok(keywords())),
+    strict("pg_get_keywords", &[], KEYWORDS, |_| Ok(keyword_rows())),
     strict("generate_subscripts", &[None, INTEGER], SUBSCRIPTS, subscripts),
     strict("generate_subscripts", &[None, INTEGER, BOOLEAN], SUBSCRIPTS, subscripts),
     RowFunction { is_strict: false, ..strict("string_to_table", &[TEXT, TEXT], PARTS, parts) },
@@ -112,21 +113,20 @@ const KEYWORDS: &[(&str, DataType)] = &[
 ];
 
 /// Returns the key words of PostgreSQL 15 with their categories.
-fn keywords() -> Vec<FunctionRow> {
-    let row = |line: &str| {
-        let mut fields = line.split('\t');
-        let (word, code, bare) = (fields.next()?, fields.next()?, fields.next()? == "t");
-        let description = match code {
-            "U" => "unreserved",
-            "C" => "unreserved (cannot be function or type name)",
-            "T" => "reserved (can be function or type name)",
-            _ => "reserved",
+fn keyword_rows() -> Vec<FunctionRow> {
+    let row = |known: &KeywordRow| {
+        let (code, description) = match known.category {
+            KeywordCategory::Unreserved => ("U", "unreserved"),
+            KeywordCategory::ColumnName => ("C", "unreserved (cannot be function or type name)"),
+            KeywordCategory::FunctionName => ("T", "reserved (can be function or type name)"),
+            KeywordCategory::Reserved => ("R", "reserved"),
         };
-        let label = if bare { "can be bare label" } else { "requires AS" };
+        let label = if known.is_label { "can be bare label" } else { "requires AS" };
         let text = |text: &str| Value::text(text);
-        Some(vec![text(word), text(code), Value::Boolean(bare), text(description), text(label)])
+        let bare = Value::Boolean(known.is_label);
+        vec![text(known.word), text(code), bare, text(description), text(label)]
     };
-    include_str!("keywords.tsv").lines().filter_map(row).collect()
+    keywords().iter().map(row).collect()
 }
 
 const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Integer)];

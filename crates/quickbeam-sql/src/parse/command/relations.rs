@@ -10,8 +10,8 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::token_cursor::{Name, TokenCursor};
 use crate::catalog::ConstraintTiming;
 use crate::error::{Result, SqlError, SqlState};
+use crate::keywords::is_reserved;
 use crate::parse::positions::{is_any_word, mentions};
-use crate::parse::reserved::is_reserved;
 
 /// A relation gets another name or schema, or one of its columns another name.
 #[derive(Clone, Debug, PartialEq, Eq)]

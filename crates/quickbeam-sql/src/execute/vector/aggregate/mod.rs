@@ -108,8 +108,10 @@ impl AggregateFormulas {
     pub fn may_be_long(&self) -> bool {
         /// Digits of numbers whose sum over any table has at most 38.
         const SAFE_DIGITS: u8 = 24;
-        let is_long = |argument: &VectorExpr| matches!(argument.data_type, DataType::Numeric(Some((digits, _))) if digits > SAFE_DIGITS);
-        self.argument.as_ref().is_some_and(is_long)
+        self.argument.as_ref().is_some_and(|argument| match argument.data_type {
+            DataType::Numeric(Some((digits, _))) => digits > SAFE_DIGITS,
+            _ => false,
+        })
     }
 }
 
