@@ -15,7 +15,7 @@ use super::{Pool, with_buffer};
 use crate::blocks::{Block, Location};
 use crate::error::{Error, Result};
 use crate::mvcc::writer_of;
-use crate::page::{Page, PageId, Scratch, defect_of, write_image};
+use crate::page::{Page, PageId, defect_of, write_image, write_image_settled};
 
 /// The background thread keeps one frame in `FREE_SHARE` free.
 const FREE_SHARE: usize = 64;
@@ -182,33 +182,30 @@ impl Pool {
         if !entry.has(status::DIRTY) {
             return Ok(());
         }
-        let (location, swapped) = Scratch::with(self.page_size, |copy| {
-            copy.copy_from(content);
-            let mut swapped = false;
-            if copy.is_leaf() && copy.is_versioned() {
-                for position in 0..copy.count() {
-                    if writer_of(copy.record(position).version) < horizon {
-                        copy.set_version(position, 0);
-                    } else {
-                        swapped = true;
-                    }
-                }
+        let old = entry.location();
+        // No checkpoint refers to the block of the page's last eviction (POOL-5).
+        let reused = (old != Location::NONE && !entry.has(status::OWNED)).then(|| old.block());
+        invariant!(
+            POOL_3,
+            reused.is_none_or(|block| self.blocks.is_used(block)),
+            "page {page} is evicted to block {}, which is free",
+            old.block()
+        );
+        let block = reused.unwrap_or_else(|| self.blocks.allocate());
+        let mut swapped = false;
+        let written = self.write_image_at(content, block, |sequence, image| {
+            if !content.is_leaf() || !content.is_versioned() {
+                return write_image(content, sequence, image);
             }
-            let old = entry.location();
-            let written = if old != Location::NONE && !entry.has(status::OWNED) {
-                // No checkpoint refers to the block of the page's last eviction (POOL-5).
-                invariant!(
-                    POOL_3,
-                    self.blocks.is_used(old.block()),
-                    "page {page} is evicted to block {}, which is free",
-                    old.block()
-                );
-                self.write_block_at(copy, old.block())
-            } else {
-                self.write_block(copy)
-            };
-            written.map(|location| (location, swapped))
-        })?;
+            let is_settled = |version| writer_of(version) < horizon;
+            let (checksum, is_any_left) = write_image_settled(content, sequence, image, is_settled);
+            swapped = is_any_left;
+            checksum
+        });
+        if written.is_err() && reused.is_none() {
+            self.blocks.release(block);
+        }
+        let location = written?;
         invariant!(
             POOL_5,
             entry.has(status::OWNED)
@@ -237,7 +234,18 @@ impl Pool {
     }
 
     pub(super) fn write_block_at(&self, page: Page<'_>, block: Block) -> Result<Location> {
-        page.set_sequence(self.sequence.fetch_add(1, Ordering::Relaxed));
+        self.write_image_at(page, block, |sequence, image| write_image(page, sequence, image))
+    }
+
+    /// Writes the image of a page that `encode` makes with a sequence number; `encode` returns its
+    /// checksum.
+    fn write_image_at(
+        &self,
+        page: Page<'_>,
+        block: Block,
+        encode: impl FnOnce(u64, &mut [u8]) -> u32,
+    ) -> Result<Location> {
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let offset = block * self.page_size as u64;
         self.make_room_for(offset + self.page_size as u64)?;
         self.counters.writes.fetch_add(1, Ordering::Relaxed);
@@ -249,7 +257,7 @@ impl Pool {
             defect_of(page)
         );
         with_buffer(self.page_size, |image| {
-            let checksum = write_image(page, image);
+            let checksum = encode(sequence, image);
             let written = self.file.write_at(image, offset);
             written.map_err(|error| Error::io("writing to the data file", error))?;
             Ok(Location::new(block, checksum))

@@ -32,7 +32,7 @@ pub fn read_page(image: &[u8], page: u64, choice: u64) -> std::result::Result<Ve
     Scratch::with(size, |scratch| {
         read_image(image, page, scratch).map_err(Damage::into_detail)?;
         let mut bytes = vec![0; size];
-        write_image(scratch, &mut bytes);
+        write_image(scratch, scratch.sequence(), &mut bytes);
         if matches!(scratch.kind(), Some(PageKind::Leaf | PageKind::Inner)) {
             read_all(scratch, choice);
             for turn in 0..4 {

@@ -16,6 +16,9 @@ const W_SPACE: usize = 4;
 const W_FENCES: usize = 5;
 const W_LINK: usize = 6;
 
+/// Offset of the sequence number in an image.
+pub const SEQUENCE_OFFSET: usize = W_SEQUENCE * 8;
+
 /// The kind of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -191,15 +194,10 @@ impl<'a> Page<'a> {
         self.set_word(W_PAGE, page);
     }
 
-    /// Returns the image's sequence number.
+    /// Returns the image's sequence number among all images written since the environment was
+    /// opened. It helps to interpret a page dump.
     pub fn sequence(self) -> u64 {
         self.word(W_SEQUENCE)
-    }
-
-    /// Sets the image's sequence number among all images written since the environment was opened.
-    /// It helps to interpret a page dump.
-    pub fn set_sequence(self, sequence: u64) {
-        self.set_word(W_SEQUENCE, sequence);
     }
 
     /// Returns the number of the page's tree.

@@ -5,6 +5,7 @@
 //!   Searching and reading an accepted page uses no offset outside the page, and its keys are
 //!   ordered and within its fences.
 
+use super::header::SEQUENCE_OFFSET;
 use super::words::Page;
 use super::{HASH_BYTES, HEADER_BYTES, PageId, PageKind};
 use crate::error::Damage;
@@ -12,14 +13,47 @@ use crate::error::Damage;
 /// Bytes of the largest page.
 const LARGEST_PAGE: usize = 64 << 10;
 
-/// Encodes the page with its checksum into `out`, which has the page's length. Returns the
-/// checksum.
-pub fn write_image(page: Page<'_>, out: &mut [u8]) -> u32 {
-    for (i, chunk) in out.chunks_exact_mut(8).enumerate() {
-        chunk.copy_from_slice(&page.word(i).to_le_bytes());
+/// Encodes the page as an image with that sequence number into `out`, which has the page's length.
+/// Returns the checksum.
+pub fn write_image(page: Page<'_>, sequence: u64, out: &mut [u8]) -> u32 {
+    page.copy_to(0, out);
+    seal_image(sequence, out)
+}
+
+/// Like [`write_image`], for a versioned leaf. Version words for which `is_settled` returns true are
+/// zero in the image. Also returns whether any other version word is left.
+pub fn write_image_settled(
+    leaf: Page<'_>,
+    sequence: u64,
+    out: &mut [u8],
+    is_settled: impl Fn(u64) -> bool,
+) -> (u32, bool) {
+    leaf.copy_to(0, out);
+    let mut is_any_left = false;
+    for position in 0..leaf.count() {
+        let offset = leaf.slot(position).offset();
+        match leaf.record(position).version {
+            0 => {}
+            version if is_settled(version) => {
+                if let Some(word) = out.get_mut(offset..offset + 8) {
+                    word.fill(0);
+                }
+            }
+            _ => is_any_left = true,
+        }
     }
-    let checksum = crc32c::crc32c(&out[4..]);
-    out[..4].copy_from_slice(&checksum.to_le_bytes());
+    (seal_image(sequence, out), is_any_left)
+}
+
+/// Stores sequence number and checksum in the bytes of a page. Returns the checksum.
+fn seal_image(sequence: u64, image: &mut [u8]) -> u32 {
+    if let Some(word) = image.get_mut(SEQUENCE_OFFSET..SEQUENCE_OFFSET + 8) {
+        word.copy_from_slice(&sequence.to_le_bytes());
+    }
+    let checksum = crc32c::crc32c(image.get(4..).unwrap_or_default());
+    if let Some(word) = image.first_chunk_mut::<4>() {
+        *word = checksum.to_le_bytes();
+    }
     checksum
 }
 
@@ -36,11 +70,7 @@ pub fn read_image(image: &[u8], expected: PageId, page: Page<'_>) -> Result<(), 
         let detail = format!("checksum is {computed:08x}, the page says {found:08x}");
         return Err(Damage::mismatch(found.into(), computed.into(), detail));
     }
-    for (i, chunk) in image.chunks_exact(8).enumerate() {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        page.set_word(i, u64::from_le_bytes(word));
-    }
+    page.store_bytes(0, image);
     if page.page_id() != expected {
         let detail = format!("the page says it is page {}", page.page_id());
         return Err(Damage::mismatch(expected, page.page_id(), detail));
