@@ -71,7 +71,7 @@ pub enum Canary {
     ClearNotLogged,
     /// Moving a page releases the block that the last checkpoint refers to.
     MovedBlockFreedEarly,
-    /// Packing two leaves leaves their old separator in the parent.
+    /// A shift of records between two leaves leaves their old separator in the parent.
     SeparatorNotMoved,
 }
 

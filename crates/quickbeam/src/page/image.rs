@@ -20,8 +20,8 @@ pub fn write_image(page: Page<'_>, sequence: u64, out: &mut [u8]) -> u32 {
     seal_image(sequence, out)
 }
 
-/// Like [`write_image`], for a versioned leaf. Version words for which `is_settled` returns true are
-/// zero in the image. Also returns whether any other version word is left.
+/// Like [`write_image`], for a versioned leaf. Version words for which `is_settled` returns true
+/// are zero in the image. Also returns whether any other version word is left.
 pub fn write_image_settled(
     leaf: Page<'_>,
     sequence: u64,

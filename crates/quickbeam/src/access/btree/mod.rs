@@ -8,8 +8,8 @@
 //! - BTREE-2: the root's page number never changes: the root splits by moving its content to a new
 //!   child, and collapses by taking over its only child's content.
 //! - BTREE-3: leaves are not linked; a scan continues by searching for the fence that it reached.
-//! - BTREE-4: latches are taken from the root down; a split or merge holds the latches of a parent
-//!   and its children only.
+//! - BTREE-4: latches are taken from the root down; a split, merge or shift holds the latches of a
+//!   parent and its children only.
 //!
 //! Sources: Leis, Scheibner, Kemper, Neumann, "The ART of Practical Synchronization" (2016) for
 //! optimistic lock coupling; Graefe, "Modern B-Tree Techniques" (2011) for fences and truncation.
@@ -20,6 +20,7 @@ mod merge;
 mod pack;
 mod purge;
 mod sample;
+mod shift;
 mod siblings;
 mod split;
 mod verify;

@@ -1,19 +1,16 @@
 //! Packing: sparse leaves are merged, or filled with records of their right neighbors.
 //!
-//! Above: compaction. Below: merges and the buffer pool.
-//!
-//! - PACK-1: packing two leaves changes no record, and their common fence stays between the records
-//!   of the left one and those of the right one.
+//! Above: compaction. Below: merges, shifts and the buffer pool.
 //!
 //! Only children of one parent are packed with each other. One call holds one change guard and the
 //! latches of three pages, so readers, writers and checkpoints wait no longer than for a split.
 
 use super::Tree;
 use super::merge::check_distinct;
+use super::shift::{Cut, Neighbors};
 use crate::buffer::{ChangeGuard, Pool, WriteGuard};
-use crate::error::{Error, Result};
-use crate::failpoints::{Canary, planted};
-use crate::page::{HEADER_BYTES, Page, Scratch};
+use crate::error::Result;
+use crate::page::HEADER_BYTES;
 
 /// A leaf with less than one part in `SPACIOUS` free is not packed.
 const SPACIOUS: usize = 4;
@@ -106,7 +103,9 @@ impl Tree {
             let room =
                 (pool.page_size - HEADER_BYTES - spare).saturating_sub(left.page().used_bytes());
             if right.page().used_bytes() > room {
-                let moved = move_records(pool, change_guard, &parent, index, &left, &right, room)?;
+                let neighbors =
+                    Neighbors { parent: &parent, separator_at: index, left: &left, right: &right };
+                let moved = move_records(pool, change_guard, &neighbors, room)?;
                 return Ok(Packed { next, merged: 0, changed: if moved { 3 } else { 0 } });
             }
         }
@@ -119,18 +118,16 @@ impl Tree {
     }
 }
 
-/// Moves the first records of `right`, at most `room` bytes of them, to the end of `left`. Returns
-/// false, changing nothing, if none fits or the parent has no space for the new separator.
+/// Moves the first records of the right leaf, at most `room` bytes of them, to the end of the left
+/// one. Returns false, changing nothing, if none fits or the parent has no space for the new
+/// separator.
 fn move_records(
     pool: &Pool,
     change_guard: &ChangeGuard,
-    parent: &WriteGuard<'_>,
-    index: usize,
-    left: &WriteGuard<'_>,
-    right: &WriteGuard<'_>,
+    neighbors: &Neighbors<'_>,
     room: usize,
 ) -> Result<bool> {
-    let source = right.page();
+    let source = neighbors.right.page();
     let mut bytes = 0;
     let fits = |position: &usize| {
         bytes += source.record_bytes(*position) + 8;
@@ -139,79 +136,10 @@ fn move_records(
     let mut count = (0..source.count().saturating_sub(1)).take_while(fits).count();
     // The separator may be longer than the old one, and the prefix shorter: try fewer records.
     while count > 0 {
-        let separator = source.separator_at(count);
-        if parent.page().free_bytes() < parent.page().inner_need(separator.len()) {
-            return Ok(false);
-        }
-        let moved = Scratch::with(pool.page_size, |low| {
-            Scratch::with(pool.page_size, |high| {
-                if !divide(left.page(), source, count, &separator, low, high) {
-                    return Ok(false);
-                }
-                install(change_guard, parent, index, [left, right], [low, high], &separator)?;
-                Ok(true)
-            })
-        })?;
-        if moved {
+        if neighbors.divide(pool, change_guard, Cut::InRight(count))? {
             return Ok(true);
         }
         count = count * 3 / 4;
     }
     Ok(false)
-}
-
-/// Fills `low` and `high` with the content of two neighbors, with `separator` between the first
-/// `count` records of the right one and the others.
-fn divide(
-    left: Page<'_>,
-    right: Page<'_>,
-    count: usize,
-    separator: &[u8],
-    low: Page<'_>,
-    high: Page<'_>,
-) -> bool {
-    let empty = |page: Page<'_>, like: Page<'_>, lower: &[u8], upper: Option<&[u8]>| {
-        page.initialize(like.page_id(), crate::page::PageKind::Leaf, like.tree(), like.level());
-        page.set_versioned(like.is_versioned());
-        page.set_hashed(like.is_hashed());
-        page.set_fences(lower, upper);
-    };
-    empty(low, left, &left.lower_fence_bytes(), Some(separator));
-    empty(high, right, separator, right.upper_fence_bytes().as_deref());
-    low.append_range(left, 0..left.count())
-        && low.append_range(right, 0..count)
-        && high.append_range(right, count..right.count())
-}
-
-/// Stores the divided leaves and the separator between them.
-fn install(
-    change_guard: &ChangeGuard,
-    parent: &WriteGuard<'_>,
-    index: usize,
-    [left, right]: [&WriteGuard<'_>; 2],
-    [low, high]: [Page<'_>; 2],
-    separator: &[u8],
-) -> Result<()> {
-    let parent_page = parent.write(change_guard)?;
-    let (left_page, right_page) = (left.write(change_guard)?, right.write(change_guard)?);
-    invariant!(
-        PACK_1,
-        low.count() + high.count() == left_page.count() + right_page.count()
-            && low.key(low.count() - 1)[..] < *separator
-            && *separator <= high.key(0)[..],
-        "records of leaves {} and {} are packed wrongly",
-        left.id,
-        right.id
-    );
-    left_page.copy_content_from(low);
-    right_page.copy_content_from(high);
-    if planted(Canary::SeparatorNotMoved) {
-        return Ok(());
-    }
-    parent_page.remove(index);
-    if parent_page.insert_separator(index, separator, right.id) {
-        Ok(())
-    } else {
-        Err(Error::page(parent.id, "no room for a separator where there was room"))
-    }
 }

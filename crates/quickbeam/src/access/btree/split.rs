@@ -11,9 +11,9 @@ struct SplitPoint {
 }
 
 impl Tree {
-    /// Splits the leaf of the hint, which covers `key` and has no space for it. If another leaf
-    /// covers `key` by now, splits nothing and resets the hint, so that the next search begins at
-    /// the root.
+    /// Makes space in the leaf of the hint, which covers `key` and has none for it: moves records
+    /// to a neighbor, or splits the leaf. If another leaf covers `key` by now, changes nothing and
+    /// resets the hint, so that the next search begins at the root.
     pub fn split(
         &self,
         pool: &Pool,
@@ -21,6 +21,9 @@ impl Tree {
         key: &[u8],
         leaf_hint: &mut LeafHint,
     ) -> Result<()> {
+        if self.shift(pool, change_guard, key, leaf_hint.leaf)? {
+            return Ok(());
+        }
         if !self.split_level(pool, change_guard, 0, key, Some(leaf_hint.leaf))? {
             *leaf_hint = LeafHint::default();
         }

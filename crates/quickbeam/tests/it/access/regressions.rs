@@ -167,6 +167,31 @@ fn ordered_inserts_of_long_keys_leave_full_leaves() {
     }
 }
 
+/// Splits alone leave leaves 69 % full if keys arrive in random order.
+#[test]
+fn random_inserts_share_records_with_neighbors() {
+    for (length, descending) in [(8, false), (8, true), (100, false), (400, false)] {
+        let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
+        let database = environment.create_database("data").unwrap();
+        let key = |n: u32| {
+            let mixed = n.wrapping_mul(0x9e37_79b1).rotate_left(11).wrapping_mul(0x85eb_ca6b);
+            // Groups of keys that arrive in descending order, between those of other groups.
+            let place = if descending { (mixed >> 20) << 20 | (!n & 0xf_ffff) } else { mixed };
+            place.to_be_bytes()
+        };
+        for batch in 0..100 {
+            let fill = |transaction: &Transaction| {
+                (batch * 100..batch * 100 + 100)
+                    .try_for_each(|n| database.put(transaction, &key(n), &vec![1; length]))
+            };
+            environment.transact(fill).unwrap();
+        }
+        let report = environment.verify().unwrap();
+        assert_eq!(report.complaints, Vec::<String>::new());
+        assert!(report.leaf_fill > 0.72, "values of {length} bytes: {}", report.leaf_fill);
+    }
+}
+
 /// When a record after a full leaf was inserted and deleted repeatedly, the leaf was merged with
 /// the empty one after it and split again each time.
 #[test]
