@@ -183,6 +183,8 @@ sql_states! {
     InFailedSqlTransaction = "25P02",
     /// No prepared statement of that name.
     InvalidSqlStatementName = "26000",
+    /// A cursor that is not on a row that can be changed.
+    InvalidCursorState = "24000",
     /// No cursor of that name.
     InvalidCursorName = "34000",
     /// A cursor of that name exists already.

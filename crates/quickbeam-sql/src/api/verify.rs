@@ -161,6 +161,7 @@ impl SqlDatabase {
             variables: None,
             types: &[],
             refreshed: None,
+            keeps_keys: false,
             noted: None,
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));

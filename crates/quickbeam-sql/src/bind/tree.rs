@@ -670,6 +670,8 @@ pub struct Change {
     pub from: From,
     /// WHERE, split at AND.
     pub filter: Vec<Expr>,
+    /// The name of the cursor of WHERE CURRENT OF.
+    pub cursor: Option<Expr>,
     /// Subqueries of it and of the values.
     pub subqueries: Vec<Subquery>,
     /// SET: column and value; `None`: DELETE.

@@ -23,7 +23,8 @@ use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, Vari
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation, View, split_lookup_name};
 use crate::error::Result;
 use crate::execute::{
-    ChangingWithExec, InsertExec, InsteadExec, MergeExec, QueryProgram, TableHandles, UpdateExec,
+    ChangingWithExec, InsertExec, InsteadExec, KeptKeys, MergeExec, QueryProgram, TableHandles,
+    UpdateExec,
 };
 use crate::expression::{Builtin, Clock, Expr, FunctionRegistry, Slot};
 use crate::parse::ExplainFormat;
@@ -145,6 +146,8 @@ pub(crate) struct CompileContext<'l> {
     pub types: &'l [Option<DataType>],
     /// The materialized view that the statement populates.
     pub refreshed: Option<&'l Arc<View>>,
+    /// Whether a query keeps the keys of its rows, as that of a cursor does.
+    pub keeps_keys: bool,
     /// The functions of the catalog that the text calls, if they are noted.
     pub noted: Option<&'l RefCell<BTreeSet<ObjectId>>>,
 }
@@ -223,6 +226,21 @@ impl Names for CompileContext<'_> {
 
     fn registered_functions(&self, name: &str) -> Vec<&'static Builtin> {
         self.functions.named(name)
+    }
+}
+
+impl Prepared {
+    /// Whether it is the query of a cursor and locks rows.
+    pub fn locks_rows(&self) -> bool {
+        let Program::Query(query) = &self.work else { return false };
+        query.kept_keys.as_ref().is_some_and(|keys| keys.locks())
+    }
+
+    /// Takes the keys of the rows of the last execution, if it is the query of a cursor.
+    pub fn take_keys(&mut self) -> Option<Box<KeptKeys>> {
+        let Program::Query(query) = &mut self.work else { return None };
+        let fresh = query.kept_keys.as_ref().map(|_| Box::new(KeptKeys::of(&query.root)))?;
+        query.kept_keys.replace(fresh)
     }
 }
 

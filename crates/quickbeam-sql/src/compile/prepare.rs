@@ -16,7 +16,8 @@ use crate::bind::{
 use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{
-    ChangingWithExec, InsertExec, InsteadExec, MergeExec, OperatorBuilder, RowCounts, UpdateExec,
+    ChangingWithExec, InsertExec, InsteadExec, KeptKeys, MergeExec, OperatorBuilder, RowCounts,
+    UpdateExec,
 };
 use crate::expression::{Clock, Slot};
 use crate::parse::Command;
@@ -211,6 +212,9 @@ impl CompileContext<'_> {
         let (action, slots) = plan::plan_statement(bound, &binder.slots, &types, self, self)?;
         let (parameters, mode_reason) = (binder.parameter_types(), String::new());
         let mut plan = Plan { action, slots, parameters, mode_reason };
+        if let (true, Action::Query(query)) = (self.keeps_keys, &mut plan.action) {
+            plan::keep_row_keys(&mut query.root, plan.slots.len());
+        }
         plan::prune_prefixes(&mut plan);
         let shared_scan: plan::SharedScan = crate::execute::shared_scan;
         let workers = |table: &Table| self.workers_for(table);
@@ -231,7 +235,11 @@ impl CompileContext<'_> {
         let work = match &plan.action {
             Action::Query(query) => {
                 reads_only = plan.reads_only();
-                Program::Query(builder.query(query)?)
+                let mut program = builder.query(query)?;
+                if self.keeps_keys {
+                    program.kept_keys = Some(Box::new(KeptKeys::of(&program.root)));
+                }
+                Program::Query(program)
             }
             Action::Insert(insert) => Program::Insert(Box::new(InsertExec::new(insert, &builder)?)),
             Action::Change(change) => Program::Change(Box::new(UpdateExec::new(change, &builder)?)),

@@ -8,8 +8,8 @@ mod system;
 mod vector;
 
 pub use row::{
-    ChangingWithExec, Context, InsertExec, InsteadExec, MemoryBudget, MergeExec, OperatorBuilder,
-    QueryProgram, Returned, RowCounts, StatementLimits, TableHandles, UpdateExec, constant_range,
-    values_memory,
+    ChangingWithExec, Context, InsertExec, InsteadExec, KeptKeys, KeptRow, MemoryBudget, MergeExec,
+    OperatorBuilder, QueryProgram, Returned, RowCounts, StatementLimits, TableHandles, UpdateExec,
+    constant_range, values_memory,
 };
 pub use vector::{can_batch, shared_scan};

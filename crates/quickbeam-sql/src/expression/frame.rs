@@ -320,6 +320,11 @@ pub trait SessionState {
     /// Releases all advisory locks of the session but those of the transaction.
     fn unlock_all_advisory(&self);
 
+    /// Returns the key of the row of a table that is the current one of a cursor.
+    fn current_row(&self, cursor: &str, _table: &Table) -> Result<Vec<u8>> {
+        Err(SqlError::unsupported(format!("the cursor {cursor} here")))
+    }
+
     /// Calls a function of the catalog and returns its rows.
     fn call_routine(
         &self,

@@ -37,9 +37,9 @@ pub use access::{
     RoleOptions, without_passwords,
 };
 pub use command::{
-    Command, CommentStatement, CommentedObject, Direction, Discard, ExtensionStatement, Name,
-    RefreshStatement, RelationChange, RelationStatement, SchemaStatement, StorageHint,
-    TableOfExecute, command,
+    Command, CommentStatement, CommentedObject, CursorOptions, Direction, Discard,
+    ExtensionStatement, Name, RefreshStatement, RelationChange, RelationStatement, SchemaStatement,
+    StorageHint, TableOfExecute, command,
 };
 
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition};
@@ -48,8 +48,8 @@ pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_
 pub use positions::{count_table_names, first_from, is_word, last_before, set_columns};
 pub use query::{
     ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, Traversal, UNBOUNDED, arguments_of,
-    is_distinct_sets, is_rows_from, join_alias, restore_exclusions, restore_query_markers,
-    restore_row_stars, row_call, symmetric_bound, traversal,
+    current_of, is_distinct_sets, is_rows_from, join_alias, restore_exclusions,
+    restore_query_markers, restore_row_stars, row_call, symmetric_bound, traversal,
 };
 pub use routine::{
     AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineStatement,

@@ -117,7 +117,7 @@ impl TableAccess {
     /// Whether at most one row is found, by a key.
     pub fn is_single(&self) -> bool {
         match &self.path {
-            AccessPath::Key(_) => true,
+            AccessPath::Key(_) | AccessPath::Cursor(_) => true,
             AccessPath::Index(number, range) => self
                 .table
                 .indexes

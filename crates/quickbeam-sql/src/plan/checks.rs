@@ -201,6 +201,7 @@ impl PlanCheck {
         match &access.path {
             AccessPath::All => {}
             AccessPath::Key(values) => self.reads(values, outer),
+            AccessPath::Cursor(name) => self.reads([name], outer),
             AccessPath::KeyRange(range) | AccessPath::Index(_, range) => {
                 let bounds = range.lower.iter().chain(&range.upper).map(|(bound, _)| bound);
                 self.reads(range.equal.iter().chain(bounds), outer);

@@ -6,8 +6,8 @@ use super::instead_of;
 use super::rewrite::date_comparisons::compare_dates_of_change;
 use super::rewrite::simplify::{simplify_change, simplify_insert, simplify_merge};
 use super::{
-    Action, ChangePlan, ChangingWithPlan, InsertPlan, MergeActionPlan, MergeClausePlan, MergePlan,
-    PlanNode, Statistics, WithPartPlan,
+    AccessPath, Action, ChangePlan, ChangingWithPlan, InsertPlan, MergeActionPlan, MergeClausePlan,
+    MergePlan, PlanNode, Statistics, WithPartPlan,
 };
 use crate::bind::{
     BoundStatement, Change, ChangingWith, Insert, InsertSource, MergeAction, MergeStatement, Names,
@@ -158,6 +158,9 @@ fn plan_change(
         RowGoal::All,
         MemberUse::Checked,
     )?;
+    if let (Some(cursor), PlanNode::Table(access)) = (change.cursor, &mut root) {
+        access.path = AccessPath::Cursor(cursor);
+    }
     request_row_keys(&mut root, &[change.slot]);
     let single = is_single(&root) && tables.is_empty();
     if !tables.is_empty() {

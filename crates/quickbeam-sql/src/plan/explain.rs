@@ -323,6 +323,9 @@ impl Writer<'_> {
                 let way = if is_hash { "Index Hash Lookup" } else { "Index Scan" };
                 (format!("{way}{order} using {index_name} on {name}"), Some(range))
             }
+            AccessPath::Cursor(cursor) => {
+                (format!("Cursor Row of {name}"), Some(format!("Cursor: {}", self.text(cursor))))
+            }
         };
         self.line(depth, format!("{text} (rows={rows}){counted}"));
         if let Some(range) = range.filter(|range| !range.is_empty()) {

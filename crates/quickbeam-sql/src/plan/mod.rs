@@ -38,6 +38,7 @@ pub use column_pruning::{each_expression, prune_prefixes};
 pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_insert, plan_statement};
 pub use explain::explain;
+pub use query::select::keep_row_keys;
 pub use turned_off::TurnedOff;
 pub use vectorize::{
     ExecutionMode, SharedScan, WorkerChoice, WorkerPlan, choose_execution_mode, produced,
@@ -107,6 +108,8 @@ pub enum AccessPath {
     KeyRange(KeyRangeExpr),
     /// By a range of an index, by its number.
     Index(usize, KeyRangeExpr),
+    /// The current row of the cursor of that name.
+    Cursor(Expr),
 }
 
 /// A range of a key: equal values of its first columns, and bounds of the next one.

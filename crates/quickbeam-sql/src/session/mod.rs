@@ -40,14 +40,14 @@ use smol_str::SmolStr;
 use self::copy::CopyAccess;
 use self::database::SqlDatabase;
 use self::events::{Event, Events, NoticeLevel};
-use self::named::{Cursors, NamedStatements};
+use self::named::{Cursors, NamedStatements, no_cursor};
 use self::routine::Routines;
 use self::rows::OpenQueries;
 use self::settings::variables::Variables;
 use self::temporary::TemporaryObjects;
 use self::transaction::Open;
 use crate::bind::SearchPath;
-use crate::catalog::ObjectId;
+use crate::catalog::{ObjectId, Table};
 use crate::compile::Parallelism;
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
@@ -233,6 +233,12 @@ impl SessionState for Session {
 
     fn unlock_all_advisory(&self) {
         self.release_locks(false);
+    }
+
+    fn current_row(&self, cursor: &str, table: &Table) -> Result<Vec<u8>> {
+        let cursors = self.cursors.borrow();
+        let found = cursors.get(cursor).ok_or_else(|| no_cursor(cursor))?;
+        found.current_row(cursor, table)
     }
 
     fn call_routine(

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::bind::OutputColumn;
-use crate::error::{SqlError, SqlState};
+use crate::catalog::Table;
+use crate::error::{Result, SqlError, SqlState};
+use crate::execute::{KeptKeys, KeptRow};
 use crate::parse::Direction;
 use crate::session::Session;
 use crate::session::prepared_statement::PreparedStatement;
@@ -37,6 +39,10 @@ pub(crate) struct CursorRows {
     pub holds: bool,
     /// Whether its transaction is still open.
     pub is_new: bool,
+    /// Whether it moves backward.
+    pub scrolls: bool,
+    /// The keys of its rows.
+    pub keys: Option<Box<KeptKeys>>,
 }
 
 /// The cursors of a session, by name.
@@ -60,6 +66,50 @@ pub(crate) fn no_cursor(name: &str) -> SqlError {
 }
 
 impl CursorRows {
+    /// Returns the key of the row of a table that is the current one.
+    pub fn current_row(&self, name: &str, table: &Table) -> Result<Vec<u8>> {
+        let error = |message| Err(SqlError::new(SqlState::InvalidCursorState, message));
+        if self.holds && !self.is_new {
+            return error(format!("cursor \"{name}\" is held from a previous transaction"));
+        }
+        let is_positioned = (1..=self.rows.len()).contains(&self.at);
+        let row = self.keys.as_ref().map(|keys| keys.row(table.id, self.at.saturating_sub(1)));
+        let table = &table.name;
+        match row {
+            Some(KeptRow::NotLocked) => error(format!(
+                "cursor \"{name}\" does not have a FOR UPDATE/SHARE reference to table \"{table}\""
+            )),
+            Some(KeptRow::LockedTwice) => error(format!(
+                "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{table}\""
+            )),
+            Some(KeptRow::Key(key)) if is_positioned => Ok(key.to_vec()),
+            Some(KeptRow::Absent | KeptRow::Key(_)) => {
+                error(format!("cursor \"{name}\" is not positioned on a row"))
+            }
+            Some(KeptRow::NotSimple) | None => error(format!(
+                "cursor \"{name}\" is not a simply updatable scan of table \"{table}\""
+            )),
+        }
+    }
+
+    /// Refuses to move a cursor backward that does not scroll. `returns_rows`: FETCH, not MOVE.
+    pub fn check_direction(&self, direction: Direction, returns_rows: bool) -> Result<()> {
+        let is_on_row = (1..=self.rows.len()).contains(&self.at);
+        let is_backward = match direction {
+            Direction::All(true) | Direction::By(1..) | Direction::Relative(1..) => false,
+            Direction::By(0) | Direction::Relative(0) => is_on_row && returns_rows,
+            Direction::By(_) | Direction::Relative(_) | Direction::Absolute(..0) => true,
+            Direction::All(false) => returns_rows || self.at > 0,
+            Direction::Absolute(row) => self.at > 0 && row <= i64::try_from(self.at).unwrap_or(0),
+        };
+        if self.scrolls || !is_backward {
+            return Ok(());
+        }
+        let message = "cursor can only scan forward";
+        Err(SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+            .with_hint("Declare it with SCROLL option to enable backward scan."))
+    }
+
     /// Moves the cursor and returns the rows that it passes, in that order.
     pub fn fetch(&mut self, direction: Direction) -> Vec<Vec<Value>> {
         let end = self.rows.len() + 1;
@@ -118,7 +168,8 @@ mod tests {
     fn a_cursor_moves_as_in_postgresql() {
         let rows = (1..=4).map(|number| vec![Value::Integer(number)]).collect();
         let columns = Arc::new([]);
-        let mut cursor = CursorRows { columns, rows, at: 0, holds: false, is_new: true };
+        let (holds, is_new, scrolls, keys) = (false, true, true, None);
+        let mut cursor = CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys };
         for (direction, expected) in [
             (Direction::By(1), &[1][..]),
             (Direction::By(2), &[2, 3]),

@@ -40,6 +40,8 @@ pub struct PreparedStatement {
     pub(crate) columns: Arc<[OutputColumn]>,
     /// The types of a command's parameters: those of the query of DECLARE.
     pub(crate) command_parameters: Arc<[DataType]>,
+    /// Whether it is the query of a cursor.
+    pub(crate) is_of_cursor: bool,
 }
 
 impl PreparedStatement {
@@ -56,12 +58,18 @@ impl PreparedStatement {
             kept_columns: None,
             columns: Arc::new([]),
             command_parameters: Arc::new([]),
+            is_of_cursor: false,
         }
     }
 
     /// Declares the types of the first parameters.
     pub(crate) fn with_types(self, types: Arc<[Option<DataType>]>) -> PreparedStatement {
         PreparedStatement { types, ..self }
+    }
+
+    /// Says that it is the query of a cursor.
+    pub(crate) fn of_cursor(self) -> PreparedStatement {
+        PreparedStatement { is_of_cursor: true, ..self }
     }
 
     /// Makes a later execution fail (0A000) if the columns of the result are not the same any more.
@@ -276,6 +284,7 @@ impl Session {
             variables: None,
             types: &[],
             refreshed: None,
+            keeps_keys: false,
             noted: None,
         }
     }
@@ -289,7 +298,11 @@ impl Session {
         let snapshot = self.database.catalog.snapshot(transaction)?;
         statement.prepared = None;
         let parsed = statement.parsed.take();
-        let look = CompileContext { types: &statement.types, ..self.look(transaction, &snapshot) };
+        let look = CompileContext {
+            types: &statement.types,
+            keeps_keys: statement.is_of_cursor,
+            ..self.look(transaction, &snapshot)
+        };
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);
         statement.version = snapshot.version();
         statement.plan_key = self.plan_key.get();

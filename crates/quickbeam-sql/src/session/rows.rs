@@ -9,7 +9,7 @@ use quickbeam::{ReadTransaction, Snapshot, Transaction, invariant};
 use crate::bind::OutputColumn;
 use crate::compile::{Prepared, Program};
 use crate::error::Result;
-use crate::execute::{Context, MemoryBudget, Returned};
+use crate::execute::{Context, KeptKeys, MemoryBudget, Returned};
 use crate::rust_types::row::{OwnedRow, Row};
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
@@ -319,6 +319,18 @@ impl Rows<'_> {
         }
     }
 
+    /// Whether the query is that of a cursor and locks rows.
+    pub(crate) fn locks_rows(&self) -> bool {
+        let RowsSource::Running(running) = &self.source else { return false };
+        running.lease.prepared().is_some_and(Prepared::locks_rows)
+    }
+
+    /// Takes the keys of the rows so far, if the query is that of a cursor.
+    pub(crate) fn take_keys(&mut self) -> Option<Box<KeptKeys>> {
+        let RowsSource::Running(running) = &mut self.source else { return None };
+        running.lease.prepared_mut()?.take_keys()
+    }
+
     /// Returns whether later statements of the transaction leave the rows as they are.
     #[must_use]
     pub fn is_stable(&self) -> bool {
@@ -369,6 +381,7 @@ impl Running<'_> {
         };
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {
+            query.keep_keys(&context)?;
             values.clear();
             for (output, column) in query.outputs.iter().zip(&**columns) {
                 // Columns are read where they stand, when they are asked for.

@@ -14,8 +14,9 @@ use crate::bind::{
 use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::parse::current_of;
 use crate::schema::errors::no_column;
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 /// Refuses RETURNING of other rows than those of the view that INSTEAD OF triggers change.
 fn refuse_others(returning: Option<&Returning>, own: usize) -> Result<()> {
@@ -138,7 +139,8 @@ impl Binder<'_> {
                 let (left, right) = (Box::new(from), Box::new(right));
                 from = From::Join { kind: JoinKind::Inner, left, right, on: Vec::new() };
             }
-            let filter = match filter {
+            let cursor = filter.and_then(current_of);
+            let filter = match filter.filter(|_| cursor.is_none()) {
                 Some(condition) => binder.conjuncts(condition, &scope)?,
                 None => Vec::new(),
             };
@@ -148,7 +150,11 @@ impl Binder<'_> {
             };
             Ok(((slot, view), from, filter, assignments, scope))
         })?;
-        let ((slot, view), from, filter, assignments, scope) = parts;
+        let ((slot, view), from, bound_filter, assignments, scope) = parts;
+        let cursor = match filter.and_then(current_of) {
+            Some(name) => Some(self.cursor_of_change(name, &target, !others.is_empty())?),
+            None => None,
+        };
         let returning = returning.map(|items| self.returning(items, &scope)).transpose()?;
         if target.instead.is_some() {
             refuse_others(returning.as_ref(), slot)?;
@@ -158,7 +164,8 @@ impl Binder<'_> {
             table: target.table.clone(),
             slot,
             from,
-            filter,
+            filter: bound_filter,
+            cursor,
             subqueries: level.subqueries,
             assignments,
             view_checks: Vec::new(),
@@ -171,6 +178,30 @@ impl Binder<'_> {
             target.expand_change(&mut change, &[view])?;
         }
         Ok(change)
+    }
+
+    /// Returns the name of the cursor of WHERE CURRENT OF. In a function it may be that in a
+    /// variable.
+    fn cursor_of_change(
+        &mut self,
+        name: &ast::Ident,
+        target: &ChangeTarget,
+        has_others: bool,
+    ) -> Result<Expr> {
+        if target.view.is_some() || target.instead.is_some() {
+            let message = "WHERE CURRENT OF on a view is not implemented";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        if has_others {
+            return Err(SqlError::unsupported("WHERE CURRENT OF with FROM or USING"));
+        }
+        let name = fold(name);
+        let is_column = false;
+        let variable = self.variable(std::slice::from_ref(&name), is_column, 0)?;
+        Ok(match variable {
+            Some(variable) if variable.data_type.is_some_and(DataType::is_text) => variable.expr,
+            _ => Expr::Constant(Value::text(name)),
+        })
     }
 
     /// Adds the rows that a statement changes to its scope. Returns their slot, and what stands for

@@ -7,6 +7,7 @@ use quickbeam::Transaction;
 
 use super::{Context, Operator};
 use crate::bind::LockWait;
+use crate::catalog::ObjectId;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr};
 use crate::table::TableHandle;
@@ -29,6 +30,11 @@ impl Lock {
         wait: LockWait,
     ) -> Lock {
         Lock { input, tables, recheck, wait, key: Vec::new() }
+    }
+
+    /// Returns the slots and the tables of the rows that it locks.
+    pub fn tables(&self) -> impl Iterator<Item = (usize, ObjectId)> {
+        self.tables.iter().map(|(slot, handle)| (*slot, handle.table().id))
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {

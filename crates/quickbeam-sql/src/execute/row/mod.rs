@@ -19,6 +19,7 @@ mod aggregate;
 mod hashed_subquery;
 mod in_list;
 mod join;
+mod kept_keys;
 mod last_answer;
 pub(super) mod lock;
 mod memory;
@@ -60,6 +61,7 @@ pub use crate::execute::dml::update::UpdateExec;
 pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, members_of};
 pub(super) use crate::execute::hash::key_table::{KeyTable, append, mix, seed};
 pub(super) use aggregate::{AggregateState, overflow};
+pub use kept_keys::{KeptKeys, KeptRow};
 use last_answer::LastAnswer;
 pub(super) use memory::MemoryCharge;
 pub use memory::{MemoryBudget, bytes_of as values_memory};
@@ -536,7 +538,8 @@ impl<'b> OperatorBuilder<'b> {
 
     /// The program of a query.
     pub fn query(&self, query: &crate::plan::QueryPlan) -> Result<QueryProgram> {
-        Ok(QueryProgram { root: self.operator(&query.root)?, outputs: query.outputs.clone() })
+        let root = self.operator(&query.root)?;
+        Ok(QueryProgram { root, outputs: query.outputs.clone(), kept_keys: None })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::hashed_subquery::HashedSubquery;
 use super::last_answer::LastAnswer;
-use super::{Context, MemoryCharge, Operator, bound_of};
+use super::{Context, KeptKeys, MemoryCharge, Operator, bound_of};
 use crate::bind::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, stack_arrays};
@@ -16,6 +16,8 @@ pub struct QueryProgram {
     pub root: Operator,
     /// The outputs.
     pub outputs: Vec<Expr>,
+    /// The keys of the rows, if it is the query of a cursor.
+    pub kept_keys: Option<Box<KeptKeys>>,
 }
 
 impl QueryProgram {
@@ -27,6 +29,7 @@ impl QueryProgram {
     ) -> Result<u64> {
         let mut count = 0;
         self.root.rewind();
+        self.kept_keys.iter_mut().for_each(|keys| keys.restart());
         while self.root.next(context)? {
             count += 1;
             let row: Result<Vec<Value>> =
@@ -34,8 +37,18 @@ impl QueryProgram {
             let row = row?;
             context.keep_values(&row)?;
             rows.push(row);
+            self.keep_keys(context)?;
         }
         Ok(count)
+    }
+
+    /// Keeps the keys of the current rows, if it is the query of a cursor.
+    #[inline]
+    pub fn keep_keys(&mut self, context: &Context<'_>) -> Result<()> {
+        match &mut self.kept_keys {
+            Some(keys) => keys.push(&self.root, context),
+            None => Ok(()),
+        }
     }
 
     /// Moves to the next row and puts the outputs into a slot.

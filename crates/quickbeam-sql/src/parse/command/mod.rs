@@ -85,7 +85,7 @@ pub enum Command {
     /// SET CONSTRAINTS: the constraints, `None` for ALL; true: DEFERRED.
     SetConstraints(Option<Vec<Name>>, bool),
     /// DECLARE: the cursor's name, whether it outlives the transaction, and the query's text.
-    Declare(SmolStr, bool, Range<usize>),
+    Declare(SmolStr, CursorOptions, Range<usize>),
     /// FETCH, or MOVE if the flag is false.
     Fetch(SmolStr, Direction, bool),
     /// CLOSE; `None`: ALL.
@@ -114,6 +114,17 @@ pub enum Discard {
     Sequences,
     /// Temporary tables.
     Temporary,
+}
+
+/// The options of DECLARE.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CursorOptions {
+    /// WITH HOLD.
+    pub holds: bool,
+    /// SCROLL, or false: NO SCROLL.
+    pub scroll: Option<bool>,
+    /// INSENSITIVE.
+    pub insensitive: bool,
 }
 
 /// Where FETCH and MOVE go.
@@ -497,16 +508,37 @@ impl TokenCursor<'_> {
 
     fn declare(&mut self) -> Result<Command> {
         let name = self.name()?;
-        while ["BINARY", "INSENSITIVE", "ASENSITIVE", "SCROLL"].iter().any(|one| self.takes(one))
-            || (self.takes("NO") && self.takes("SCROLL"))
-        {}
+        let mut options = CursorOptions::default();
+        let mut is_asensitive = false;
+        loop {
+            let asked = if self.takes("NO") {
+                self.expect("SCROLL")?;
+                Some(false)
+            } else {
+                self.takes("SCROLL").then_some(true)
+            };
+            if asked.is_some_and(|asked| options.scroll.is_some_and(|known| known != asked)) {
+                return Err(both("SCROLL", "NO SCROLL"));
+            }
+            options.scroll = asked.or(options.scroll);
+            let is_insensitive = self.takes("INSENSITIVE");
+            options.insensitive |= is_insensitive;
+            let is_other = !is_insensitive && self.takes("ASENSITIVE");
+            is_asensitive |= is_other;
+            if options.insensitive && is_asensitive {
+                return Err(both("INSENSITIVE", "ASENSITIVE"));
+            }
+            if asked.is_none() && !is_insensitive && !is_other && !self.takes("BINARY") {
+                break;
+            }
+        }
         self.expect("CURSOR")?;
-        let holds = self.takes("WITH");
-        if holds || self.takes("WITHOUT") {
+        options.holds = self.takes("WITH");
+        if options.holds || self.takes("WITHOUT") {
             self.expect("HOLD")?;
         }
         self.expect("FOR")?;
-        Ok(Command::Declare(name, holds, self.skip_rest()))
+        Ok(Command::Declare(name, options, self.skip_rest()))
     }
 
     fn direction(&mut self) -> Result<Direction> {
@@ -535,6 +567,12 @@ impl TokenCursor<'_> {
         let count = self.number()?.unwrap_or(1);
         Ok(Direction::By(if is_backward { -count } else { count }))
     }
+}
+
+#[cold]
+fn both(one: &str, other: &str) -> SqlError {
+    let message = format!("cannot specify both {one} and {other}");
+    SqlError::new(SqlState::InvalidCursorDefinition, message)
 }
 
 /// Moves a parser over a command and returns whether there was one.

@@ -15,14 +15,19 @@ fn wrong(message: String, position: usize) -> SqlError {
 }
 
 impl BlockParser<'_> {
+    /// Reads SCROLL or NO SCROLL.
+    fn scroll(&mut self) -> Result<Option<bool>> {
+        if self.takes("no") {
+            self.expect("scroll")?;
+            return Ok(Some(false));
+        }
+        Ok(self.takes("scroll").then_some(true))
+    }
+
     /// Reads a declaration after its name, if it is one of a cursor.
     pub(super) fn cursor_declaration(&mut self, name: &SmolStr) -> Result<bool> {
         let start = self.at;
-        if self.takes("no") {
-            self.expect("scroll")?;
-        } else {
-            self.takes("scroll");
-        }
+        let scroll = self.scroll()?;
         if !self.takes("cursor") {
             self.at = start;
             return Ok(false);
@@ -51,7 +56,7 @@ impl BlockParser<'_> {
         self.namespace = around;
         self.expect_symbol(";")?;
         if let Some(declared) = self.body.variables.get_mut(variable) {
-            declared.cursor = Some(CursorDeclaration { arguments, query });
+            declared.cursor = Some(CursorDeclaration { arguments, query, scroll });
         }
         Ok(true)
     }
@@ -148,15 +153,11 @@ impl BlockParser<'_> {
             self.expect_symbol(";")?;
             return Ok(BlockAction::Open(variable, CursorSource::Bound(arguments)));
         }
-        if self.takes("no") {
-            self.expect("scroll")?;
-        } else {
-            self.takes("scroll");
-        }
+        let scroll = self.scroll()?;
         self.expect("for")?;
         let query = self.body_query(";")?;
         self.expect_symbol(";")?;
-        Ok(BlockAction::Open(variable, CursorSource::Query(query)))
+        Ok(BlockAction::Open(variable, CursorSource::Query(query, scroll)))
     }
 
     /// Reads the direction of FETCH or MOVE, and whether it may pass several rows.

@@ -51,6 +51,8 @@ pub struct CursorDeclaration {
     pub arguments: Vec<usize>,
     /// Its query.
     pub query: FragmentId,
+    /// SCROLL or NO SCROLL.
+    pub scroll: Option<bool>,
 }
 
 /// What OPEN reads.
@@ -58,8 +60,8 @@ pub struct CursorDeclaration {
 pub enum CursorSource {
     /// The query of the declaration, with values for the variables of its arguments.
     Bound(Vec<(usize, FragmentId)>),
-    /// A query.
-    Query(BodyQuery),
+    /// A query, with SCROLL or NO SCROLL.
+    Query(BodyQuery, Option<bool>),
 }
 
 /// Where FETCH and MOVE go.

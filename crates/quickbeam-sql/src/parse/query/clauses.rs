@@ -7,7 +7,9 @@
 //! `VARIADIC array` becomes the named argument `VARIADIC => array`, and `TRIM(FROM text)` names the
 //! blanks that it removes. The `*` of `(row).*` becomes a field's name.
 
-use sqlparser::ast::{Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, ObjectName};
+use sqlparser::ast::{
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
+};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
@@ -228,6 +230,18 @@ pub fn symmetric_bound(low: &Expr) -> Option<&Expr> {
         return None;
     }
     arguments_of(function)?.first().copied()
+}
+
+/// Returns the name of the cursor of CURRENT OF.
+pub fn current_of(condition: &Expr) -> Option<&Ident> {
+    let Expr::Function(function) = condition else { return None };
+    if !is_marker(&function.name, super::markers::CURRENT_OF) {
+        return None;
+    }
+    match arguments_of(function)?[..] {
+        [Expr::Identifier(cursor)] => Some(cursor),
+        _ => None,
+    }
 }
 
 /// Returns the tokens of a text with ONLY, ROWS FROM, BETWEEN SYMMETRIC, VARIADIC and TRIM in the

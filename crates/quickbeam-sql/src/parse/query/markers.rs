@@ -3,6 +3,7 @@
 //! - The alias of `JOIN … USING (a) AS j` becomes one more name in the list.
 //! - SEARCH and CYCLE after a query of WITH become further queries of WITH, which list the names.
 //! - GROUP BY DISTINCT becomes a key.
+//! - `WHERE CURRENT OF c` becomes a call of a function without a name that could be written.
 //! - `FETCH FIRST (expression) ROWS ONLY` becomes LIMIT, `SUBSTRING(… SIMILAR … ESCAPE …)` becomes
 //!   `SUBSTRING(… FROM … FOR …)`, and `FOR UPDATE OF a, b` becomes a row lock for each table. The
 //!   `*` after the name of a table goes, as no table has children.
@@ -19,6 +20,9 @@ const JOIN_ALIAS: &str = "\0as ";
 
 /// The key that stands for GROUP BY DISTINCT.
 const DISTINCT_SETS: &str = "\0distinct";
+
+/// The function that CURRENT OF becomes, of the name of the cursor.
+pub(super) const CURRENT_OF: &str = "\0current of";
 
 const DEPTH_FIRST: &str = "\0search depth";
 const BREADTH_FIRST: &str = "\0search breadth";
@@ -76,9 +80,10 @@ pub fn is_distinct_sets(key: &Expr) -> bool {
 
 /// Returns the tokens of a text with the clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    use Keyword::{FETCH, FOR, FROM, GROUP, JOIN, ONLY, SEARCH, SUBSTRING, UPDATE, USING};
+    use Keyword::{CURRENT, FETCH, FOR, FROM, GROUP, JOIN, ONLY};
+    use Keyword::{SEARCH, SUBSTRING, UPDATE, USING, WHERE};
     let is_such = |pair: &[TokenWithSpan]| match keyword_of(&pair[0].token) {
-        USING | FETCH | SUBSTRING | GROUP | SEARCH | FOR | Keyword::CYCLE => true,
+        USING | FETCH | SUBSTRING | GROUP | SEARCH | FOR | CURRENT | Keyword::CYCLE => true,
         // A `*` directly after a name, or after a blank.
         _ => pair[1].token == Token::Mul && !matches!(pair[0].token, Token::LParen | Token::Comma),
     };
@@ -93,6 +98,13 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             SUBSTRING if edits.is(place + 1, &Token::LParen) => substring(&mut edits, place + 1),
             GROUP if edits.keyword(place + 1) == Keyword::BY => sets(&mut edits, place + 2),
             FOR => locked_tables(&mut edits, place),
+            WHERE
+                if edits.has_keywords(place + 1, &[CURRENT, Keyword::OF])
+                    && (0..place)
+                        .any(|at| matches!(edits.keyword(at), UPDATE | Keyword::DELETE)) =>
+            {
+                current_of(&mut edits, place + 1);
+            }
             FROM | JOIN | UPDATE | ONLY => table_with_children(&mut edits, place + 1),
             SEARCH if edits.is(place.wrapping_sub(1), &Token::RParen) => {
                 search(&mut edits, place);
@@ -120,6 +132,15 @@ fn alias_of_join(edits: &mut TokenEdits, using: usize) {
     edits.replace(end, vec![Token::Comma, marker(&alias), Token::RParen]);
     edits.remove(end + 1);
     edits.remove(end + 2);
+}
+
+/// `WHERE CURRENT OF c`, at CURRENT.
+fn current_of(edits: &mut TokenEdits, current: usize) {
+    let Some(Token::Word(cursor)) = edits.token(current + 2) else { return };
+    let cursor = folded(cursor);
+    edits.replace(current, vec![marker(CURRENT_OF)]);
+    edits.replace(current + 1, vec![Token::LParen]);
+    edits.replace(current + 2, vec![marker(&cursor), Token::RParen]);
 }
 
 fn folded(word: &Word) -> String {

@@ -608,6 +608,12 @@ fn columns_of(slot: usize, width: usize) -> Vec<Expr> {
     (0..width).map(|column| Expr::column(slot, column)).collect()
 }
 
+/// Asks for the keys of all rows of tables, for a cursor.
+pub fn keep_row_keys(node: &mut PlanNode, slots: usize) {
+    let all: Vec<usize> = (0..slots).collect();
+    request_row_keys(node, &all);
+}
+
 /// Asks for the keys of the rows in these slots.
 pub(in crate::plan) fn request_row_keys(node: &mut PlanNode, slots: &[usize]) {
     match node {

@@ -192,7 +192,7 @@ impl Planner<'_> {
             AccessPath::KeyRange(range) | AccessPath::Index(_, range) => {
                 range.equal.contains(&member)
             }
-            AccessPath::All => false,
+            AccessPath::All | AccessPath::Cursor(_) => false,
         };
         if !by_member || members.is_some() {
             return Ok(None);

@@ -77,6 +77,8 @@ pub(super) struct Invocation<'s> {
     pub errors: Vec<SqlError>,
     /// The row that RETURN gave.
     pub result: Option<Vec<Value>>,
+    /// Whether OPEN runs the query of a cursor.
+    pub opens: bool,
     /// Blocks with handlers around the statement that runs.
     pub guarded: usize,
     /// Whether NEW and OLD of a trigger have no row.
@@ -102,6 +104,7 @@ impl<'s> Invocation<'s> {
             row_count: 0,
             errors: Vec::new(),
             result: None,
+            opens: false,
             guarded: 0,
             absent: [false; 2],
         }

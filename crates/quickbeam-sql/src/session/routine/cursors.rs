@@ -39,30 +39,42 @@ impl Invocation<'_> {
             let message = format!("cursor \"{name}\" already in use");
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
-        let ran = match source {
-            CursorSource::Query(query) => self.run_query(query)?,
+        let (query, scroll) = match source {
+            CursorSource::Query(query, scroll) => (query.clone(), *scroll),
             CursorSource::Bound(arguments) => {
-                let query = self.give_arguments(variable, arguments)?;
-                self.run_query(&BodyQuery::Static(query))?
+                let (query, scroll) = self.give_arguments(variable, arguments)?;
+                (BodyQuery::Static(query), scroll)
             }
         };
+        self.opens = true;
+        let ran = self.run_query(&query);
+        self.opens = false;
+        let ran = ran?;
         if !ran.reads {
             let message = "cannot open a statement that returns no rows as cursor";
             return Err(SqlError::new(SqlState::InvalidCursorDefinition, message));
         }
         let is_new = session.in_transaction();
-        let (columns, rows) = (ran.columns, ran.rows);
-        let cursor = CursorRows { columns, rows, at: 0, holds: false, is_new };
+        let (columns, rows, keys) = (ran.columns, ran.rows, ran.keys);
+        let locks = keys.as_ref().is_some_and(|keys| keys.locks());
+        if locks && scroll == Some(true) {
+            let message = "DECLARE SCROLL CURSOR ... FOR UPDATE/SHARE is not supported";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+                .with_detail("Scrollable cursors must be READ ONLY."));
+        }
+        let (holds, scrolls) = (false, scroll.unwrap_or(!locks));
+        let cursor = CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys };
         session.cursors.borrow_mut().insert(name, cursor);
         Ok(())
     }
 
-    /// Gives the arguments of a declared cursor their values, and returns its query.
+    /// Gives the arguments of a declared cursor their values. Returns its query, and whether it
+    /// scrolls, if that was said.
     fn give_arguments(
         &mut self,
         variable: usize,
         arguments: &[(usize, FragmentId)],
-    ) -> Result<FragmentId> {
+    ) -> Result<(FragmentId, Option<bool>)> {
         let compiled = self.compiled.clone();
         let missing = || SqlError::internal("a cursor that is not declared");
         let declared = compiled.body.variables[variable].cursor.as_ref().ok_or_else(missing)?;
@@ -71,7 +83,7 @@ impl Invocation<'_> {
         for (argument, value) in values? {
             self.set(argument, value)?;
         }
-        Ok(declared.query)
+        Ok((declared.query, declared.scroll))
     }
 
     /// Returns a direction with the values of its expressions.
@@ -108,6 +120,7 @@ impl Invocation<'_> {
         let (columns, rows) = {
             let mut cursors = self.session.cursors.borrow_mut();
             let cursor = cursors.get_mut(&name).ok_or_else(|| no_cursor(&name))?;
+            cursor.check_direction(direction, into.is_some())?;
             let rows = cursor.fetch(direction);
             (cursor.columns.clone(), rows)
         };

@@ -15,7 +15,7 @@ use crate::catalog::Volatility;
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::Returned;
+use crate::execute::{KeptKeys, Returned};
 use crate::parse::plpgsql::{BlockBody, Fragment, VariableKind, with_fields};
 use crate::session::executor::TransactionUse;
 use crate::session::prepared_statement::PreparedStatement;
@@ -39,8 +39,8 @@ pub(in crate::session) struct PreparedFragment {
 }
 
 impl PreparedFragment {
-    fn new(text: &str) -> PreparedFragment {
-        let statement = PreparedStatement::new(text);
+    fn new(text: &str, is_of_cursor: bool) -> PreparedFragment {
+        let statement = PreparedStatement { is_of_cursor, ..PreparedStatement::new(text) };
         PreparedFragment { statement, used: Vec::new(), shapes: Vec::new() }
     }
 }
@@ -52,6 +52,8 @@ pub(super) struct Ran {
     pub columns: Arc<[OutputColumn]>,
     /// Whether it is a query.
     pub reads: bool,
+    /// The keys of the rows, if it is the query of a cursor.
+    pub keys: Option<Box<KeptKeys>>,
 }
 
 /// The variables that a statement can name.
@@ -132,7 +134,7 @@ impl Invocation<'_> {
         };
         let has_records = self.cells.iter().any(|cell| matches!(cell, Cell::Record(..)));
         let written = if has_records { with_fields(&fragment.text, &fields)? } else { None };
-        Ok(PreparedFragment::new(written.as_deref().unwrap_or(&fragment.text)))
+        Ok(PreparedFragment::new(written.as_deref().unwrap_or(&fragment.text), self.opens))
     }
 
     /// Returns which of the first variables a statement that can be compiled names, by the fields
@@ -176,6 +178,7 @@ impl Invocation<'_> {
             let look = CompileContext {
                 types: &self.compiled.types,
                 variables: Some(&scope),
+                keeps_keys: statement.is_of_cursor,
                 ..session.look(transaction, &snapshot)
             };
             let parsed = statement.parsed.take();
@@ -225,6 +228,7 @@ impl Invocation<'_> {
             rows: done.returned,
             columns: prepared.columns.clone(),
             reads: !prepared.columns.is_empty(),
+            keys: prepared.take_keys(),
         })
     }
 
@@ -264,14 +268,20 @@ impl Invocation<'_> {
 
     /// Runs a statement of the session, such as SET or NOTIFY.
     fn run_control(&self, control: &Control, statement: &PreparedStatement) -> Result<Ran> {
-        let none = |count| Ran { count, rows: Vec::new(), columns: Arc::new([]), reads: false };
+        let none = |count| Ran {
+            count,
+            rows: Vec::new(),
+            columns: Arc::new([]),
+            reads: false,
+            keys: None,
+        };
         match control {
             Control::Command(command) => {
                 let rows = self.session.query_command(command, &CommandCall::of(statement, &[]))?;
                 let columns: Arc<[OutputColumn]> = rows.columns().into();
                 let rows = rows.collect()?;
                 let reads = !columns.is_empty();
-                Ok(Ran { count: rows.len() as u64, rows, columns, reads })
+                Ok(Ran { count: rows.len() as u64, rows, columns, reads, keys: None })
             }
             Control::Assign(..) | Control::Set(..) => {
                 self.session.control(control).map(|()| none(0))
@@ -320,6 +330,7 @@ impl Invocation<'_> {
         let mut statement = PreparedStatement::new(text);
         let types: Vec<Option<DataType>> = values.iter().map(Value::data_type).collect();
         statement = statement.with_types(types.into());
+        statement.is_of_cursor = self.opens;
         let session = self.session;
         if let Some(control) = session.control_of(&mut statement)? {
             let control = control.clone();

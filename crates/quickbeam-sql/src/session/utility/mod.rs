@@ -6,6 +6,7 @@
 mod accepted;
 mod cascades;
 mod comments;
+mod cursors;
 pub(super) mod relations;
 pub(super) mod routine_changes;
 mod schema_elements;
@@ -22,14 +23,13 @@ use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::{Returned, values_memory};
-use crate::parse::{Command, Direction, Discard, Name, TableOfExecute};
+use crate::parse::{Command, Discard, Name, TableOfExecute};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
 use crate::session::events::Event;
 use crate::session::events::NoticeLevel;
 use crate::session::executor::ResultRows;
-use crate::session::named::{CursorRows, Named, duplicate_statement, no_cursor, no_statement};
+use crate::session::named::{Named, duplicate_statement, no_cursor, no_statement};
 use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement, known_types};
 use crate::session::rows::Rows;
 use crate::session::settings::setting_table::setting;
@@ -147,8 +147,8 @@ impl Session {
             return self.execute(statement, &values, result);
         }
         result.check_columns(&self.command_columns(command))?;
-        if let Command::Fetch(name, direction, _) = command {
-            return Ok(self.fetch(name, *direction)?.1.len() as u64);
+        if let Command::Fetch(name, direction, returns_rows) = command {
+            return Ok(self.fetch(name, *direction, *returns_rows)?.1.len() as u64);
         }
         self.query_command(command, call).map(|_| 0)
     }
@@ -180,7 +180,7 @@ impl Session {
                 return self.query(Lease::Cached(cached), &values);
             }
             Command::Fetch(name, direction, returns_rows) => {
-                let (columns, rows) = self.fetch(name, *direction)?;
+                let (columns, rows) = self.fetch(name, *direction, *returns_rows)?;
                 return Ok(if *returns_rows { Rows::of(columns, rows) } else { Rows::none() });
             }
             Command::Reset(None) => self.reset_all(),
@@ -235,7 +235,7 @@ impl Session {
             | Command::Comment(_) => {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }
-            Command::Declare(name, holds, query) => self.declare(name, *holds, query, call)?,
+            Command::Declare(name, options, query) => self.declare(name, *options, query, call)?,
             Command::TableOfExecute(table) => self.create_of_execute(table, text)?,
             Command::Close(None) => self.cursors.borrow_mut().clear(),
             Command::Close(Some(name)) => {
@@ -438,57 +438,5 @@ impl Session {
         }
         let error = SqlError::unsupported("LOCK TABLE in a mode that excludes writers");
         Err(error.with_hint("Use SERIALIZABLE transactions, row locks or advisory locks."))
-    }
-
-    fn declare(
-        &self,
-        name: &SmolStr,
-        holds: bool,
-        query: &Range<usize>,
-        call: &CommandCall<'_>,
-    ) -> Result<()> {
-        if !holds && !self.in_transaction() {
-            let message = "DECLARE CURSOR can only be used in transaction blocks";
-            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
-        }
-        if self.cursors.borrow().contains_key(name) {
-            let message = format!("cursor \"{name}\" already exists");
-            return Err(SqlError::new(SqlState::DuplicateCursor, message));
-        }
-        let statement = PreparedStatement::new(call.text.get(query.clone()).unwrap_or_default());
-        let statement = statement.with_types(call.types.clone());
-        let shifted = |error: SqlError| error.shifted(query.start);
-        let mut rows =
-            self.query(Lease::Owned(Box::new(statement)), call.parameters).map_err(shifted)?;
-        let columns: Arc<[OutputColumn]> = rows.columns().into();
-        if columns.is_empty() {
-            return Err(SqlError::new(
-                SqlState::SyntaxError,
-                "syntax error: DECLARE needs a query",
-            ));
-        }
-        let (mut kept, mut bytes) = (Vec::new(), 0);
-        while let Some(row) = rows.next().map_err(shifted)? {
-            let values = row.to_values()?;
-            bytes += values_memory(&values);
-            self.limits.check_memory(bytes)?;
-            kept.push(values);
-        }
-        drop(rows);
-        let is_new = self.in_transaction();
-        let cursor = CursorRows { columns, rows: kept, at: 0, holds, is_new };
-        self.cursors.borrow_mut().insert(name.clone(), cursor);
-        Ok(())
-    }
-
-    fn fetch(
-        &self,
-        name: &SmolStr,
-        direction: Direction,
-    ) -> Result<(Arc<[OutputColumn]>, Returned)> {
-        let mut cursors = self.cursors.borrow_mut();
-        let cursor = cursors.get_mut(name).ok_or_else(|| no_cursor(name))?;
-        let rows = cursor.fetch(direction);
-        Ok((cursor.columns.clone(), rows))
     }
 }

@@ -185,6 +185,8 @@ enum ScanMethod {
     Entries(usize, KeyRangeExpr),
     /// One entry of a unique index.
     Entry(usize, Vec<Expr>),
+    /// The current row of a cursor.
+    Cursor(Expr),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -247,6 +249,7 @@ impl TableScan {
             AccessPath::All => ScanMethod::Rows(None),
             AccessPath::Key(values) => ScanMethod::Key(values.clone()),
             AccessPath::KeyRange(range) => ScanMethod::Rows(Some(range.clone())),
+            AccessPath::Cursor(name) => ScanMethod::Cursor(name.clone()),
             AccessPath::Index(number, range) => {
                 let index = access.table.indexes.get(*number);
                 let whole = index.is_some_and(|i| i.unique && i.columns.len() == range.equal.len());
@@ -316,7 +319,8 @@ impl TableScan {
             if !self.start(context)? {
                 self.state = ScanState::Done;
             }
-            if let ScanMethod::Key(_) | ScanMethod::Entry(..) = self.method {
+            if let ScanMethod::Key(_) | ScanMethod::Entry(..) | ScanMethod::Cursor(_) = self.method
+            {
                 let found = self.state == ScanState::Running && self.look_up(context)?;
                 self.state = ScanState::Done;
                 return Ok(found);
@@ -423,6 +427,14 @@ impl TableScan {
             ScanMethod::Key(values) => {
                 self.key.clear();
                 encode_point(self.handle.key(), values, context, &mut self.key)
+            }
+            ScanMethod::Cursor(name) => {
+                let name = context.value(name)?;
+                let ValueRef::Text(name) = name.as_ref() else {
+                    return Err(SqlError::internal("a name of a cursor that is no text"));
+                };
+                self.key = context.session.current_row(name, self.handle.table())?;
+                Ok(true)
             }
             ScanMethod::Entry(number, values) => {
                 let index = index_of(&self.handle, *number)?;
