@@ -280,6 +280,10 @@ pub trait EnvironmentExt: sealed::Handle {
     /// Creates a temporary file in the environment's directory. Returns `None` if the environment
     /// is in memory or open for reading only.
     fn create_temporary_file(&self) -> Result<Option<TemporaryFile>>;
+
+    /// Returns the number of this opening of the environment: each later one has a greater number.
+    #[must_use]
+    fn incarnation(&self) -> u32;
 }
 
 impl EnvironmentExt for Environment {
@@ -289,5 +293,9 @@ impl EnvironmentExt for Environment {
 
     fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
         Environment::create_temporary_file(self)
+    }
+
+    fn incarnation(&self) -> u32 {
+        self.engine().incarnation()
     }
 }

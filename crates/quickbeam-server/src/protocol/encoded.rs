@@ -44,6 +44,8 @@ pub fn put_encoded(out: &mut BytesMut, kind: EncodedKind, bytes: &[u8]) {
                 put_row(out, row);
             }
         }
+        // A number of six bytes, or a key of other length.
+        EncodedKind::Tid => out.put_slice(bytes.get(1..).unwrap_or_default()),
         EncodedKind::Bit | EncodedKind::Varbit => {
             let bits = BitString::read(bytes).unwrap_or_default();
             out.put_i32(bits.bits.len() as i32);
@@ -138,7 +140,12 @@ pub fn read_encoded(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<Value>
         EncodedKind::Inet | EncodedKind::Cidr => read_address(bytes)
             .filter(|address| kind == EncodedKind::Inet || address.network() == *address)
             .map(|address| address.value(kind)),
-        EncodedKind::Macaddr | EncodedKind::Macaddr8 => {
+        EncodedKind::Tid => match bytes.len() {
+            0 => None,
+            6 => Some(Value::Encoded(kind.into(), [&[0], bytes].concat().into())),
+            _ => Some(Value::Encoded(kind.into(), [&[1], bytes].concat().into())),
+        },
+        EncodedKind::Macaddr | EncodedKind::Macaddr8 | EncodedKind::Xid8 | EncodedKind::Cid => {
             let is_whole = bytes.len() == kind.wire_size() as usize;
             is_whole.then(|| Value::Encoded(kind.into(), bytes.into()))
         }

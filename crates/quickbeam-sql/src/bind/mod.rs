@@ -207,6 +207,14 @@ pub struct Binder<'a> {
     defers: bool,
     /// The slots of system catalogs, with the OIDs of the catalogs.
     catalog_slots: Vec<(usize, i64)>,
+    /// Whether the statement reads row ids.
+    pub reads_row_ids: bool,
+    /// Whether it reads a system column.
+    reads_system_columns: bool,
+    /// The slot of the new row of INSERT while its RETURNING is bound.
+    returned_row: Option<usize>,
+    /// The slot of the `xmax` of that row.
+    xmax_slot: Option<usize>,
     /// Expansions of names in the text, if they are recorded.
     expansions: Option<Vec<Expansion>>,
     /// Where the text names relations, if that is recorded.
@@ -300,6 +308,10 @@ impl<'a> Binder<'a> {
             unknown: Vec::new(),
             defers: false,
             catalog_slots: Vec::new(),
+            reads_row_ids: false,
+            reads_system_columns: false,
+            returned_row: None,
+            xmax_slot: None,
             expansions: None,
             places: None,
         }

@@ -587,6 +587,8 @@ pub struct Insert {
     pub view_checks: Vec<ViewCheck>,
     /// RETURNING, of the new row.
     pub returning: Option<Returning>,
+    /// The slot of `xmax` for RETURNING, if that reads system columns.
+    pub xmax_slot: Option<usize>,
 }
 
 /// A condition that WITH CHECK OPTION has a new row satisfy.

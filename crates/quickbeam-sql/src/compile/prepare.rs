@@ -215,6 +215,9 @@ impl CompileContext<'_> {
         if let (true, Action::Query(query)) = (self.keeps_keys, &mut plan.action) {
             plan::keep_row_keys(&mut query.root, plan.slots.len());
         }
+        if binder.reads_row_ids {
+            plan::request_row_ids(&mut plan.action);
+        }
         plan::prune_prefixes(&mut plan);
         let shared_scan: plan::SharedScan = crate::execute::shared_scan;
         let workers = |table: &Table| self.workers_for(table);

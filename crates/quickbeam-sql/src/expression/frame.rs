@@ -101,6 +101,8 @@ pub struct Clock {
     time: Cell<Option<i64>>,
     settings: Cell<TextSettings>,
     random: Cell<Option<Generator>>,
+    /// The number of the transaction, if something has asked for it.
+    transaction: Cell<Option<u64>>,
 }
 
 impl Clock {
@@ -108,6 +110,12 @@ impl Clock {
     #[inline]
     pub fn reset(&self) {
         self.time.set(None);
+        self.transaction.set(None);
+    }
+
+    /// Returns the number of the transaction, if it has one.
+    pub fn transaction_number(&self) -> Option<u64> {
+        self.transaction.get()
     }
 
     /// Returns the settings of the texts of values.
@@ -279,6 +287,12 @@ pub trait SessionState {
     /// Returns the session's number.
     fn process_id(&self) -> i32;
 
+    /// Returns a number that no other transaction has or had.
+    fn new_transaction_number(&self) -> u64;
+
+    /// Returns whether the transaction may have changed something.
+    fn has_changed(&self) -> bool;
+
     /// Returns the role that executes the statement.
     fn role(&self) -> ObjectId;
 
@@ -416,6 +430,19 @@ impl<'a> Frame<'a> {
     pub fn clock_time(&self) -> i64 {
         let start = self.now();
         current_moment().max(start)
+    }
+
+    /// Returns the number of the transaction, and gives it one if it has none.
+    pub fn transaction_number(&self) -> Result<u64> {
+        let known = self.clock.and_then(Clock::transaction_number);
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let number = self.host()?.session().new_transaction_number();
+        if let Some(clock) = self.clock {
+            clock.transaction.set(Some(number));
+        }
+        Ok(number)
     }
 
     /// Returns the next number of `random`, from 0 up to, and without, 1.

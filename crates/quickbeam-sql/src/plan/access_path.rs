@@ -571,6 +571,7 @@ pub(super) fn choose(
         backward: order.unwrap_or(false),
         filter: Expr::all(rest.map(|(_, conjunct)| conjunct.clone()).collect()),
         keys: false,
+        row_ids: false,
         prefix: None,
         rows,
     };

@@ -167,6 +167,13 @@ impl PlanNode {
         }
     }
 
+    /// Returns whether the rows of a slot are read with their row ids (ROW-3).
+    pub fn has_row_ids(&self, slot: usize) -> bool {
+        let mut has = false;
+        self.each_access(&mut |access| has |= access.slot == slot && access.row_ids);
+        has
+    }
+
     /// Returns the table of a slot, if it has one.
     pub fn table_in(&self, slot: usize) -> Option<&Arc<Table>> {
         let mut found = None;
@@ -232,20 +239,22 @@ fn each_scan(node: &mut PlanNode, visit: &mut dyn FnMut(&mut TableAccess)) {
             each_scan(&mut union.step.root, visit);
         }
         PlanNode::Table(access) => visit(access),
-        // A locked row is read again as a whole.
-        PlanNode::LockRows { .. } => {}
         PlanNode::Filter { input, .. }
         | PlanNode::Group { input, .. }
         | PlanNode::Distinct { input, .. }
         | PlanNode::Sort { input, .. }
-        | PlanNode::Limit { input, .. } => each_scan(input, visit),
+        | PlanNode::Limit { input, .. }
+        | PlanNode::LockRows { input, .. } => each_scan(input, visit),
         PlanNode::Subquery { input, query, .. } => {
             each_scan(input, visit);
             each_scan(&mut query.root, visit);
         }
-        PlanNode::NestedLoop { outer, inner, .. } => {
+        PlanNode::NestedLoop { outer, inner, guard, .. } => {
             each_scan(outer, visit);
             each_scan(inner, visit);
+            if let Some(guard) = guard {
+                each_scan(&mut guard.join.inner, visit);
+            }
         }
         PlanNode::HashJoin(join) => {
             each_scan(&mut join.outer, visit);
@@ -286,6 +295,51 @@ pub fn prune_prefixes(plan: &mut Plan) {
     each_scan(root, &mut |access| {
         let columns = read.iter().filter(|column| column.slot == access.slot);
         let columns: Vec<usize> = columns.map(|column| column.column).collect();
-        access.prefix = access.table.prefix_for(&columns);
+        // A row to be locked is read again as a whole.
+        if !access.keys {
+            access.prefix = access.table.prefix_for(&columns);
+        }
+    });
+}
+
+/// Makes the scans of tables deliver the row ids that the plan reads.
+pub fn request_row_ids(action: &mut Action) {
+    let mut read: Vec<ColumnRef> = Vec::new();
+    let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
+    let root = match action {
+        Action::Query(query) => {
+            each_of_query(query, &mut note);
+            &mut query.root
+        }
+        Action::Insert(insert) => match &mut insert.query {
+            Some((query, _, values)) => {
+                values.iter().for_each(&mut note);
+                each_of_query(query, &mut note);
+                &mut query.root
+            }
+            None => return,
+        },
+        Action::Instead(instead) => {
+            each_of_query(&instead.query, &mut note);
+            &mut instead.query.root
+        }
+        Action::Change(change) => {
+            let values = change.assignments.iter().flatten().map(|(_, value)| value);
+            let returned = change.returning.iter().flat_map(|returning| &returning.outputs);
+            values.chain(returned).chain(&change.recheck).for_each(&mut note);
+            each_expression(&change.root, &mut note);
+            &mut change.root
+        }
+        // The binder refuses row ids in MERGE.
+        Action::Merge(_) => return,
+        Action::ChangingWith(with) => {
+            with.parts.iter_mut().for_each(|part| request_row_ids(&mut part.action));
+            return request_row_ids(&mut with.main);
+        }
+    };
+    each_scan(root, &mut |access| {
+        let id = ColumnRef { slot: access.slot, column: access.table.columns.len() };
+        access.row_ids = access.table.primary_key.is_none() && read.contains(&id);
+        access.keys |= access.row_ids;
     });
 }

@@ -133,6 +133,7 @@ pub fn plan_insert(
         conflict: insert.conflict,
         view_checks: insert.view_checks,
         returning: insert.returning,
+        xmax_slot: insert.xmax_slot,
     };
     Ok((plan, planner.all_slots()))
 }

@@ -34,7 +34,7 @@ use crate::catalog::{Table, TriggerEvent};
 use crate::expression::{ColumnRef, Expr};
 use crate::types::{DataType, Value};
 
-pub use column_pruning::{each_expression, prune_prefixes};
+pub use column_pruning::{each_expression, prune_prefixes, request_row_ids};
 pub use cost::MIN_TABLE_ROWS;
 pub use dml::{plan_insert, plan_statement};
 pub use explain::explain;
@@ -138,6 +138,8 @@ pub struct TableAccess {
     pub filter: Option<Expr>,
     /// The rows' keys are needed: they will be changed.
     pub keys: bool,
+    /// The rows are delivered with their row ids (ROW-3).
+    pub row_ids: bool,
     /// Of each row only this many bytes at its start are read, if that is known.
     pub prefix: Option<usize>,
     /// Rows expected.
@@ -488,6 +490,8 @@ pub struct InsertPlan {
     pub view_checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
+    /// The slot of `xmax` for RETURNING, if that reads it.
+    pub xmax_slot: Option<usize>,
 }
 
 /// The plan of UPDATE and DELETE.

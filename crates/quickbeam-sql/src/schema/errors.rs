@@ -104,6 +104,12 @@ pub(crate) fn column_exists(relation: &str, name: &str) -> SqlError {
 }
 
 #[cold]
+pub(crate) fn system_column_exists(name: &str) -> SqlError {
+    let message = format!("column name \"{name}\" conflicts with a system column name");
+    SqlError::new(SqlState::DuplicateColumn, message)
+}
+
+#[cold]
 pub(crate) fn constraint_exists(relation: &str, name: &str) -> SqlError {
     let message = format!("constraint \"{name}\" for relation \"{relation}\" already exists");
     SqlError::new(SqlState::DuplicateObject, message)

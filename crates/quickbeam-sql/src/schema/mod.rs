@@ -19,11 +19,12 @@ pub use definition::{
     NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewTable, OnCommit, SequenceChanges,
     SequenceOptions,
 };
+pub(crate) use encoding::{KeyPart, ROW_ID_BYTES, append_row_id};
 pub use fired_triggers::FiredTriggers;
 pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 pub use names::{
-    PUBLIC, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name, path_schemas,
-    shown_name, split_lookup_name,
+    PUBLIC, SYSTEM_COLUMNS, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name,
+    path_schemas, shown_name, split_lookup_name,
 };
 pub use objects::{Comments, ObjectId};
 pub use roles::{

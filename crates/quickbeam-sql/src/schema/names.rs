@@ -10,6 +10,9 @@ use quickbeam::invariant;
 
 use smol_str::{SmolStr, format_smolstr};
 
+/// The system columns, whose names no other column has.
+pub const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "ctid", "xmax", "xmin", "cmin", "cmax"];
+
 /// The schema that every environment has.
 pub const PUBLIC: SmolStr = SmolStr::new_static("public");
 

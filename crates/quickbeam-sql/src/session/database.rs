@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 
 use parking_lot::Mutex;
 use quickbeam::{Environment, Options};
@@ -66,9 +66,16 @@ pub(crate) struct SharedState {
     pub functions: FunctionRegistry,
     /// The number of the newest session.
     sessions: AtomicI32,
+    /// The numbers that transactions have been given since the environment was opened.
+    transactions: AtomicU32,
 }
 
 impl SharedState {
+    /// Returns the number of a transaction since the environment was opened.
+    pub fn new_transaction(&self) -> u64 {
+        u64::from(self.transactions.fetch_add(1, Ordering::Relaxed).wrapping_add(1))
+    }
+
     /// Returns the number of a new session.
     pub fn new_session(&self) -> i32 {
         self.sessions.fetch_add(1, Ordering::Relaxed).wrapping_add(1)

@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quickbeam::Durability;
+use quickbeam::query_layer::EnvironmentExt;
 use smol_str::SmolStr;
 
 use self::copy::CopyAccess;
@@ -162,6 +163,15 @@ impl SessionState for Session {
 
     fn process_id(&self) -> i32 {
         self.number
+    }
+
+    fn new_transaction_number(&self) -> u64 {
+        let opening = u64::from(self.database.environment.incarnation());
+        opening << 32 | self.database.shared.new_transaction()
+    }
+
+    fn has_changed(&self) -> bool {
+        self.in_transaction() && self.has_changed.get()
     }
 
     fn role(&self) -> ObjectId {

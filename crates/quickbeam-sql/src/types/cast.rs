@@ -132,6 +132,7 @@ fn object_cast(from: DataType, to: DataType) -> Option<CastContext> {
     const XID: DataType = DataType::System(SystemType::Xid);
     Some(match (from, to) {
         (XID, to) => return to.is_text().then_some(Assignment),
+        (DataType::Encoded(from), XID) if from.kind() == EncodedKind::Xid8 => Explicit,
         (from, XID) => return from.is_text().then_some(Explicit),
         (from, DataType::OID) if from.is_integer() || from.reference().is_some() => Implicit,
         (DataType::OID, to) if to.reference().is_some() => Implicit,
@@ -361,6 +362,12 @@ fn convert_array(
 /// Converts an integer to the number of an object. Negative numbers of four bytes count from the
 /// end.
 fn object_number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
+    // The number of a transaction is that of 32 bits after its epoch.
+    if let ValueRef::Encoded(_, bytes) = value
+        && let Some(number) = encoded::tuple_id::number(bytes)
+    {
+        return Ok(Value::Oid(number as u32));
+    }
     let wide = value.as_i64().ok_or_else(|| no_cast(value, to))?;
     let is_narrow = matches!(value, ValueRef::SmallInt(_) | ValueRef::Integer(_));
     let number = if is_narrow { Ok(wide as i32 as u32) } else { u32::try_from(wide) };

@@ -126,6 +126,11 @@ pub struct Engine {
 }
 
 impl Engine {
+    /// Returns the number of this opening of the environment.
+    pub fn incarnation(&self) -> u32 {
+        self.incarnation
+    }
+
     /// Returns an error if the environment is closed.
     pub fn check_open(&self) -> Result<()> {
         if self.closed.load(Ordering::SeqCst) { self.check_closed() } else { Ok(()) }

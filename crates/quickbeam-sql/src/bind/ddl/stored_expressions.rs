@@ -192,6 +192,9 @@ impl Binder<'_> {
         self.check_literals().map_err(|error| error.at(self.position(parsed) as usize))?;
         let error = if !level.subqueries.is_empty() {
             SqlError::unsupported(format!("a subquery in a {what}"))
+        } else if self.reads_system_columns {
+            let message = format!("system columns cannot be used in a {what}");
+            SqlError::new(SqlState::InvalidColumnReference, message)
         } else if !self.parameters.is_empty() {
             let message = format!("there are no parameters in a {what}");
             SqlError::new(SqlState::UndefinedParameter, message)

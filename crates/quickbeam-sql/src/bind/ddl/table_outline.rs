@@ -17,10 +17,11 @@ use crate::catalog::{Relation, Table, lookup_name, shown_name, split_lookup_name
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
 use crate::keywords::is_reserved;
+use crate::schema::SYSTEM_COLUMNS;
 use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
     no_constraint, no_definition, no_index, no_materialized_view, no_object, no_view,
-    relation_exists,
+    relation_exists, system_column_exists,
 };
 use crate::types::DataType;
 
@@ -269,6 +270,9 @@ impl Binder<'_> {
         data_type: DataType,
     ) -> Result<SmolStr> {
         let folded = self.new_name(name)?;
+        if SYSTEM_COLUMNS.contains(&&*folded) {
+            return Err(system_column_exists(&folded).at(self.place_of(name)));
+        }
         if outline.column(&folded).is_some() {
             let error = match outline.is_new {
                 true => named_twice(&folded),

@@ -455,6 +455,7 @@ impl Binder<'_> {
             conflict: None,
             view_checks: Vec::new(),
             returning: None,
+            xmax_slot: None,
         };
         Ok((insert, fields))
     }

@@ -15,7 +15,7 @@ use crate::bind::{
 };
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{ColumnRef, Expr};
 use crate::parse::{Overriding, overriding_of};
 use crate::schema::errors::{named_twice, no_column};
 use crate::types::Value;
@@ -68,7 +68,13 @@ impl Binder<'_> {
             }
             Some(_) => return Err(SqlError::unsupported("ON DUPLICATE KEY UPDATE")),
         };
+        if self.reads_row_ids
+            && let Some(conflict) = &conflict
+        {
+            refuse_row_ids(conflict, ColumnRef { slot: old_slot, column: table.columns.len() })?;
+        }
         self.restrict_target(&target, &new);
+        self.returned_row = Some(new_slot);
         let returning = match &insert.returning {
             None => None,
             Some(items) => {
@@ -76,7 +82,9 @@ impl Binder<'_> {
                 Some(self.returning(items, &Scope::of(vec![new]))?)
             }
         };
+        self.returned_row = None;
         let mut insert = Insert {
+            xmax_slot: self.xmax_slot.take(),
             table,
             new_slot,
             old_slot,
@@ -404,6 +412,16 @@ fn check_identity(column: &Column, overriding: Option<Overriding>) -> Result<()>
         });
     }
     Ok(())
+}
+
+/// Refuses DO UPDATE that reads the row id of the present row.
+fn refuse_row_ids(conflict: &OnConflict, id: ColumnRef) -> Result<()> {
+    let assigned = conflict.assignments.iter().flatten().map(|(_, value)| value);
+    let mut reads = false;
+    for expr in assigned.chain(&conflict.filter) {
+        expr.each_column(&mut |at| reads |= at == id);
+    }
+    if reads { Err(SqlError::unsupported("ctid in ON CONFLICT DO UPDATE")) } else { Ok(()) }
 }
 
 /// Whether a value is the word DEFAULT.

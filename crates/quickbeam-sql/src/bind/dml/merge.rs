@@ -78,6 +78,9 @@ impl Binder<'_> {
             Ok((slot, from, filter, clauses))
         })?;
         let (slot, from, filter, clauses) = parts;
+        if self.reads_row_ids {
+            return Err(SqlError::unsupported("ctid in MERGE"));
+        }
         let new_slot = self.add_slot("new".into(), Source::Table(table.clone()));
         let subqueries = level.subqueries;
         Ok(MergeStatement {

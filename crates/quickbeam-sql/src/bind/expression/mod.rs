@@ -10,6 +10,7 @@ pub(super) mod operators;
 pub(super) mod overloads;
 pub(super) mod pattern_quantifiers;
 pub(super) mod subscripts;
+pub(super) mod system_columns;
 pub(super) mod system_types;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ use sqlparser::ast::{
 use self::literals::quoted;
 use self::operators::{comparison, many_operators, trimmed};
 use self::pattern_quantifiers::quantified_like;
+use self::system_columns::SystemColumn;
 use super::{Binder, Scope, Typed, fold, types};
 use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, no_collation, plain_operator};
@@ -286,11 +288,12 @@ impl Binder<'_> {
         if let Some(relation) = relation {
             return self.whole_row(relation, position);
         }
-        if let (Err(_), Some((last, before))) = (&found, names.split_last())
-            && last == "tableoid"
-            && let Some(number) = self.table_oid(before.last(), scope)
+        if let (Err(error), Some((last, before))) = (&found, names.split_last())
+            && error.state() == SqlState::UndefinedColumn
+            && let Some(kind) = SystemColumn::named(last)
+            && let Some(value) = self.system_column(kind, before.last(), scope, position)?
         {
-            return Ok(Typed::new(number, DataType::OID, position));
+            return Ok(value);
         }
         if let (Err(_), Ast::Identifier(ident)) = (&found, ast)
             && ident.quote_style.is_none()

@@ -7,7 +7,7 @@ use crate::bind::records::fields::check_row_cast;
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
-use crate::types::{CastContext, DataType, EncodedKind as K, Value, without_blanks};
+use crate::types::{CastContext, DataType, EncodedKind as K, SystemType, Value, without_blanks};
 
 /// Returns the comparison of an operator.
 pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
@@ -199,6 +199,19 @@ impl Binder<'_> {
             if a != b {
                 return Ok([self.coerce_unknown(left, a)?, self.coerce_unknown(right, b)?]);
             }
+        }
+        // The number of a transaction equals an integer, or does not.
+        let is_number_of = |a, b| a == DataType::System(SystemType::Xid) && b == DataType::Integer;
+        if (is_number_of(a, b) || is_number_of(b, a)) && matches!(operator, "=" | "<>") {
+            return Ok([left, right].map(|side| {
+                let place = TextPosition(side.position);
+                match side.data_type {
+                    Some(DataType::Integer) => {
+                        side.expr.cast(Some(DataType::Integer), DataType::OID, place)
+                    }
+                    _ => side.expr,
+                }
+            }));
         }
         if blanks(a) || blanks(b) {
             if !(a.is_text() && b.is_text()) {

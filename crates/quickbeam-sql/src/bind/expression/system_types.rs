@@ -3,10 +3,7 @@
 //! A value of a `reg…` type is the object's number. Names are looked up where a text becomes such a
 //! type, where it becomes a text, and where a statement delivers it ([`named_outputs`]).
 
-use smol_str::SmolStr;
-
-use crate::bind::{Binder, OutputColumn, Scope, Source, Typed};
-use crate::catalog::system::object_oid;
+use crate::bind::{Binder, OutputColumn, Typed};
 use crate::error::Result;
 use crate::expression::{Expr, Function, TextPosition, overloads};
 use crate::types::{DataType, Value};
@@ -72,34 +69,5 @@ impl Binder<'_> {
         }
         let plain = value.clone().without_vector();
         Ok(if matches!(to, DataType::Array(_)) { plain } else { value })
-    }
-
-    /// Returns the OID of the table of that name, or of the only table, as the hidden column
-    /// `tableoid` has it: NULL where an outer join has no row of the table.
-    pub(super) fn table_oid(&self, relation: Option<&SmolStr>, scope: &Scope) -> Option<Expr> {
-        let mut of = scope.relations.iter().filter(|it| match relation {
-            None => !it.is_second_name,
-            Some(name) => *name == it.name,
-        });
-        let found = of.next()?;
-        if of.next().is_some() {
-            return None;
-        }
-        let slot = found.columns.first()?.at.slot;
-        let (oid, present) = match &self.slots.get(slot)?.source {
-            Source::Table(table) if !table.is_database() => {
-                let present = found.columns.iter().find(|column| {
-                    table.columns.get(column.at.column).is_some_and(|known| known.not_null)
-                })?;
-                (object_oid(table.id), present)
-            }
-            _ => {
-                let known = self.catalog_slots.iter().find(|(known, _)| *known == slot)?;
-                (known.1, found.columns.first()?)
-            }
-        };
-        let oid = Expr::Constant(Value::Oid(u32::try_from(oid).ok()?));
-        let is_missing = Expr::IsNull(Box::new(Expr::Column(present.at)), false);
-        Some(Expr::Case(vec![(is_missing, Expr::Constant(Value::Null))], Box::new(oid)))
     }
 }

@@ -19,8 +19,8 @@ use crate::ddl::change::{CatalogChange, check_columns, check_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::encoding::{Layout, StoredRow};
-use crate::schema::errors::column_exists;
-use crate::schema::{Added, NewColumn};
+use crate::schema::errors::{column_exists, system_column_exists};
+use crate::schema::{Added, NewColumn, SYSTEM_COLUMNS};
 use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table, Trigger};
 use crate::types::{TextSettings, Value};
 
@@ -205,6 +205,9 @@ impl Catalog {
             return Err(column_exists(&table.name, to));
         }
         check_name(to)?;
+        if SYSTEM_COLUMNS.contains(&to) {
+            return Err(system_column_exists(to));
+        }
         let id = table.columns[position].id;
         table.columns[position].name = to.into();
         for check in table.checks.iter_mut().filter(|check| check.columns.contains(&id)) {

@@ -16,6 +16,8 @@ pub struct Assignments {
     list: Vec<(usize, Expr)>,
     /// The assignments, if all are of the form [`Sum`].
     sums: Option<Vec<Sum>>,
+    /// The bytes at the end of old rows that are their row ids (ROW-3).
+    row_id_bytes: usize,
 }
 
 /// An assignment `column = column ± given` to an integer column, done in the row's bytes. Most
@@ -57,7 +59,12 @@ impl Assignments {
     pub fn new(list: Vec<(usize, Expr)>, table: &Table, slot: usize) -> Assignments {
         let sum = |(column, value): &(usize, Expr)| Sum::of(*column, value, table, slot);
         let sums = list.iter().map(sum).collect();
-        Assignments { list, sums }
+        Assignments { list, sums, row_id_bytes: 0 }
+    }
+
+    /// Sets how many bytes at the end of an old row are its row id.
+    pub fn set_row_id_bytes(&mut self, bytes: usize) {
+        self.row_id_bytes = bytes;
     }
 
     /// The columns.
@@ -90,7 +97,9 @@ impl Assignments {
         new: &mut Vec<u8>,
     ) -> Result<()> {
         let table = handle.table();
-        let old = row_in(handle, context, slot)?;
+        let old = row_in(handle, context, slot)?.bytes();
+        let old = &old[..old.len().saturating_sub(self.row_id_bytes)];
+        let old = StoredRow::new(table, old)?;
         if self.count_up(old.bytes(), context.parameters, new) {
             return Ok(());
         }

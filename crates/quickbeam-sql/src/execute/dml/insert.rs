@@ -9,8 +9,9 @@ use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::row::lock::claim;
 use crate::execute::row::{Context, Operator, OperatorBuilder};
-use crate::expression::{Current, Datum, Expr};
+use crate::expression::{ColumnRef, Current, Datum, Expr};
 use crate::plan::{InsertPlan, PlanNode, QueryPlan};
+use crate::schema::append_row_id;
 use crate::table::{
     self, Origin, RowBatch, RowDecision, RowFailure, Splice, StoredRow, TableHandle, TableWriter,
     check_violation, shown_row,
@@ -38,6 +39,9 @@ pub struct InsertExec {
     /// WITH CHECK OPTION of views.
     view_checks: Vec<ViewCheck>,
     returning: Option<Returning>,
+    /// Whether RETURNING reads the row id (ROW-3), and the slot of its `xmax`.
+    returns_row_id: bool,
+    xmax_slot: Option<usize>,
     triggers: Option<Arc<FiredTriggers>>,
     /// The triggers of DO UPDATE.
     update_triggers: Option<Arc<FiredTriggers>>,
@@ -81,6 +85,11 @@ impl InsertExec {
             let columns = assignments.columns();
             FiredTriggers::of(handle.table(), TriggerEvent::Update, Some(&columns))
         });
+        let id = ColumnRef { slot: plan.new_slot, column: plan.table.columns.len() };
+        let mut returns_row_id = false;
+        for output in plan.returning.iter().flat_map(|returning| &returning.outputs) {
+            output.each_column(&mut |column| returns_row_id |= column == id);
+        }
         Ok(InsertExec {
             handle,
             triggers,
@@ -96,6 +105,8 @@ impl InsertExec {
             conflict: plan.conflict.clone(),
             view_checks: plan.view_checks.clone(),
             returning: plan.returning.clone(),
+            returns_row_id,
+            xmax_slot: plan.xmax_slot,
             changed: Vec::new(),
             batch: RowBatch::default(),
             affected: HashSet::new(),
@@ -350,7 +361,7 @@ impl InsertExec {
     /// Does what follows the insertion of the row in the new row's slot.
     fn inserted(
         &self,
-        context: &Context<'_>,
+        context: &mut Context<'_>,
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
@@ -360,7 +371,7 @@ impl InsertExec {
             statement.after_row(self.triggers.as_ref(), &self.handle, None, Some(row))?;
         }
         check_views(&self.handle, &self.view_checks, self.new_slot, context)?;
-        self.give_back(context, returned)?;
+        self.give_back(context, (statement.last_key(), IsPresent::No), returned)?;
         Ok(true)
     }
 
@@ -425,7 +436,7 @@ impl InsertExec {
         let (triggers, new) = (self.update_triggers.as_ref(), Some(&self.changed[..]));
         statement.after_row(triggers, &self.handle, Some(old), new)?;
         check_views(&self.handle, &self.view_checks, self.new_slot, context)?;
-        self.give_back(context, returned)?;
+        self.give_back(context, (&found.row_key, IsPresent::Yes), returned)?;
         Ok(true)
     }
 
@@ -434,12 +445,38 @@ impl InsertExec {
         self.assignments.is_some() && (self.source.is_some() || self.rows.len() != 1)
     }
 
-    fn give_back(&self, context: &Context<'_>, returned: &mut Returned) -> Result<()> {
-        if let Some(returning) = &self.returning {
-            give_back(returning, context, returned)?;
+    /// Computes a row of RETURNING for the row in the new row's slot, with its key.
+    fn give_back(
+        &self,
+        context: &mut Context<'_>,
+        (key, is_present): (&[u8], IsPresent),
+        returned: &mut Returned,
+    ) -> Result<()> {
+        let Some(returning) = &self.returning else { return Ok(()) };
+        if self.returns_row_id {
+            let slot = context.slot(self.new_slot)?;
+            append_row_id(key, &mut slot.bytes)?;
+            slot.current = Current::Bytes(0, slot.bytes.len());
         }
-        Ok(())
+        if let Some(xmax_slot) = self.xmax_slot {
+            let xmax = match is_present {
+                IsPresent::No => 0,
+                IsPresent::Yes => context.frame().transaction_number()? as u32,
+            };
+            let slot = context.slot(xmax_slot)?;
+            slot.values.clear();
+            slot.values.push(Value::Oid(xmax));
+            slot.current = Current::Values;
+        }
+        give_back(returning, context, returned)
     }
+}
+
+/// Whether the row of an INSERT was there before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum IsPresent {
+    No,
+    Yes,
 }
 
 /// The error of a row that a statement changes twice.
@@ -581,6 +618,7 @@ impl InsertSource {
             Some(first) if first.column == 0 => Some(first.slot),
             _ => None,
         };
+        let same = same.filter(|slot| !query.root.has_row_ids(*slot));
         let same = same.filter(|slot| {
             let in_order = values
                 .iter()

@@ -23,6 +23,7 @@ use crate::execute::row::lock::claim;
 use crate::execute::row::{Context, Operator, OperatorBuilder};
 use crate::expression::{ColumnRef, Current, Expr};
 use crate::plan::{ChangePlan, PlanNode};
+use crate::schema::{ROW_ID_BYTES, append_row_id};
 use crate::table::{RowDecision, TableHandle, TableWriter};
 use crate::types::Value;
 
@@ -48,6 +49,8 @@ pub struct UpdateExec {
     triggers: Option<Arc<FiredTriggers>>,
     /// Columns of other rows that RETURNING reads.
     others: Vec<ColumnRef>,
+    /// The bytes at the end of a row that is read or returned that are its row id (ROW-3).
+    row_id_bytes: usize,
     key: Vec<u8>,
     new: Vec<u8>,
     found: Found,
@@ -94,7 +97,11 @@ impl UpdateExec {
     pub fn new(plan: &ChangePlan, builder: &OperatorBuilder<'_>) -> Result<UpdateExec> {
         let handle = builder.handles.of(&plan.table)?;
         let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.slot);
-        let assignments = plan.assignments.as_ref().map(assign);
+        let mut assignments = plan.assignments.as_ref().map(assign);
+        let row_id_bytes = if plan.root.has_row_ids(plan.slot) { ROW_ID_BYTES } else { 0 };
+        if let Some(assignments) = &mut assignments {
+            assignments.set_row_id_bytes(row_id_bytes);
+        }
         let mut changed = assignments.as_ref().map_or_else(Vec::new, Assignments::columns);
         let triggers = match &assignments {
             None => FiredTriggers::of(handle.table(), TriggerEvent::Delete, None),
@@ -111,6 +118,7 @@ impl UpdateExec {
             && plan.returning.is_none()
             && plan.view_checks.is_empty()
             && triggers.is_none()
+            && row_id_bytes == 0
             && !handle.touches_more(&changed);
         Ok(UpdateExec {
             handle,
@@ -128,6 +136,7 @@ impl UpdateExec {
             returning: plan.returning.clone(),
             triggers,
             others: others_of(plan.returning.as_ref(), plan.slot),
+            row_id_bytes,
             key: Vec::new(),
             new: Vec::new(),
             found: Found::default(),
@@ -250,6 +259,9 @@ impl UpdateExec {
         if !claim(&self.handle, context.transaction, &self.key, &mut row)? {
             return Ok(false);
         }
+        if self.row_id_bytes > 0 {
+            append_row_id(&self.key, &mut row)?;
+        }
         let slot = context.slot(self.slot)?;
         if slot.row() == row {
             return Ok(true);
@@ -299,7 +311,7 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
-        let old = row_in(&self.handle, context, self.slot)?.bytes();
+        let old = self.without_row_id(row_in(&self.handle, context, self.slot)?.bytes());
         let triggers = self.triggers.as_ref();
         let before = statement.before_row(triggers, &self.handle, Some((&self.key, old)), None)?;
         if before == RowDecision::Skipped || !statement.delete(&self.handle, &self.key, old)? {
@@ -328,12 +340,12 @@ impl UpdateExec {
             && self.view_checks.is_empty()
             && self.returning.is_none();
         if is_simple && self.triggers.is_none() {
-            let old = row_in(&self.handle, context, self.slot)?.bytes();
+            let old = self.without_row_id(row_in(&self.handle, context, self.slot)?.bytes());
             return statement.update(&self.handle, &self.key, old, &self.new, &self.changed);
         }
         // CHECK and RETURNING read the new row, so it becomes the current row of the slot.
         let slot = context.slot(self.slot)?;
-        let old = slot.row().to_vec();
+        let old = self.without_row_id(slot.row()).to_vec();
         if self.triggers.is_some() {
             let (triggers, key) = (self.triggers.as_ref(), &self.key[..]);
             let new = Some(&self.new[..]);
@@ -364,6 +376,11 @@ impl UpdateExec {
             check_views(&self.handle, &self.view_checks, self.slot, context)?;
         }
         if let Some(returning) = self.returning.as_ref().filter(|_| is_changed) {
+            if self.row_id_bytes > 0 {
+                let slot = context.slot(self.slot)?;
+                append_row_id(&self.key, &mut slot.bytes)?;
+                slot.current = Current::Bytes(0, slot.bytes.len());
+            }
             give_back(returning, context, returned)?;
         }
         let slot = context.slot(self.slot)?;
@@ -414,11 +431,15 @@ impl UpdateExec {
         invariant!(CHANGE_3, others == rows * self.others.len(), "{others} values, {rows} rows");
     }
 
+    fn without_row_id<'r>(&self, row: &'r [u8]) -> &'r [u8] {
+        row.get(..row.len().saturating_sub(self.row_id_bytes)).unwrap_or_default()
+    }
+
     /// Returns whether the current row is the newest version of the row with the key.
     fn is_newest(&self, context: &mut Context<'_>) -> Result<bool> {
         let mut newest = Vec::new();
         let is_there = claim(&self.handle, context.transaction, &self.key, &mut newest)?;
-        Ok(is_there && context.slot(self.slot)?.row() == newest)
+        Ok(is_there && self.without_row_id(context.slot(self.slot)?.row()) == newest)
     }
 
     fn change_all(

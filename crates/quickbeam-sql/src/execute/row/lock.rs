@@ -10,22 +10,34 @@ use crate::bind::LockWait;
 use crate::catalog::ObjectId;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr};
+use crate::schema::append_row_id;
 use crate::table::TableHandle;
 
 /// Keeps rows from others until the transaction ends.
 #[derive(Debug)]
 pub struct Lock {
     pub input: Operator,
-    tables: Vec<(usize, Arc<TableHandle>)>,
+    tables: Vec<LockedTable>,
     recheck: Option<Expr>,
     wait: LockWait,
     key: Vec<u8>,
 }
 
+/// A table whose rows are locked.
+#[derive(Debug)]
+pub struct LockedTable {
+    /// The slot of its rows.
+    pub slot: usize,
+    /// The table.
+    pub handle: Arc<TableHandle>,
+    /// Whether its rows have their row ids (ROW-3).
+    pub row_ids: bool,
+}
+
 impl Lock {
     pub fn new(
         input: Operator,
-        tables: Vec<(usize, Arc<TableHandle>)>,
+        tables: Vec<LockedTable>,
         recheck: Option<Expr>,
         wait: LockWait,
     ) -> Lock {
@@ -34,7 +46,7 @@ impl Lock {
 
     /// Returns the slots and the tables of the rows that it locks.
     pub fn tables(&self) -> impl Iterator<Item = (usize, ObjectId)> {
-        self.tables.iter().map(|(slot, handle)| (*slot, handle.table().id))
+        self.tables.iter().map(|locked| (locked.slot, locked.handle.table().id))
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
@@ -70,13 +82,16 @@ impl Lock {
     /// Locks the current rows and makes their newest versions current. Returns false if a row is
     /// gone.
     fn lock(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        for (slot, handle) in &self.tables {
+        for LockedTable { slot, handle, row_ids } in &self.tables {
             let Some(key) = self.input.row_key(*slot, context) else { continue };
             self.key.clear();
             self.key.extend_from_slice(key);
             let mut row = Vec::new();
             if !claim(handle, context.transaction, &self.key, &mut row)? {
                 return Ok(false);
+            }
+            if *row_ids {
+                append_row_id(&self.key, &mut row)?;
             }
             let place = context.slot(*slot)?;
             // A slot of many rows stores them; for one row, or a batch, the bytes are free.

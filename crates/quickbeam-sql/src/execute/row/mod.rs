@@ -408,6 +408,19 @@ impl<'b> OperatorBuilder<'b> {
         self.operator(node).map(Box::new)
     }
 
+    fn locked_tables(
+        &self,
+        input: &PlanNode,
+        tables: &[(usize, Arc<Table>)],
+    ) -> Result<Vec<lock::LockedTable>> {
+        let mut locked = Vec::with_capacity(tables.len());
+        for (slot, table) in tables {
+            let (handle, row_ids) = (self.handles.of(table)?, input.has_row_ids(*slot));
+            locked.push(lock::LockedTable { slot: *slot, handle, row_ids });
+        }
+        Ok(locked)
+    }
+
     /// The operator of a node.
     pub fn operator(&self, node: &PlanNode) -> Result<Operator> {
         let operator = match node {
@@ -519,12 +532,9 @@ impl<'b> OperatorBuilder<'b> {
                 _ => Operator::Batch(Box::new(BatchProgram::new(batch, self)?)),
             },
             PlanNode::LockRows { input, tables, recheck, wait } => {
+                let locked = self.locked_tables(input, tables)?;
                 let input = self.operator(input)?;
-                let mut handles = Vec::with_capacity(tables.len());
-                for (slot, table) in tables {
-                    handles.push((*slot, self.handles.of(table)?));
-                }
-                Operator::Lock(Box::new(lock::Lock::new(input, handles, recheck.clone(), *wait)))
+                Operator::Lock(Box::new(lock::Lock::new(input, locked, recheck.clone(), *wait)))
             }
         };
         Ok(if self.is_counted() { Operator::Counted(Box::new(operator), 0) } else { operator })

@@ -19,6 +19,7 @@ mod sequences;
 mod session;
 mod strings;
 mod times;
+mod transactions;
 
 pub use self::json::json_functions::{json_of_any, write_key, write_value};
 pub use self::json::{JsonRecords, JsonStep, POPULATE, assign_member, assigned_json};
@@ -30,6 +31,7 @@ pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
 pub use times::interval_ops::moved_in_zone as add_interval;
+pub use transactions::ROW_CTID;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -251,6 +253,7 @@ static TABLES: &[&[Builtin]] = &[
     session::TABLE,
     times::templates::TABLE,
     strings::text::TABLE,
+    transactions::TABLE,
     numbers::trigonometry::TABLE,
 ];
 

@@ -81,6 +81,21 @@ pub struct KeyBound<'v> {
     pub inclusive: bool,
 }
 
+impl KeyPart {
+    /// Returns the form of a value of that type alone.
+    #[must_use]
+    pub fn of_type(data_type: DataType) -> KeyPart {
+        KeyPart {
+            position: 0,
+            data_type,
+            descending: false,
+            nulls_first: false,
+            nullable: false,
+            raw: false,
+        }
+    }
+}
+
 impl KeySpec {
     /// The keys of a table's rows.
     #[must_use]

@@ -9,4 +9,4 @@ pub use int_column::{NumberAt, NumberCell};
 pub use key_encoding::{KeyBound, KeyPart, KeyRange, KeySpec, prefix_end};
 pub use row_copy::{Origin, Splice};
 pub use row_format::StoredRow;
-pub(crate) use row_format::{Layout, Layouts};
+pub(crate) use row_format::{Layout, Layouts, ROW_ID_BYTES, append_row_id};

@@ -17,8 +17,12 @@
 //!   [`Column::missing`](crate::schema::Column::missing).
 //! - ROW-2: no content of a row makes reading it panic: what does not fit is an error of the class
 //!   `DataCorrupted` (by type)
+//! - ROW-3: a scan that delivers row ids appends them to the rows of its slot, where they are the
+//!   column after the last one. The row id is the whole key of the row.
 
 use std::sync::Arc;
+
+use quickbeam::invariant;
 
 use crate::error::{Result, SqlError};
 use crate::schema::{Column, Table};
@@ -28,6 +32,20 @@ use crate::types::{
 
 /// Bytes of the layout's number.
 pub(crate) const HEADER: usize = 2;
+
+/// What a row in memory ends with that has its row id after its content.
+const ROW_ID_MARK: [u8; 4] = *b"ctid";
+/// Bytes of a row id and its mark.
+pub(crate) const ROW_ID_BYTES: usize = 12;
+
+/// Appends the row id, which is the key of the row, to a row in memory (ROW-3).
+pub(crate) fn append_row_id(key: &[u8], row: &mut Vec<u8>) -> Result<()> {
+    invariant!(ROW_3, key.len() == 8, "a key of {} bytes as a row id", key.len());
+    let id: &[u8; 8] = key.first_chunk().ok_or_else(|| damaged("it has no row id"))?;
+    row.extend_from_slice(id);
+    row.extend_from_slice(&ROW_ID_MARK);
+    Ok(())
+}
 
 /// How a column's bytes are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,6 +338,12 @@ impl<'a> StoredRow<'a> {
 
     #[cold]
     fn missing(self, position: usize) -> Result<ValueRef<'a>> {
+        if position == self.columns.len()
+            && let Some((rest, mark)) = self.bytes.split_last_chunk()
+            && let (Some((_, id)), &ROW_ID_MARK) = (rest.split_last_chunk(), mark)
+        {
+            return Ok(ValueRef::BigInt(i64::from_be_bytes(*id)));
+        }
         let column = self.columns.get(position);
         column.map(|column| column.missing.as_ref()).ok_or_else(|| {
             SqlError::internal(format!("a row has no column at position {position}"))

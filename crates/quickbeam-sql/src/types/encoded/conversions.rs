@@ -7,7 +7,8 @@ use super::multirange::Multirange;
 use super::network::{self, format_hardware};
 use super::range::{ReadValue, WriteValue};
 use super::{
-    Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, record, zoned_time,
+    Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, record, tuple_id,
+    zoned_time,
 };
 use crate::error::Result;
 use crate::types::adjust::rounded_to;
@@ -24,6 +25,9 @@ pub(crate) fn parse(
         K::TimeTz => zoned_time::parse(text, settings).map(ZonedTime::value),
         K::Enum => enums::parse(encoded, text).map(|bytes| Value::encoded(K::Enum, &bytes)),
         K::Record => record::parse(encoded, text, settings, read),
+        K::Tid => tuple_id::parse(text),
+        K::Xid8 => Ok(tuple_id::parse_transaction(text)),
+        K::Cid => Ok(tuple_id::parse_command(text)),
         kind @ (K::Inet | K::Cidr) => Address::parse(text, kind).map(|it| it.value(kind)),
         kind @ (K::Macaddr | K::Macaddr8) => network::parse_hardware(text, kind),
         kind @ (K::Bit | K::Varbit) => BitString::parse(text).map(|it| it.value(kind)),
@@ -48,6 +52,8 @@ pub(crate) fn format(
         K::TimeTz => ZonedTime::read(bytes).map(|time| time.format(out)),
         K::Enum => enums::label(bytes).map(|label| out.push_str(label)),
         K::Record => RowRef::read(bytes).map(|row| record::format(row, out, settings, write)),
+        K::Tid => tuple_id::format(out, bytes),
+        K::Xid8 | K::Cid => tuple_id::number(bytes).map(|it| out.push_str(&it.to_string())),
         K::Inet | K::Cidr => Address::read(bytes).map(|it| it.format(out, kind == K::Cidr)),
         K::Macaddr | K::Macaddr8 => {
             format_hardware(out, bytes);

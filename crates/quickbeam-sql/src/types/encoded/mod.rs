@@ -1,5 +1,5 @@
 //! Types whose values are bytes in the order of the values: TIMETZ, network addresses, bit strings,
-//! ranges, multiranges, labels and rows.
+//! ranges, multiranges, labels, rows, places of rows and numbers of transactions.
 //!
 //! A value is `Value::Encoded`: its type and its bytes. Rows, temporary files and arrays keep the
 //! bytes, so a type of this kind needs only its text form, its order and its casts. Each file here
@@ -18,6 +18,7 @@ mod ordering;
 mod range;
 pub(crate) mod record;
 pub(crate) mod row_types;
+pub(crate) mod tuple_id;
 mod zoned_time;
 
 use serde::{Deserialize, Serialize};
@@ -78,13 +79,19 @@ pub enum EncodedKind {
     Enum,
     /// A row.
     Record,
+    /// `tid`: the place of a row.
+    Tid,
+    /// `xid8`: the number of a transaction.
+    Xid8,
+    /// `cid`: the number of a command in a transaction.
+    Cid,
 }
 
 use EncodedKind as K;
 
 impl EncodedKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [EncodedKind; 21] = [
+    pub const ALL: [EncodedKind; 24] = [
         K::TimeTz,
         K::Inet,
         K::Cidr,
@@ -106,6 +113,9 @@ impl EncodedKind {
         K::TsTzMultirange,
         K::Enum,
         K::Record,
+        K::Tid,
+        K::Xid8,
+        K::Cid,
     ];
 
     /// Returns the type without a length.
@@ -139,6 +149,9 @@ impl EncodedKind {
             K::TsTzMultirange => "tstzmultirange",
             K::Enum => "anyenum",
             K::Record => "record",
+            K::Tid => "tid",
+            K::Xid8 => "xid8",
+            K::Cid => "cid",
         }
     }
 
@@ -167,6 +180,9 @@ impl EncodedKind {
             K::TsTzMultirange => (4534, 6153),
             K::Enum => (3500, 0),
             K::Record => (2249, 2287),
+            K::Tid => (27, 1010),
+            K::Xid8 => (5069, 271),
+            K::Cid => (29, 1012),
         }
     }
 
@@ -175,9 +191,9 @@ impl EncodedKind {
     pub const fn wire_size(self) -> i16 {
         match self {
             K::TimeTz => 12,
-            K::Macaddr => 6,
-            K::Macaddr8 => 8,
-            K::Enum => 4,
+            K::Macaddr | K::Tid => 6,
+            K::Macaddr8 | K::Xid8 => 8,
+            K::Enum | K::Cid => 4,
             _ => -1,
         }
     }

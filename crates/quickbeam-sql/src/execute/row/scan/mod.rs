@@ -19,6 +19,7 @@ use crate::error::{Result, SqlError};
 use crate::execute::vector::{Failures, LeafSelection};
 use crate::expression::{ColumnRef, Comparison, Current, Expr, Frame};
 use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
+use crate::schema::append_row_id;
 use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
 use crate::types::{DataType, Numeric, Value, ValueRef};
 
@@ -66,6 +67,8 @@ pub struct TableScan {
     entry: Vec<u8>,
     range: KeyRange,
     keys: bool,
+    /// Whether row ids are appended to the rows (ROW-3).
+    row_ids: bool,
     is_database: bool,
     /// The row limit, and the rows left.
     most: usize,
@@ -274,7 +277,8 @@ impl TableScan {
         }
         let (pushed_filters, is_filter_pushed) =
             if entries { (Vec::new(), false) } else { pushed_filters(access) };
-        let is_selecting = matches!(access.path, AccessPath::All) && !is_filter_pushed;
+        let is_selecting =
+            matches!(access.path, AccessPath::All) && !is_filter_pushed && !access.row_ids;
         let filter = access.filter.as_ref().filter(|_| is_selecting && !is_database);
         let selection = filter.and_then(|filter| {
             let table = (&*access.table, access.slot);
@@ -301,6 +305,7 @@ impl TableScan {
             entry: Vec::new(),
             range: KeyRange::default(),
             keys: access.keys,
+            row_ids: access.row_ids,
             is_database,
             most: usize::MAX,
             left: usize::MAX,
@@ -513,6 +518,9 @@ impl TableScan {
         if !self.handle.get(transaction, &self.key, &mut slot.bytes)? {
             return Ok(false);
         }
+        if self.row_ids {
+            append_row_id(&self.key, &mut slot.bytes)?;
+        }
         slot.current = Current::Bytes(0, slot.bytes.len());
         context.holds(self.filter.as_ref())
     }
@@ -602,6 +610,11 @@ impl TableScan {
                 let value = |position: usize| columns.get(position).copied().unwrap_or_default();
                 self.handle.table().encode_row(&mut slot.bytes, value)?;
                 slot.current = Current::Bytes(0, slot.bytes.len());
+            } else if self.row_ids {
+                slot.bytes.clear();
+                slot.bytes.extend_from_slice(slot.batch.value(self.next));
+                append_row_id(slot.batch.key(self.next), &mut slot.bytes)?;
+                slot.current = Current::Bytes(0, slot.bytes.len());
             } else {
                 slot.current = Current::Record(self.next);
             }
@@ -630,7 +643,10 @@ impl TableScan {
                     let (row, slot) = (self.ahead.row(start, end), context.slot(self.slot)?);
                     slot.bytes.clear();
                     slot.bytes.extend_from_slice(row);
-                    slot.current = Current::Bytes(0, row.len());
+                    if self.row_ids {
+                        append_row_id(&self.key, &mut slot.bytes)?;
+                    }
+                    slot.current = Current::Bytes(0, slot.bytes.len());
                     context.holds(self.filter.as_ref())?
                 }
             };

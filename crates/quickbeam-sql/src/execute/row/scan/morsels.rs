@@ -101,6 +101,7 @@ impl TableScan {
             entry: Vec::new(),
             range: KeyRange::default(),
             keys: self.keys,
+            row_ids: self.row_ids,
             is_database: self.is_database,
             most: self.most,
             left: self.left,

@@ -33,6 +33,14 @@ impl SessionState for WorkerSession {
         0
     }
 
+    fn new_transaction_number(&self) -> u64 {
+        0
+    }
+
+    fn has_changed(&self) -> bool {
+        false
+    }
+
     fn role(&self) -> ObjectId {
         BOOTSTRAP
     }
