@@ -57,7 +57,7 @@ use self::query::common_tables::CteSource;
 use self::query::expand::Expansion;
 use self::query::relation_places::RelationPlace;
 use self::query::row_calls::{RowCalls, RowFunctions};
-use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation, Table, TransitionSide};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, ColumnRef, Expr};
 use crate::parse::Text;
@@ -104,6 +104,11 @@ pub trait Names {
     /// its type. `is_column`: the name means a column, too.
     fn variable(&self, _names: &[SmolStr], _is_column: bool) -> Result<Option<(usize, DataType)>> {
         Ok(None)
+    }
+
+    /// Returns the transition table of that name, and the table whose rows it has.
+    fn transition_table(&self, _name: &str) -> Option<(TransitionSide, Arc<Table>)> {
+        None
     }
 
     /// The settings of the session with which literals are read.

@@ -11,7 +11,7 @@ use crate::bind::{Binder, FunctionCall, OutputColumn, Scope, TableFunctionKind, 
 use crate::catalog::rights::denied;
 use crate::catalog::{
     AclKind, ArgumentMode, CatalogSnapshot, ObjectId, PUBLIC, Privileges, Routine, RoutineResult,
-    lookup_name, split_lookup_name,
+    Table, TransitionSide, lookup_name, split_lookup_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, Expr, Implementation, RoutineCall, overloads};
@@ -23,6 +23,11 @@ pub trait VariableLookup {
     /// Returns the number of the parameter that stands for a variable, and its type. `is_column`:
     /// the name means a column, too.
     fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>>;
+
+    /// Returns the transition table of that name, and the table whose rows it has.
+    fn transition_table(&self, _name: &str) -> Option<(TransitionSide, Arc<Table>)> {
+        None
+    }
 }
 
 /// Returns the entry that calls a routine with these arguments. Entries stay until the process

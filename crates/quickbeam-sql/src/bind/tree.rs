@@ -155,6 +155,8 @@ pub enum TableFunctionKind {
     Catalog(&'static crate::catalog::system::SystemTable),
     /// The row of the sequence of that number.
     Sequence(ObjectId),
+    /// The rows of a transition table.
+    Transition(crate::catalog::TransitionSide),
 }
 
 /// VALUES.

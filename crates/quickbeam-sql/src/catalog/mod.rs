@@ -50,9 +50,9 @@ pub use crate::schema::{
     NewIndexExpression, NewIndexPredicate, NewKey, NewMaterialized, NewTable, NewView,
     ObjectAccess, ObjectId, OnCommit, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference,
     Relation, Role, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions,
-    TEMPORARY_SCHEMA, Table, Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming,
-    View, ViewChange, ViewOptions, Volatility, is_system_schema, is_temporary_schema, lookup_name,
-    path_schemas, shown_name, split_lookup_name,
+    TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState,
+    TriggerTiming, View, ViewChange, ViewOptions, Volatility, is_system_schema,
+    is_temporary_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub(crate) use composite_types::row_type_name;

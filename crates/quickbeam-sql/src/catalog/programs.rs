@@ -5,8 +5,8 @@ use super::CatalogSnapshot;
 use super::describe::quoted_if_needed;
 use crate::schema::names::PUBLIC;
 use crate::schema::{
-    Argument, ArgumentMode, ObjectId, Routine, RoutineResult, Trigger, TriggerEvent, TriggerState,
-    Volatility,
+    Argument, ArgumentMode, ConstraintTiming, ObjectId, Routine, RoutineResult, Trigger,
+    TriggerEvent, TriggerState, Volatility,
 };
 
 /// How much of a name a definition has.
@@ -200,8 +200,29 @@ impl CatalogSnapshot {
         let events: Vec<String> = trigger.events.iter().map(event).collect();
         let condition = trigger.condition.as_deref();
         let condition = condition.map(|it| format!("WHEN (({it})) ")).unwrap_or_default();
+        let (word, timing) = match trigger.constraint {
+            None => ("TRIGGER", ""),
+            Some(ConstraintTiming::NotDeferrable) => {
+                ("CONSTRAINT TRIGGER", "NOT DEFERRABLE INITIALLY IMMEDIATE ")
+            }
+            Some(ConstraintTiming::Immediate) => {
+                ("CONSTRAINT TRIGGER", "DEFERRABLE INITIALLY IMMEDIATE ")
+            }
+            Some(ConstraintTiming::Deferred) => {
+                ("CONSTRAINT TRIGGER", "DEFERRABLE INITIALLY DEFERRED ")
+            }
+        };
+        let mut transitions = String::new();
+        for (side, name) in [("OLD", &trigger.old_table), ("NEW", &trigger.new_table)] {
+            if let Some(name) = name {
+                transitions.push_str(&format!("{side} TABLE AS {} ", quoted_if_needed(name)));
+            }
+        }
+        if !transitions.is_empty() {
+            transitions.insert_str(0, "REFERENCING ");
+        }
         Some(format!(
-            "CREATE TRIGGER {} {} {} ON {relation} FOR EACH {} {condition}{}",
+            "CREATE {word} {} {} {} ON {relation} {timing}{transitions}FOR EACH {} {condition}{}",
             quoted_if_needed(&trigger.name),
             trigger.timing.words(),
             events.join(" OR "),

@@ -20,7 +20,9 @@ use self::create_as::{CreateAs, REFRESHED};
 pub(crate) use self::statistics::Parallelism;
 use self::statistics::PlanBasis;
 use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, VariableLookup};
-use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Relation, View, split_lookup_name};
+use crate::catalog::{
+    Catalog, CatalogSnapshot, ObjectId, Relation, Table, TransitionSide, View, split_lookup_name,
+};
 use crate::error::Result;
 use crate::execute::{
     ChangingWithExec, InsertExec, InsteadExec, KeptKeys, MergeExec, QueryProgram, TableHandles,
@@ -208,6 +210,10 @@ impl Names for CompileContext<'_> {
             Some(variables) => variables.variable(names, is_column),
             None => Ok(None),
         }
+    }
+
+    fn transition_table(&self, name: &str) -> Option<(TransitionSide, Arc<Table>)> {
+        self.variables?.transition_table(name)
     }
 
     fn settings(&self) -> TextSettings {

@@ -10,7 +10,7 @@ use quickbeam::query_layer::ScanBatch;
 use smol_str::SmolStr;
 
 use crate::catalog::describe::Described;
-use crate::catalog::{CatalogSnapshot, ObjectId, Table, View};
+use crate::catalog::{CatalogSnapshot, ObjectId, Table, TransitionSide, View};
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
@@ -337,6 +337,11 @@ pub trait SessionState {
     /// Returns the key of the row of a table that is the current one of a cursor.
     fn current_row(&self, cursor: &str, _table: &Table) -> Result<Vec<u8>> {
         Err(SqlError::unsupported(format!("the cursor {cursor} here")))
+    }
+
+    /// Returns the rows of a transition table of the trigger that runs.
+    fn transition_rows(&self, _side: TransitionSide) -> Result<Vec<Vec<Value>>> {
+        Err(SqlError::unsupported("a transition table here"))
     }
 
     /// Calls a function of the catalog and returns its rows.

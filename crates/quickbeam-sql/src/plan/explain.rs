@@ -465,6 +465,7 @@ fn function_scan(function: &TableFunction) -> String {
         TableFunctionKind::JsonRecords(function) => function.name,
         TableFunctionKind::Catalog(table) => table.name,
         TableFunctionKind::Sequence(_) => "sequence",
+        TableFunctionKind::Transition(_) => "transition table",
     };
     let names: Vec<&str> = function.calls.iter().map(name).collect();
     let is_catalog = |call: &FunctionCall| matches!(call.kind, TableFunctionKind::Catalog(_));

@@ -27,6 +27,8 @@ pub struct FiredTriggers {
     pub after_statement: Vec<Arc<Trigger>>,
     /// INSTEAD OF.
     pub instead_of: Vec<Arc<Trigger>>,
+    /// Whether one of them reads transition tables.
+    pub keeps_rows: bool,
 }
 
 impl FiredTriggers {
@@ -49,14 +51,17 @@ impl FiredTriggers {
             let fitting = table.triggers.iter().filter(of_kind);
             fitting.filter(|it| it.is_for(event, columns.as_deref())).cloned().collect()
         };
-        let found = FiredTriggers {
+        let mut found = FiredTriggers {
             event,
+            keeps_rows: false,
             before_statement: find(TriggerTiming::Before, TriggerLevel::Statement),
             before_row: find(TriggerTiming::Before, TriggerLevel::Row),
             after_row: find(TriggerTiming::After, TriggerLevel::Row).into(),
             after_statement: find(TriggerTiming::After, TriggerLevel::Statement),
             instead_of: find(TriggerTiming::InsteadOf, TriggerLevel::Row),
         };
+        let after = found.after_row.iter().chain(&found.after_statement);
+        found.keeps_rows = after.into_iter().any(|trigger| trigger.has_transitions());
         let is_empty = found.before_statement.is_empty()
             && found.before_row.is_empty()
             && found.after_row.is_empty()

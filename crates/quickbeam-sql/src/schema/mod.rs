@@ -26,17 +26,19 @@ pub use names::{
     PUBLIC, SYSTEM_COLUMNS, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name,
     path_schemas, shown_name, split_lookup_name,
 };
-pub use objects::{Comments, ObjectId};
+pub use objects::{Comments, ConstraintTiming, ObjectId};
 pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,
 };
 pub use routines::{Argument, ArgumentMode, Language, Routine, RoutineResult, Volatility};
 pub use tables::{
-    Check, Column, ConstraintTiming, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index,
-    KeyColumn, Method, PrimaryKey, Reference, Relation, Schema, Sequence, Table,
+    Check, Column, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,
+    PrimaryKey, Reference, Relation, Schema, Sequence, Table,
 };
-pub use triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming};
+pub use triggers::{
+    TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming,
+};
 pub use user_types::{
     Attribute, CompositeType, DeclaredType, Domain, DomainCheck, EnumLabel, EnumType,
 };

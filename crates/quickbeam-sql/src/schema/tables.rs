@@ -15,7 +15,7 @@ use smol_str::SmolStr;
 
 use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
 use super::names::{is_public, lookup_name, public};
-use super::objects::ObjectId;
+use super::objects::{ConstraintTiming, ObjectId};
 use super::triggers::Trigger;
 use super::views::{Materialized, View};
 use crate::types::{DataType, Value};
@@ -322,39 +322,6 @@ pub struct ForeignKey {
     pub delete_columns: Vec<u16>,
 }
 
-/// When a constraint is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-pub enum ConstraintTiming {
-    /// NOT DEFERRABLE: by each statement.
-    #[default]
-    NotDeferrable,
-    /// DEFERRABLE INITIALLY IMMEDIATE: by each statement, unless SET CONSTRAINTS says otherwise.
-    Immediate,
-    /// DEFERRABLE INITIALLY DEFERRED: by the commit, unless SET CONSTRAINTS says otherwise.
-    Deferred,
-}
-
-impl ConstraintTiming {
-    /// Returns whether it is DEFERRABLE.
-    #[must_use]
-    pub fn is_deferrable(self) -> bool {
-        self != ConstraintTiming::NotDeferrable
-    }
-
-    pub(crate) fn is_default(&self) -> bool {
-        *self == ConstraintTiming::default()
-    }
-
-    /// Returns the clauses of a definition, with a blank before them.
-    pub(crate) fn clauses(self) -> &'static str {
-        match self {
-            ConstraintTiming::NotDeferrable => "",
-            ConstraintTiming::Immediate => " DEFERRABLE",
-            ConstraintTiming::Deferred => " DEFERRABLE INITIALLY DEFERRED",
-        }
-    }
-}
-
 /// What becomes of the objects that depend on a dropped one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropBehavior {
@@ -438,6 +405,16 @@ impl Table {
         let indexes = self.indexes.iter().map(|index| (&index.name, index.timing));
         let mut all = keys.chain(indexes).filter(|(known, _)| *known == name);
         all.next().map_or(ConstraintTiming::NotDeferrable, |(_, timing)| timing)
+    }
+
+    /// Returns when the constraint or the constraint trigger of that name is checked; `None` if
+    /// there is none.
+    #[must_use]
+    pub fn known_timing(&self, name: &str) -> Option<ConstraintTiming> {
+        if self.has_constraint(name) {
+            return Some(self.timing_of(name));
+        }
+        self.triggers.iter().find(|trigger| trigger.name == name)?.constraint
     }
 
     /// Returns the index that is its primary key. Another primary key is no index.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::objects::ObjectId;
+use super::objects::{ConstraintTiming, ObjectId};
 
 /// When a trigger fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +29,15 @@ impl TriggerTiming {
             TriggerTiming::InsteadOf => "INSTEAD OF",
         }
     }
+}
+
+/// Which rows a transition table has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransitionSide {
+    /// OLD TABLE: those before the change.
+    Old,
+    /// NEW TABLE: those after it.
+    New,
 }
 
 /// What a trigger fires for.
@@ -159,6 +168,15 @@ pub struct Trigger {
     /// Whether it fires.
     #[serde(default, skip_serializing_if = "TriggerState::is_default")]
     pub state: TriggerState,
+    /// When it fires, if it is a constraint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub constraint: Option<ConstraintTiming>,
+    /// The name of the transition table of the rows before the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub old_table: Option<SmolStr>,
+    /// The name of the transition table of the rows after the change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub new_table: Option<SmolStr>,
 }
 
 impl Trigger {
@@ -166,6 +184,12 @@ impl Trigger {
     #[must_use]
     pub fn depends_on(&self, column: u16) -> bool {
         self.columns.contains(&column) || self.reads.contains(&column)
+    }
+
+    /// Whether it reads transition tables.
+    #[must_use]
+    pub fn has_transitions(&self) -> bool {
+        self.old_table.is_some() || self.new_table.is_some()
     }
 
     /// Returns `pg_trigger.tgtype`.

@@ -48,7 +48,7 @@ use self::settings::variables::Variables;
 use self::temporary::TemporaryObjects;
 use self::transaction::Open;
 use crate::bind::SearchPath;
-use crate::catalog::{ObjectId, Table};
+use crate::catalog::{ObjectId, Table, TransitionSide};
 use crate::compile::Parallelism;
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
@@ -249,6 +249,10 @@ impl SessionState for Session {
         let cursors = self.cursors.borrow();
         let found = cursors.get(cursor).ok_or_else(|| no_cursor(cursor))?;
         found.current_row(cursor, table)
+    }
+
+    fn transition_rows(&self, side: TransitionSide) -> Result<Vec<Vec<Value>>> {
+        self.routines.transition_rows(side)
     }
 
     fn call_routine(

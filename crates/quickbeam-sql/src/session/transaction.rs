@@ -18,7 +18,9 @@ use crate::session::Session;
 use crate::session::events::NoticeLevel;
 use crate::session::settings::variables::Saved;
 use crate::session::settings::variables::SettingScope;
-use crate::table::{ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, TableWriter};
+use crate::table::{
+    ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, TableWriter, TriggerCaller,
+};
 
 /// A transaction under way.
 pub(crate) struct Open {
@@ -183,6 +185,7 @@ impl Session {
     pub fn commit(&self) -> Result<()> {
         let Open { transaction, outcome, deferred, settings, .. } = self.take_open()?;
         let commit = |transaction: Transaction| {
+            self.fire_deferred(&transaction, &deferred, None)?;
             self.check_deferred(&transaction, &deferred, None)?;
             invariant!(
                 DEFER_1,
@@ -239,6 +242,22 @@ impl Session {
         checked
     }
 
+    /// Fires deferred constraint triggers, these or all, also those that the triggers defer.
+    fn fire_deferred(
+        &self,
+        transaction: &Transaction,
+        deferred: &DeferredChecks,
+        constraints: Option<&[ConstraintKey]>,
+    ) -> Result<()> {
+        while let Some(fired) = deferred.next_trigger(constraints) {
+            transaction.begin_statement();
+            let called = self.call_trigger(&fired.call(transaction));
+            transaction.end_statement();
+            called?;
+        }
+        Ok(())
+    }
+
     /// Returns what the transaction under way has deferred.
     pub fn deferred_mark(&self) -> DeferredMark {
         self.open.borrow().as_ref().map(|open| open.deferred.mark()).unwrap_or_default()
@@ -266,7 +285,16 @@ impl Session {
         };
         let keys = names.map(|names| self.named_constraints(transaction, names)).transpose()?;
         if !is_deferred {
-            self.check_deferred(transaction, deferred, keys.as_deref())?;
+            let (mark, before) = (deferred.mark(), transaction.savepoint()?);
+            let checked = self
+                .fire_deferred(transaction, deferred, keys.as_deref())
+                .and_then(|()| self.check_deferred(transaction, deferred, keys.as_deref()));
+            if checked.is_err() {
+                transaction.rollback_to(before)?;
+                deferred.rollback_to(mark);
+            }
+            transaction.release(before);
+            checked?;
             deferred.done(keys.as_deref());
         }
         deferred.set_constraints(keys.as_deref(), is_deferred);
@@ -290,17 +318,15 @@ impl Session {
             };
             let has_name = |schema: &SmolStr| {
                 let mut tables = snapshot.tables();
-                tables.any(|table| table.schema == *schema && table.has_constraint(name))
+                tables.any(|table| table.schema == *schema && table.known_timing(name).is_some())
             };
             let Some(schema) = schemas.iter().find(|schema| has_name(schema)) else {
                 let message = format!("constraint \"{name}\" does not exist");
                 return Err(SqlError::new(SqlState::UndefinedObject, message));
             };
             for table in snapshot.tables().filter(|table| table.schema == *schema) {
-                if !table.has_constraint(name) {
-                    continue;
-                }
-                if !table.timing_of(name).is_deferrable() {
+                let Some(timing) = table.known_timing(name) else { continue };
+                if !timing.is_deferrable() {
                     let message = format!("constraint \"{name}\" is not deferrable");
                     return Err(SqlError::new(SqlState::WrongObjectType, message));
                 }

@@ -11,9 +11,11 @@ use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use crate::catalog::{ConstraintTiming, ObjectId, Table};
+use super::trigger_queue::TriggerCall;
+use crate::catalog::{ConstraintTiming, ObjectId, Table, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError};
 use crate::handle::{IndexHandle, TableHandle};
 use crate::types::Value;
@@ -46,6 +48,37 @@ pub(super) enum DeferredCheck {
     },
     /// A key that two rows had: the encoded values.
     Key(Vec<u8>),
+    /// A constraint trigger that fires, and its number among the checks.
+    Trigger(Arc<DeferredTrigger>, usize),
+}
+
+/// A constraint trigger that waits for the end of the transaction.
+pub struct DeferredTrigger {
+    /// The trigger.
+    pub trigger: Arc<Trigger>,
+    /// Its table.
+    pub table: Arc<Table>,
+    /// The event.
+    pub event: TriggerEvent,
+    /// The row before the change.
+    pub old: Option<Vec<Value>>,
+    /// The row after the change.
+    pub new: Option<Vec<Value>>,
+}
+
+impl DeferredTrigger {
+    /// Returns the call of its function.
+    pub fn call<'t>(&'t self, transaction: &'t Transaction) -> TriggerCall<'t> {
+        TriggerCall {
+            transaction,
+            trigger: &self.trigger,
+            table: &self.table,
+            event: self.event,
+            old: self.old.as_deref(),
+            new: self.new.as_deref(),
+            transitions: None,
+        }
+    }
 }
 
 impl DeferredCheck {
@@ -54,6 +87,7 @@ impl DeferredCheck {
         match self {
             DeferredCheck::Reference { key, .. } => format!("{key:?}").into_bytes(),
             DeferredCheck::Key(values) => values.clone(),
+            DeferredCheck::Trigger(_, number) => number.to_be_bytes().to_vec(),
         }
     }
 }
@@ -166,6 +200,33 @@ impl DeferredChecks {
             entries.push(DeferredEntry { constraint, check, done: None });
             entries.len() - 1
         });
+    }
+
+    /// Adds a constraint trigger that fires.
+    pub(super) fn defer_trigger(&self, fired: DeferredTrigger) {
+        let number = self.queue.borrow().entries.len();
+        let constraint = (fired.table.id, fired.trigger.name.clone());
+        self.defer(constraint, DeferredCheck::Trigger(Arc::new(fired), number));
+    }
+
+    /// Takes the next constraint trigger that fires: of these constraints, or of all.
+    pub fn next_trigger(
+        &self,
+        constraints: Option<&[ConstraintKey]>,
+    ) -> Option<Arc<DeferredTrigger>> {
+        let DeferredQueue { entries, open, done } = &mut *self.queue.borrow_mut();
+        if open.is_empty() {
+            return None;
+        }
+        let mut waiting = entries.iter_mut().filter(|entry| entry.is_open_of(constraints));
+        waiting.find_map(|entry| {
+            let DeferredCheck::Trigger(fired, _) = &entry.check else { return None };
+            let fired = fired.clone();
+            open.remove(&(entry.constraint.clone(), entry.check.identity()));
+            entry.done = Some(*done);
+            *done += 1;
+            Some(fired)
+        })
     }
 
     /// Calls `each` with the checks of these constraints, or of all, in order.

@@ -639,6 +639,8 @@ impl TableWriter<'_> {
             let Some(table) = self.snapshot.table(constraint.0) else { return Ok(()) };
             let handle = self.snapshot.handle(self.transaction, constraint.0)?;
             pending.extend(match check {
+                // Those were fired before.
+                DeferredCheck::Trigger(..) => None,
                 DeferredCheck::Key(values) => {
                     let mut indexes = table.indexes.iter();
                     let index = indexes.position(|index| index.name == constraint.1);

@@ -21,8 +21,8 @@ pub use crate::schema::encoding::{
 };
 pub(crate) use audit::Audit;
 pub use bulk_append::{RowBatch, RowFailure};
-pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark};
+pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, DeferredTrigger};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
-pub use trigger_queue::{RowDecision, TriggerCall, TriggerCaller};
+pub use trigger_queue::{RowDecision, Transitions, TriggerCall, TriggerCaller};
 pub(crate) use violations::{check_violation, shown_row};

@@ -14,7 +14,6 @@ use quickbeam::invariant;
 
 use super::change_record::{RecordedChange, UniqueKey};
 use super::table_writer::{KeyConflict, TableWriter, check_not_null};
-use super::trigger_queue::QueuedEvent;
 use crate::error::Result;
 use crate::handle::EntryForm;
 use crate::handle::table_handle::TableHandle;
@@ -65,7 +64,7 @@ impl TableWriter<'_> {
             }
             RecordedChange::Row(event) => {
                 if was_made {
-                    self.triggers.events.push_back(QueuedEvent::Row(event.clone()));
+                    self.triggers.push_row(event.clone());
                 }
                 Ok(was_made)
             }

@@ -231,7 +231,7 @@ impl<'a> TableWriter<'a> {
         self.queue.clear();
         self.waiting.clear();
         self.pending.clear();
-        self.triggers.events.clear();
+        self.triggers.clear();
         self.record = None;
         if let Some(deferred) = self.deferred {
             deferred.rollback_to(self.deferred_before);

@@ -5,9 +5,30 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
-use crate::catalog::{FiredTriggers, ObjectId, Table, Trigger, TriggerEvent};
+use super::deferred::DeferredTrigger;
+use crate::catalog::{FiredTriggers, ObjectId, Table, TransitionSide, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError};
+use crate::schema::encoding::row_format::StoredRow;
 use crate::types::Value;
+
+/// The rows that a statement has changed of a table: those of transition tables.
+#[derive(Clone)]
+pub struct Transitions {
+    table: Arc<Table>,
+    old: Vec<Vec<u8>>,
+    new: Vec<Vec<u8>>,
+}
+
+impl Transitions {
+    /// Returns the rows before the changes, or after them.
+    pub fn rows(&self, side: TransitionSide) -> Result<Vec<Vec<Value>>> {
+        let rows = match side {
+            TransitionSide::Old => &self.old,
+            TransitionSide::New => &self.new,
+        };
+        rows.iter().map(|row| StoredRow::new(&self.table, row)?.to_values()).collect()
+    }
+}
 
 /// A trigger that fires.
 pub struct TriggerCall<'t> {
@@ -23,6 +44,8 @@ pub struct TriggerCall<'t> {
     pub old: Option<&'t [Value]>,
     /// The row after the change.
     pub new: Option<&'t [Value]>,
+    /// The rows that the statement has changed, if a trigger reads them.
+    pub transitions: Option<&'t Arc<Transitions>>,
 }
 
 /// Runs the functions of triggers.
@@ -63,6 +86,8 @@ pub(super) struct RowEvent {
     pub event: TriggerEvent,
     pub old: Option<Vec<u8>>,
     pub new: Option<Vec<u8>>,
+    /// Whether a trigger reads transition tables.
+    pub keeps_rows: bool,
 }
 
 /// The triggers of a statement under way.
@@ -73,9 +98,58 @@ pub(super) struct TriggerQueue<'a> {
     /// The changes whose BEFORE … FOR EACH STATEMENT triggers have fired, and whose AFTER ones have
     /// not.
     pub begun: Vec<(ObjectId, TriggerEvent)>,
+    /// Deferred constraint triggers of a statement that is a transaction of its own.
+    pub last: VecDeque<DeferredTrigger>,
+    /// The rows of transition tables.
+    transitions: Vec<(TriggerEvent, Arc<Transitions>)>,
 }
 
 impl TriggerQueue<'_> {
+    /// Queues a change of a row.
+    pub fn push_row(&mut self, event: RowEvent) {
+        if event.keeps_rows {
+            let found = self.place(event.table.id, event.event).unwrap_or_else(|| {
+                let (old, new, table) = (Vec::new(), Vec::new(), event.table.clone());
+                self.transitions.push((event.event, Arc::new(Transitions { table, old, new })));
+                self.transitions.len() - 1
+            });
+            let rows = Arc::make_mut(&mut self.transitions[found].1);
+            rows.old.extend(event.old.clone());
+            rows.new.extend(event.new.clone());
+        }
+        if !event.triggers.is_empty() {
+            self.events.push_back(QueuedEvent::Row(event));
+        }
+    }
+
+    fn place(&self, table: ObjectId, event: TriggerEvent) -> Option<usize> {
+        self.transitions.iter().position(|(of, rows)| *of == event && rows.table.id == table)
+    }
+
+    /// Returns the rows of the transition tables of a change.
+    pub fn transitions(&self, table: &Arc<Table>, event: TriggerEvent) -> Arc<Transitions> {
+        match self.place(table.id, event) {
+            Some(place) => self.transitions[place].1.clone(),
+            None => {
+                Arc::new(Transitions { table: table.clone(), old: Vec::new(), new: Vec::new() })
+            }
+        }
+    }
+
+    /// Forgets the rows of the transition tables of a change.
+    pub fn end_transitions(&mut self, table: ObjectId, event: TriggerEvent) {
+        if let Some(place) = self.place(table, event) {
+            self.transitions.remove(place);
+        }
+    }
+
+    /// Forgets everything that waits.
+    pub fn clear(&mut self) {
+        self.events.clear();
+        self.last.clear();
+        self.transitions.clear();
+    }
+
     pub fn caller(&self) -> Result<&dyn TriggerCaller> {
         self.caller.ok_or_else(|| SqlError::unsupported("a table with triggers here"))
     }

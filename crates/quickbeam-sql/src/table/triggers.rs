@@ -9,9 +9,10 @@
 use std::sync::Arc;
 
 use super::change_record::RecordedChange;
+use super::deferred::DeferredTrigger;
 use super::table_writer::TableWriter;
 use super::trigger_queue::{QueuedEvent, RowDecision, RowEvent, TriggerCall, TriggerCaller};
-use crate::catalog::{FiredTriggers, Table, Trigger, TriggerEvent};
+use crate::catalog::{ConstraintTiming, FiredTriggers, Table, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::table_handle::TableHandle;
 use crate::schema::encoding::row_format::StoredRow;
@@ -78,7 +79,9 @@ impl<'a> TableWriter<'a> {
     ) -> Result<()> {
         for trigger in triggers {
             let (transaction, old, new) = (self.transaction, None, None);
-            let call = TriggerCall { transaction, trigger, table, event, old, new };
+            let rows = trigger.has_transitions().then(|| self.triggers.transitions(table, event));
+            let transitions = rows.as_ref();
+            let call = TriggerCall { transaction, trigger, table, event, old, new, transitions };
             let caller = self.triggers.caller()?;
             if caller.condition_holds(&call)? {
                 caller.call_trigger(&call)?;
@@ -111,6 +114,7 @@ impl<'a> TableWriter<'a> {
                 event,
                 old: old_values.as_deref(),
                 new: new_values.as_deref(),
+                transitions: None,
             };
             let caller = self.triggers.caller()?;
             if !caller.condition_holds(&call)? {
@@ -152,6 +156,7 @@ impl<'a> TableWriter<'a> {
                 event: triggers.map_or(TriggerEvent::Insert, |it| it.event),
                 old: old.as_deref(),
                 new: new.as_deref(),
+                transitions: None,
             };
             let Some(row) = self.triggers.caller()?.call_trigger(&call)? else { return Ok(None) };
             if new.is_some() {
@@ -169,7 +174,7 @@ impl<'a> TableWriter<'a> {
         old: Option<&[u8]>,
         new: Option<&[u8]>,
     ) -> Result<()> {
-        let Some(triggers) = triggers.filter(|it| !it.after_row.is_empty()) else {
+        let Some(triggers) = triggers.filter(|it| !it.after_row.is_empty() || it.keeps_rows) else {
             return Ok(());
         };
         let (table, event) = (handle.table().clone(), triggers.event);
@@ -185,6 +190,7 @@ impl<'a> TableWriter<'a> {
                     event,
                     old: old.as_deref(),
                     new: new.as_deref(),
+                    transitions: None,
                 };
                 if self.triggers.caller()?.condition_holds(&call)? {
                     kept.push(trigger.clone());
@@ -192,14 +198,15 @@ impl<'a> TableWriter<'a> {
             }
             chosen = kept.into();
         }
-        if chosen.is_empty() {
+        let keeps_rows = triggers.keeps_rows;
+        if chosen.is_empty() && !keeps_rows {
             return Ok(());
         }
         let (old, new) = (old.map(<[u8]>::to_vec), new.map(<[u8]>::to_vec));
-        let event = RowEvent { triggers: chosen, table, event, old, new };
+        let event = RowEvent { triggers: chosen, table, event, old, new, keeps_rows };
         match &mut self.record {
             Some(record) => record.push(RecordedChange::Row(event)),
-            None => self.triggers.events.push_back(QueuedEvent::Row(event)),
+            None => self.triggers.push_row(event),
         }
         Ok(())
     }
@@ -211,6 +218,14 @@ impl<'a> TableWriter<'a> {
 
     /// Works the queue off: rows follow foreign keys, and AFTER triggers fire.
     pub(super) fn fire_queued(&mut self) -> Result<()> {
+        self.fire_events()?;
+        while let Some(fired) = self.triggers.last.pop_front() {
+            self.triggers.caller()?.call_trigger(&fired.call(self.transaction))?;
+        }
+        Ok(())
+    }
+
+    fn fire_events(&mut self) -> Result<()> {
         while let Some(event) = self.triggers.events.pop_front() {
             match event {
                 QueuedEvent::Cascade => {
@@ -219,27 +234,51 @@ impl<'a> TableWriter<'a> {
                         self.work_off()?;
                     }
                 }
-                QueuedEvent::Row(RowEvent { triggers, table, event, old, new }) => {
-                    let old = values_in(&table, old.as_deref())?;
-                    let new = values_in(&table, new.as_deref())?;
-                    for trigger in &*triggers {
-                        let call = TriggerCall {
-                            transaction: self.transaction,
-                            trigger,
-                            table: &table,
-                            event,
-                            old: old.as_deref(),
-                            new: new.as_deref(),
-                        };
-                        self.triggers.caller()?.call_trigger(&call)?;
-                    }
-                }
+                QueuedEvent::Row(event) => self.fire_row(event)?,
                 QueuedEvent::Statement(triggers, table) => {
                     let change = (table.id, triggers.event);
                     self.triggers.begun.retain(|known| *known != change);
                     self.fire_each(&triggers.after_statement, &table, triggers.event)?;
+                    self.triggers.end_transitions(table.id, triggers.event);
                 }
             }
+        }
+        Ok(())
+    }
+
+    /// Calls the AFTER triggers of a row. Those that are deferred constraints wait for the end of
+    /// the transaction.
+    fn fire_row(&mut self, event: RowEvent) -> Result<()> {
+        let RowEvent { triggers, table, event, old, new, .. } = event;
+        let (old_values, new_values) =
+            (values_in(&table, old.as_deref())?, values_in(&table, new.as_deref())?);
+        for trigger in &*triggers {
+            let timing = trigger.constraint.unwrap_or_default();
+            let is_last = match self.deferred {
+                Some(deferred) => deferred.defers(&table, &trigger.name, timing),
+                None => timing == ConstraintTiming::Deferred,
+            };
+            if is_last {
+                let (trigger, table) = (trigger.clone(), table.clone());
+                let (old, new) = (old_values.clone(), new_values.clone());
+                let fired = DeferredTrigger { trigger, table, event, old, new };
+                match self.deferred {
+                    Some(deferred) => deferred.defer_trigger(fired),
+                    None => self.triggers.last.push_back(fired),
+                }
+                continue;
+            }
+            let rows = trigger.has_transitions().then(|| self.triggers.transitions(&table, event));
+            let call = TriggerCall {
+                transaction: self.transaction,
+                trigger,
+                table: &table,
+                event,
+                old: old_values.as_deref(),
+                new: new_values.as_deref(),
+                transitions: rows.as_ref(),
+            };
+            self.triggers.caller()?.call_trigger(&call)?;
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use crate::bind::{
     Binder, Body, From, FunctionCall, OutputColumn, Query, Scope, Source, TableFunction,
     TableFunctionKind, Typed, fold,
 };
-use crate::catalog::Sequence;
 use crate::catalog::system::{SystemTable, is_operator, object_oid, system_table};
+use crate::catalog::{Sequence, Table, TransitionSide};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -146,6 +146,21 @@ impl Binder<'_> {
             self.catalog_slots.push((derived.slot, object_oid(sequence.id)));
         }
         Ok(from)
+    }
+
+    /// Binds a transition table in FROM.
+    pub(in crate::bind) fn transition_rows(
+        &mut self,
+        (side, table): (TransitionSide, &Table),
+        name: SmolStr,
+        alias: Option<&TableAlias>,
+        scope: &mut Scope,
+    ) -> Result<From> {
+        let columns = table.columns.iter();
+        let columns = columns
+            .map(|it| OutputColumn { name: it.name.clone(), data_type: it.data_type })
+            .collect();
+        self.computed_rows(TableFunctionKind::Transition(side), name, columns, alias, scope)
     }
 
     /// Binds rows that are computed from the catalog, under a name.

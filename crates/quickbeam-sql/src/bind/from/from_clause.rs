@@ -322,6 +322,11 @@ impl Binder<'_> {
             if let Some(query) = self.common_table(&own, position)? {
                 return self.derived(query, alias, Some(own), scope);
             }
+            if self.view_depth == 0
+                && let Some((side, table)) = self.names.transition_table(&own)
+            {
+                return self.transition_rows((side, &table), own, alias, scope);
+            }
             // Unless the path names it, pg_catalog comes first.
             if own.starts_with("pg_")
                 && let Some(table) = system_table(None, &own)

@@ -128,6 +128,9 @@ impl CallScan {
             }
             return Ok(State::Rows(rows.into_iter()));
         }
+        if let TableFunctionKind::Transition(side) = self.kind {
+            return kept(context.session.transition_rows(side)?, charge, context);
+        }
         if let TableFunctionKind::Sequence(id) = self.kind {
             let state = context.sequence_state(id.0)?;
             let numbers = [state.last, state.left].map(Value::BigInt);

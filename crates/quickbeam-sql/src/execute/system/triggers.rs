@@ -2,7 +2,7 @@
 
 use super::{NAME, SystemSource};
 use crate::catalog::system::object_oid;
-use crate::catalog::{AclKind, Privileges, Trigger, TriggerEvent, TriggerLevel};
+use crate::catalog::{AclKind, ConstraintTiming, Privileges, Trigger, TriggerEvent, TriggerLevel};
 use crate::types::Value;
 
 /// The rights on a table that show its triggers.
@@ -40,6 +40,18 @@ impl SystemSource<'_> {
                 row.set("tgargs", Value::bytea(arguments));
                 if let Some(condition) = &trigger.condition {
                     row.text("tgqual", condition);
+                }
+                if let Some(timing) = trigger.constraint {
+                    row.set("tgconstraint", object_oid(trigger.id));
+                    row.set("tgdeferrable", timing.is_deferrable());
+                    row.set("tginitdeferred", timing == ConstraintTiming::Deferred);
+                }
+                for (column, table) in
+                    [("tgoldtable", &trigger.old_table), ("tgnewtable", &trigger.new_table)]
+                {
+                    if let Some(name) = table {
+                        row.text(column, name);
+                    }
                 }
             });
         }
@@ -88,6 +100,14 @@ impl SystemSource<'_> {
                     let is_row = trigger.level == TriggerLevel::Row;
                     row.text("action_orientation", if is_row { "ROW" } else { "STATEMENT" });
                     row.text("action_timing", trigger.timing.words());
+                    for (column, table) in [
+                        ("action_reference_old_table", &trigger.old_table),
+                        ("action_reference_new_table", &trigger.new_table),
+                    ] {
+                        if let Some(name) = table {
+                            row.text(column, name);
+                        }
+                    }
                 });
             }
         }

@@ -219,11 +219,13 @@ impl TokenCursor<'_> {
                 if replace {
                     self.expect("REPLACE")?;
                 }
-                if self.takes("CONSTRAINT") {
-                    return Err(SqlError::unsupported("CREATE CONSTRAINT TRIGGER"));
+                let is_constraint = self.takes("CONSTRAINT");
+                if is_constraint && replace {
+                    let message = "CREATE OR REPLACE CONSTRAINT TRIGGER is not supported";
+                    return Err(SqlError::new(SqlState::FeatureNotSupported, message));
                 }
                 if self.takes("TRIGGER") {
-                    let create = Box::new(self.create_trigger(replace)?);
+                    let create = Box::new(self.create_trigger(replace, is_constraint)?);
                     return Ok(RoutineStatement::Trigger(TriggerStatement::Create(create)));
                 }
                 let is_procedure = self.takes("PROCEDURE");

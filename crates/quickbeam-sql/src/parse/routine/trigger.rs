@@ -6,7 +6,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::tokenizer::Token;
 
-use crate::catalog::{TriggerEvent, TriggerLevel, TriggerTiming};
+use crate::catalog::{ConstraintTiming, TransitionSide, TriggerEvent, TriggerLevel, TriggerTiming};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::command::token_cursor::{Name, TokenCursor};
 
@@ -40,6 +40,10 @@ pub struct CreateTrigger {
     pub level: TriggerLevel,
     /// The place of the text of WHEN.
     pub condition: Option<Range<usize>>,
+    /// When a constraint trigger fires.
+    pub constraint: Option<ConstraintTiming>,
+    /// REFERENCING: the sides and the names of transition tables.
+    pub transitions: Vec<(TransitionSide, SmolStr)>,
     /// The function.
     pub function: Name,
     /// What it is called with.
@@ -77,9 +81,13 @@ impl TokenCursor<'_> {
     }
 
     /// Reads CREATE TRIGGER, after the word TRIGGER.
-    pub(super) fn create_trigger(&mut self, replace: bool) -> Result<CreateTrigger> {
+    pub(super) fn create_trigger(
+        &mut self,
+        replace: bool,
+        is_constraint: bool,
+    ) -> Result<CreateTrigger> {
         let name = self.name()?;
-        let timing = if self.takes("BEFORE") {
+        let timing = if !is_constraint && self.takes("BEFORE") {
             TriggerTiming::Before
         } else if self.takes("AFTER") {
             TriggerTiming::After
@@ -110,13 +118,19 @@ impl TokenCursor<'_> {
         }
         self.expect("ON")?;
         let relation = self.qualified()?;
-        if self.takes("REFERENCING") {
-            return Err(SqlError::unsupported("REFERENCING in CREATE TRIGGER"));
-        }
+        let constraint = if is_constraint { Some(self.trigger_timing()?) } else { None };
+        let transitions = if is_constraint { Vec::new() } else { self.transitions()? };
         let mut level = TriggerLevel::Statement;
-        if self.takes("FOR") {
+        let has_level = self.takes("FOR");
+        if is_constraint && !has_level {
+            return Err(self.error());
+        }
+        if has_level {
             self.takes("EACH");
-            if self.takes("ROW") {
+            if is_constraint {
+                self.expect("ROW")?;
+                level = TriggerLevel::Row;
+            } else if self.takes("ROW") {
                 level = TriggerLevel::Row;
             } else {
                 self.expect("STATEMENT")?;
@@ -142,10 +156,73 @@ impl TokenCursor<'_> {
             relation,
             level,
             condition,
+            constraint,
+            transitions,
             function,
             arguments,
             text,
         })
+    }
+
+    /// Reads when a constraint trigger fires.
+    fn trigger_timing(&mut self) -> Result<ConstraintTiming> {
+        if self.takes("FROM") {
+            self.qualified()?;
+            return Err(SqlError::unsupported("FROM in CREATE CONSTRAINT TRIGGER"));
+        }
+        let (mut deferrable, mut is_deferred) = (None, false);
+        loop {
+            let position = self.offset();
+            if self.takes("NOT") {
+                self.expect("DEFERRABLE")?;
+                deferrable = Some(false);
+            } else if self.takes("DEFERRABLE") {
+                deferrable = Some(true);
+            } else if self.takes("INITIALLY") {
+                is_deferred = self.takes("DEFERRED");
+                if !is_deferred {
+                    self.expect("IMMEDIATE")?;
+                }
+            } else {
+                break;
+            }
+            if is_deferred && deferrable == Some(false) {
+                let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+                return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+            }
+        }
+        Ok(match (deferrable, is_deferred) {
+            (_, true) => ConstraintTiming::Deferred,
+            (Some(true), false) => ConstraintTiming::Immediate,
+            _ => ConstraintTiming::NotDeferrable,
+        })
+    }
+
+    /// Reads REFERENCING.
+    fn transitions(&mut self) -> Result<Vec<(TransitionSide, SmolStr)>> {
+        let mut found = Vec::new();
+        if !self.takes("REFERENCING") {
+            return Ok(found);
+        }
+        loop {
+            let side = if self.takes("OLD") {
+                TransitionSide::Old
+            } else if self.takes("NEW") {
+                TransitionSide::New
+            } else if found.is_empty() {
+                return Err(self.error());
+            } else {
+                return Ok(found);
+            };
+            if !self.takes("TABLE") {
+                self.takes("ROW");
+                let message = "ROW variable naming in the REFERENCING clause is not supported";
+                return Err(SqlError::new(SqlState::FeatureNotSupported, message)
+                    .with_hint("Use OLD TABLE or NEW TABLE for naming transition tables."));
+            }
+            self.takes("AS");
+            found.push((side, self.name()?));
+        }
     }
 
     /// Reads the arguments of a trigger: each is kept as a text.

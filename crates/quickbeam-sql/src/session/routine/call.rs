@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::CompiledRoutine;
 use super::variables::{Cell, assigned, row_of};
-use crate::catalog::RoutineResult;
+use crate::catalog::{RoutineResult, Table, Trigger};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::parse::plpgsql::{Block, ExceptionCondition, ExceptionHandler};
@@ -77,6 +77,8 @@ pub(super) struct Invocation<'s> {
     pub errors: Vec<SqlError>,
     /// The row that RETURN gave.
     pub result: Option<Vec<Value>>,
+    /// The trigger with transition tables that the call is of, and its table.
+    pub fired: Option<(Arc<Trigger>, Arc<Table>)>,
     /// Whether OPEN runs the query of a cursor.
     pub opens: bool,
     /// Blocks with handlers around the statement that runs.
@@ -104,6 +106,7 @@ impl<'s> Invocation<'s> {
             row_count: 0,
             errors: Vec::new(),
             result: None,
+            fired: None,
             opens: false,
             guarded: 0,
             absent: [false; 2],

@@ -11,7 +11,7 @@ use super::CompiledRoutine;
 use super::call::Invocation;
 use super::variables::{Cell, RecordShape, field_of, not_assigned, row_of, row_type_of};
 use crate::bind::{OutputColumn, VariableLookup};
-use crate::catalog::Volatility;
+use crate::catalog::{Table, TransitionSide, Trigger, Volatility};
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared};
 use crate::error::{Result, SqlError, SqlState};
@@ -61,10 +61,19 @@ struct FragmentScope<'f> {
     compiled: &'f CompiledRoutine,
     namespace: usize,
     cells: &'f [Cell],
+    fired: Option<&'f (Arc<Trigger>, Arc<Table>)>,
     used: RefCell<Vec<Used>>,
 }
 
 impl VariableLookup for FragmentScope<'_> {
+    fn transition_table(&self, name: &str) -> Option<(TransitionSide, Arc<Table>)> {
+        let (trigger, table) = self.fired?;
+        let sides =
+            [(TransitionSide::Old, &trigger.old_table), (TransitionSide::New, &trigger.new_table)];
+        let found = sides.into_iter().find(|(_, known)| known.as_deref() == Some(name));
+        found.map(|(side, _)| (side, table.clone()))
+    }
+
     fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>> {
         let body = &self.compiled.body;
         let Some((variable, rest)) = BlockBody::lookup(&body.namespaces, self.namespace, names)
@@ -173,6 +182,7 @@ impl Invocation<'_> {
                 compiled: &self.compiled,
                 namespace,
                 cells: &self.cells,
+                fired: self.fired.as_ref(),
                 used: RefCell::new(given.collect()),
             };
             let look = CompileContext {

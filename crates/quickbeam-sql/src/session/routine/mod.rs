@@ -35,7 +35,7 @@ use self::types::variable_kind;
 use crate::bind::routines::result_columns;
 use crate::bind::{OutputColumn, SearchPath};
 use crate::catalog::{
-    ArgumentMode, BOOTSTRAP, Language, ObjectId, Routine, RoutineResult, Volatility,
+    ArgumentMode, BOOTSTRAP, Language, ObjectId, Routine, RoutineResult, TransitionSide, Volatility,
 };
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
@@ -44,7 +44,7 @@ use crate::parse::plpgsql::{
     self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
 };
 use crate::session::Session;
-use crate::table::DeferredMark;
+use crate::table::{DeferredMark, Transitions};
 use crate::types::{DataType, Value};
 
 /// Calls within calls. Each takes stack.
@@ -63,6 +63,8 @@ pub(crate) struct Routines {
     depth: Flag<usize>,
     /// The cursors so far that got a name of their own.
     portals: Flag<u64>,
+    /// The rows of the transition tables of the triggers that run, the innermost last.
+    transitions: RefCell<Vec<Arc<Transitions>>>,
     /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
     before: Flag<Option<(Savepoint, DeferredMark)>>,
 }
@@ -70,6 +72,16 @@ pub(crate) struct Routines {
 impl Routines {
     fn known(&self, key: RoutineKey, version: u64) -> Option<Arc<CompiledRoutine>> {
         self.compiled.borrow().get(&key).filter(|known| known.version == version).cloned()
+    }
+
+    /// Returns the rows of a transition table of the trigger that runs.
+    pub(in crate::session) fn transition_rows(
+        &self,
+        side: TransitionSide,
+    ) -> Result<Vec<Vec<Value>>> {
+        let innermost = self.transitions.borrow().last().cloned();
+        let rows = innermost.ok_or_else(|| SqlError::internal("no transition tables"))?;
+        rows.rows(side)
     }
 
     /// Returns a name for a cursor that has none.

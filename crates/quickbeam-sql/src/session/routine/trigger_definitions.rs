@@ -10,8 +10,8 @@ use super::{CompiledRoutine, Routine, RoutineResult};
 use crate::bind::{Binder, Names};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
-    AclKind, ObjectId, Privileges, Relation, Table, Trigger, TriggerEvent, TriggerLevel,
-    TriggerState, TriggerTiming,
+    AclKind, ObjectId, Privileges, Relation, Table, TransitionSide, Trigger, TriggerEvent,
+    TriggerLevel, TriggerState, TriggerTiming,
 };
 use crate::compile::CompileContext;
 use crate::ddl::no_trigger;
@@ -59,6 +59,53 @@ fn check_form(create: &CreateTrigger, name: &str, is_view: bool) -> Result<()> {
     }
     if is_row && create.events.contains(&TriggerEvent::Truncate) {
         return refused("TRUNCATE FOR EACH ROW triggers are not supported");
+    }
+    Ok(())
+}
+
+/// Checks that a trigger of that definition can have its transition tables.
+fn check_transitions(create: &CreateTrigger, name: &str, is_view: bool) -> Result<()> {
+    let mut given: Vec<&(TransitionSide, SmolStr)> = Vec::new();
+    for transition in &create.transitions {
+        let (side, wanted) = match transition.0 {
+            TransitionSide::Old => ("OLD", TriggerEvent::Delete),
+            TransitionSide::New => ("NEW", TriggerEvent::Insert),
+        };
+        let refused = |message| Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        if is_view {
+            let detail = "Triggers on views cannot have transition tables.";
+            return Err(wrong_kind(name, "view", detail));
+        }
+        if create.timing != TriggerTiming::After {
+            let message = "transition table name can only be specified for an AFTER trigger";
+            return Err(invalid(message));
+        }
+        if create.events.contains(&TriggerEvent::Truncate) {
+            return refused("TRUNCATE triggers with transition tables are not supported");
+        }
+        let [event] = create.events[..] else {
+            let message =
+                "transition tables cannot be specified for triggers with more than one event";
+            return refused(message);
+        };
+        if !create.columns.is_empty() {
+            let message = "transition tables cannot be specified for triggers with column lists";
+            return refused(message);
+        }
+        if event != wanted && event != TriggerEvent::Update {
+            let article = if wanted == TriggerEvent::Insert { "an" } else { "a" };
+            let word = wanted.word();
+            return Err(invalid(&format!(
+                "{side} TABLE can only be specified for {article} {word} or UPDATE trigger"
+            )));
+        }
+        if given.iter().any(|known| known.0 == transition.0) {
+            return Err(invalid(&format!("{side} TABLE cannot be specified multiple times")));
+        }
+        if given.iter().any(|known| known.1 == transition.1) {
+            return Err(invalid("OLD TABLE name and NEW TABLE name cannot be the same"));
+        }
+        given.push(transition);
     }
     Ok(())
 }
@@ -194,7 +241,18 @@ impl Session {
             reads: Vec::new(),
             arguments: create.arguments.clone(),
             state: TriggerState::Enabled,
+            constraint: create.constraint,
+            old_table: None,
+            new_table: None,
         };
+        check_transitions(create, &shown, table.is_none())?;
+        for (side, name) in &create.transitions {
+            let place = match side {
+                TransitionSide::Old => &mut trigger.old_table,
+                TransitionSide::New => &mut trigger.new_table,
+            };
+            *place = Some(name.clone());
+        }
         trigger.events.sort_unstable();
         if let Some(table) = table {
             trigger.columns = columns_of(&create.columns, table)?;

@@ -145,7 +145,9 @@ impl Session {
 
     /// Returns the compiled function of a trigger.
     fn compiled_trigger(&self, call: &TriggerCall<'_>) -> Result<Arc<CompiledRoutine>> {
-        let key = (call.trigger.routine, Some(call.table.id));
+        // Transition tables have names of the trigger.
+        let of = if call.trigger.has_transitions() { call.trigger.id } else { call.table.id };
+        let key = (call.trigger.routine, Some(of));
         self.compiled_for(call.transaction, key, || trigger_variables(&row_shape(call.table)))
     }
 
@@ -183,8 +185,9 @@ impl Session {
                 _ => &fired.after_statement,
             };
             for trigger in triggers {
-                let (old, new) = (None, None);
-                let call = TriggerCall { transaction, trigger, table, event, old, new };
+                let (old, new, transitions) = (None, None, None);
+                let call =
+                    TriggerCall { transaction, trigger, table, event, old, new, transitions };
                 if self.condition_holds(&call)? {
                     self.call_trigger(&call)?;
                 }
@@ -255,8 +258,16 @@ impl TriggerCaller for Session {
         let compiled = self.compiled_trigger(call)?;
         let place = self.lent(call.transaction);
         let _guards = self.enter(&compiled, place)?;
-        let invocation = Invocation::new(self, compiled, place, TransactionEnd::Refused);
+        let mut invocation = Invocation::new(self, compiled, place, TransactionEnd::Refused);
+        let transitions = call.transitions.filter(|_| call.trigger.has_transitions());
+        if let Some(rows) = transitions {
+            invocation.fired = Some((call.trigger.clone(), call.table.clone()));
+            self.routines.transitions.borrow_mut().push(rows.clone());
+        }
         let row = invocation.run_trigger(call).map_err(SqlError::inner);
+        if transitions.is_some() {
+            self.routines.transitions.borrow_mut().pop();
+        }
         // A statement of the body has ended the interruption of this one.
         quickbeam::query_layer::TransactionExt::interrupt_on(
             call.transaction,
