@@ -12,6 +12,7 @@ mod dml;
 mod expression;
 mod from;
 mod grouping;
+mod polymorphic;
 mod positions;
 mod query;
 mod records;

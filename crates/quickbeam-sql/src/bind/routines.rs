@@ -7,16 +7,20 @@ use parking_lot::Mutex;
 use smol_str::SmolStr;
 use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr};
 
+use crate::bind::from::json_records::DefinedColumns;
+use crate::bind::polymorphic::{VariadicForm, concrete_types, interned};
 use crate::bind::{Binder, FunctionCall, OutputColumn, Scope, TableFunctionKind, Typed, fold};
 use crate::catalog::rights::denied;
 use crate::catalog::{
-    AclKind, ArgumentMode, CatalogSnapshot, ObjectId, PUBLIC, Privileges, Routine, RoutineResult,
-    Table, TransitionSide, lookup_name, split_lookup_name,
+    AclKind, ArgumentMode, CatalogSnapshot, ConcreteTypes, ObjectId, PUBLIC, Privileges, Routine,
+    RoutineResult, Table, TransitionSide, lookup_name, split_lookup_name,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Builtin, Expr, Implementation, RoutineCall, overloads};
+use crate::expression::{
+    Builtin, Expr, Implementation, RoutineCall, TextPosition, VARIADIC_PREFIX, overloads,
+};
 use crate::types::encoded::row_types::RowType;
-use crate::types::{DataType, EncodedType};
+use crate::types::{DataType, ElementType, EncodedType};
 
 /// The variables that a statement in the body of a function can name.
 pub trait VariableLookup {
@@ -32,7 +36,12 @@ pub trait VariableLookup {
 
 /// Returns the entry that calls a routine with these arguments. Entries stay until the process
 /// ends, since plans refer to them: one for each routine and number of arguments.
-fn entry(routine: &Routine, arguments: &[DataType], result: DataType) -> &'static Builtin {
+fn entry(
+    routine: &Routine,
+    arguments: &[DataType],
+    result: DataType,
+    types: Option<&'static ConcreteTypes>,
+) -> &'static Builtin {
     type Key = (ObjectId, SmolStr, Vec<DataType>, DataType, RoutineCall);
     static ENTRIES: LazyLock<Mutex<HashMap<Key, &'static Builtin>>> = LazyLock::new(Mutex::default);
     let call = RoutineCall {
@@ -40,6 +49,7 @@ fn entry(routine: &Routine, arguments: &[DataType], result: DataType) -> &'stati
         is_strict: routine.strict,
         volatility: routine.volatility,
         returns_set: routine.returns_set,
+        types,
     };
     let key = (routine.id, routine.name.clone(), arguments.to_vec(), result, call);
     ENTRIES.lock().entry(key).or_insert_with(|| {
@@ -63,6 +73,10 @@ pub(crate) fn result_columns(
             vec![column(named.unwrap_or(&routine.name), *data_type)]
         }
         RoutineResult::Trigger => Vec::new(),
+        RoutineResult::Pseudo(_) => vec![column(&routine.name, DataType::Text)],
+        RoutineResult::Record => {
+            routine.columns.iter().map(|(name, data_type)| column(name, *data_type)).collect()
+        }
         RoutineResult::Void => {
             vec![column(&routine.name, DataType::Text)]
         }
@@ -97,6 +111,21 @@ pub(crate) fn row_result(
     })
 }
 
+/// Whether a call with `count` arguments may mean a function.
+fn accepts(routine: &Routine, count: usize, form: VariadicForm) -> bool {
+    if routine.is_procedure() {
+        return false;
+    }
+    let inputs = routine.inputs().count();
+    let defaults = routine.inputs().filter(|it| it.default.is_some()).count();
+    match (routine.is_variadic(), form) {
+        (true, VariadicForm::Elements) if count >= inputs => true,
+        (false, VariadicForm::Whole) => false,
+        (true, VariadicForm::Elements) => count + defaults >= inputs && defaults > 0,
+        _ => count <= inputs && count + defaults >= inputs,
+    }
+}
+
 impl Binder<'_> {
     /// Returns the routines of a name along the search path, or in the schema that it has.
     pub(in crate::bind) fn routines_named(&self, name: &str) -> Vec<Arc<Routine>> {
@@ -112,8 +141,8 @@ impl Binder<'_> {
         for schema in path.iter() {
             for routine in snapshot.routines_named(&lookup_name(schema, name)) {
                 // One of an earlier schema hides those with the same arguments.
-                let types = routine.signature_types();
-                if !found.iter().any(|other| other.signature_types() == types) {
+                let types = routine.signature_key();
+                if !found.iter().any(|other| other.signature_key() == types) {
                     found.push(routine.clone());
                 }
             }
@@ -121,41 +150,67 @@ impl Binder<'_> {
         found
     }
 
-    /// Returns the entries of the functions that a call with this many arguments may mean.
+    /// Returns the entries of the functions that a call with arguments of these types may mean.
     pub(in crate::bind) fn routine_entries(
         &self,
         name: &str,
-        count: usize,
+        given: &[Option<DataType>],
     ) -> Vec<&'static Builtin> {
-        let mut entries = Vec::new();
-        for routine in self.routines_named(name) {
-            if routine.is_procedure() {
+        let (mut entries, mut polymorphic) = (Vec::new(), Vec::new());
+        let (own, form) = match name.strip_prefix(VARIADIC_PREFIX) {
+            Some(own) => (own, VariadicForm::Whole),
+            None => (name, VariadicForm::Elements),
+        };
+        for routine in self.routines_named(own) {
+            if !accepts(&routine, given.len(), form) {
                 continue;
             }
-            let types: Vec<DataType> =
-                routine.inputs().map(|it| it.data_type.unconstrained()).collect();
-            let defaults = routine.inputs().filter(|it| it.default.is_some()).count();
-            if count > types.len() || count + defaults < types.len() {
-                continue;
+            if let Some(entry) = self.routine_entry(&routine, given, form) {
+                let is_plain = !routine.is_polymorphic();
+                if is_plain { &mut entries } else { &mut polymorphic }.push(entry);
             }
-            let result = match &routine.result {
-                RoutineResult::Value(data_type) => data_type.unconstrained(),
-                _ => {
-                    let snapshot = self.names.snapshot();
-                    let row = snapshot.and_then(|it| row_result(&routine, it).ok().flatten());
-                    row.map_or(DataType::Text, DataType::Encoded)
-                }
-            };
-            entries.push(entry(&routine, &types[..count], result));
         }
+        entries.append(&mut polymorphic);
         entries
+    }
+
+    /// Returns the entry of a function for a call with arguments of these types; `None` if it does
+    /// not fit.
+    fn routine_entry(
+        &self,
+        routine: &Routine,
+        given: &[Option<DataType>],
+        form: VariadicForm,
+    ) -> Option<&'static Builtin> {
+        let types = match routine.is_polymorphic() {
+            true => Some(interned(concrete_types(routine, given, form)?)),
+            false => None,
+        };
+        let made = types.map(|types| routine.with_types(types));
+        let known = made.as_ref().unwrap_or(routine);
+        let mut arguments: Vec<DataType> =
+            known.inputs().map(|it| it.data_type.unconstrained()).collect();
+        if routine.is_variadic() && form == VariadicForm::Elements {
+            let DataType::Array(element) = arguments.pop()? else { return None };
+            arguments.resize(given.len(), element.data_type());
+        }
+        let result = match &known.result {
+            RoutineResult::Value(data_type) => data_type.unconstrained(),
+            _ => {
+                let snapshot = self.names.snapshot();
+                let row = snapshot.and_then(|it| row_result(known, it).ok().flatten());
+                row.map_or(DataType::Text, DataType::Encoded)
+            }
+        };
+        Some(entry(routine, &arguments[..given.len()], result, types))
     }
 
     /// Returns whether a name is that of a function of the catalog that returns rows.
     pub(in crate::bind) fn is_set_routine(&self, name: &str, count: usize) -> bool {
+        let own = name.strip_prefix(VARIADIC_PREFIX).unwrap_or(name);
         overloads(name).is_empty()
-            && self.routine_entries(name, count).iter().any(|entry| {
-                matches!(entry.implementation, Implementation::Routine(call) if call.returns_set)
+            && self.routines_named(own).iter().any(|routine| {
+                routine.returns_set && accepts(routine, count, VariadicForm::Elements)
             })
     }
 
@@ -173,7 +228,10 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::FeatureNotSupported, message);
             return Err(error.at(position as usize));
         }
-        Ok(routine)
+        Ok(match call.types {
+            Some(types) => Arc::new(routine.with_types(types)),
+            None => routine,
+        })
     }
 
     /// Checks that the role may call a routine.
@@ -197,7 +255,11 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let routine = self.routine_of(call, position)?;
-        let builtin = self.with_defaults(builtin, &routine, &mut arguments)?;
+        if routine.result == RoutineResult::Record {
+            let what = "a function that returns record outside of FROM";
+            return Err(SqlError::unsupported(what).at(position as usize));
+        }
+        let builtin = self.with_defaults(builtin, &routine, &mut arguments, position)?;
         let function = crate::expression::Function(builtin);
         let place = crate::expression::TextPosition(position);
         Ok(Typed::new(Expr::Call(function, arguments, place), builtin.result, position))
@@ -209,7 +271,20 @@ impl Binder<'_> {
         builtin: &'static Builtin,
         routine: &Routine,
         arguments: &mut Vec<Expr>,
+        position: u32,
     ) -> Result<&'static Builtin> {
+        let Implementation::Routine(call) = builtin.implementation else { return Ok(builtin) };
+        let last = routine.inputs().count().wrapping_sub(1);
+        let is_whole = |given: &DataType| matches!(given, DataType::Array(_));
+        if routine.is_variadic() && builtin.arguments.get(last).is_some_and(|it| !is_whole(it)) {
+            let elements = arguments.split_off(last);
+            let element = builtin.arguments.last().copied().and_then(ElementType::new);
+            let element = element.ok_or_else(|| SqlError::internal("elements without a type"))?;
+            arguments.push(Expr::Array(element, elements, TextPosition(position)));
+            let types: Vec<DataType> =
+                routine.inputs().map(|it| it.data_type.unconstrained()).collect();
+            return Ok(entry(routine, &types, builtin.result, call.types));
+        }
         let missing: Vec<_> = routine.inputs().skip(arguments.len()).cloned().collect();
         if missing.is_empty() {
             return Ok(builtin);
@@ -222,7 +297,7 @@ impl Binder<'_> {
         }
         let types: Vec<DataType> =
             routine.inputs().map(|it| it.data_type.unconstrained()).collect();
-        Ok(entry(routine, &types, builtin.result))
+        Ok(entry(routine, &types, builtin.result, call.types))
     }
 
     /// Binds a call of a function of the catalog that stands for rows.
@@ -231,8 +306,10 @@ impl Binder<'_> {
         name: &str,
         arguments: Vec<Typed>,
         position: u32,
+        defined: &mut Option<DefinedColumns>,
     ) -> Result<Option<(FunctionCall, Vec<OutputColumn>)>> {
-        if self.routine_entries(name, arguments.len()).is_empty() {
+        let types: Vec<Option<DataType>> = arguments.iter().map(|it| it.data_type).collect();
+        if self.routine_entries(name, &types).is_empty() {
             return Ok(None);
         }
         let (builtin, mut exprs) = self.chosen(name, arguments, position)?;
@@ -240,8 +317,22 @@ impl Binder<'_> {
             let message = format!("function {name} does not return rows");
             return Err(SqlError::unsupported(message).at(position as usize));
         };
-        let routine = self.routine_of(call, position)?;
-        self.with_defaults(builtin, &routine, &mut exprs)?;
+        let mut routine = self.routine_of(call, position)?;
+        self.with_defaults(builtin, &routine, &mut exprs, position)?;
+        let mut call = call;
+        if routine.result == RoutineResult::Record {
+            let columns = defined.take().ok_or_else(|| {
+                let message =
+                    "a column definition list is required for functions returning \"record\"";
+                SqlError::new(SqlState::SyntaxError, message).at(position as usize)
+            })?;
+            let types = ConcreteTypes { columns, ..call.types.cloned().unwrap_or_default() };
+            routine = Arc::new(routine.with_types(&types));
+            let made = entry(&routine, builtin.arguments, builtin.result, Some(interned(types)));
+            if let Implementation::Routine(made) = made.implementation {
+                call = made;
+            }
+        }
         let Some(snapshot) = self.names.snapshot() else { return Ok(None) };
         let columns = result_columns(&routine, snapshot)?;
         let kind = TableFunctionKind::Routine(call, builtin.name);

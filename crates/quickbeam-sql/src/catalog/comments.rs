@@ -150,8 +150,7 @@ impl CatalogSnapshot {
         }
         if let Some(routine) = self.routines.get(&id) {
             let name = quoted_relation(&routine.schema, &routine.name);
-            let types: Vec<String> =
-                routine.signature_types().iter().map(ToString::to_string).collect();
+            let types: Vec<String> = routine.signature_names();
             let word = if routine.is_procedure() { "PROCEDURE" } else { "FUNCTION" };
             return Some(format!("{word} {name}({})", types.join(", ")));
         }

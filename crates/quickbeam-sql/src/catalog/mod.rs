@@ -43,16 +43,17 @@ use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     AclItem, AclKind, Added, Argument, ArgumentMode, Attribute, BOOTSTRAP, BOOTSTRAP_NAME, Check,
-    CheckOption, Column, CompositeType, ConstraintTiming, DATABASE_ID, DeclaredType, Domain,
-    DomainCheck, DropBehavior, EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey,
+    CheckOption, Column, CompositeType, ConcreteTypes, ConstraintTiming, DATABASE_ID, DeclaredType,
+    Domain, DomainCheck, DropBehavior, EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey,
     ForeignKeyAction, Identity, Index, IndexConstraint, KeyColumn, Language, Materialized,
     Membership, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex,
     NewIndexExpression, NewIndexPredicate, NewKey, NewMaterialized, NewTable, NewView,
-    ObjectAccess, ObjectId, OnCommit, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, Reference,
-    Relation, Role, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions,
-    TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState,
-    TriggerTiming, View, ViewChange, ViewOptions, Volatility, is_system_schema,
-    is_temporary_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
+    ObjectAccess, ObjectId, OnCommit, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, PseudoType,
+    Reference, Relation, Role, Routine, RoutineResult, Schema, Sequence, SequenceChanges,
+    SequenceOptions, TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent, TriggerLevel,
+    TriggerState, TriggerTiming, TypeKey, View, ViewChange, ViewOptions, Volatility,
+    is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
+    split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub(crate) use composite_types::row_type_name;

@@ -51,6 +51,7 @@ fn argument_list(routine: &Routine, defaults: ArgumentDefaults) -> String {
     let shown = routine.arguments.iter().filter(|it| it.mode != ArgumentMode::Table);
     let written = |argument: &Argument| {
         let mode = match argument.mode {
+            ArgumentMode::In if argument.variadic => "VARIADIC ",
             ArgumentMode::In if routine.is_procedure() => "IN ",
             ArgumentMode::In | ArgumentMode::Table => "",
             ArgumentMode::Out => "OUT ",
@@ -59,7 +60,11 @@ fn argument_list(routine: &Routine, defaults: ArgumentDefaults) -> String {
         let name = argument.name.as_deref().map(|name| format!("{} ", quoted_if_needed(name)));
         let default = argument.default.as_deref().filter(|_| defaults == ArgumentDefaults::Shown);
         let default = default.map(|it| format!(" DEFAULT {it}")).unwrap_or_default();
-        format!("{mode}{}{}{default}", name.unwrap_or_default(), argument.data_type)
+        let shown = match argument.pseudo {
+            Some(pseudo) => pseudo.name().to_owned(),
+            None => argument.data_type.to_string(),
+        };
+        format!("{mode}{}{shown}{default}", name.unwrap_or_default())
     };
     shown.map(written).collect::<Vec<_>>().join(", ")
 }
@@ -99,7 +104,10 @@ impl CatalogSnapshot {
         if !columns.is_empty() {
             let column = |it: &&Argument| {
                 let name = quoted_if_needed(it.name.as_deref().unwrap_or_default());
-                format!("{name} {}", it.data_type)
+                match it.pseudo {
+                    Some(pseudo) => format!("{name} {}", pseudo.name()),
+                    None => format!("{name} {}", it.data_type),
+                }
             };
             let columns: Vec<String> = columns.iter().map(column).collect();
             return Some(format!("TABLE({})", columns.join(", ")));
@@ -109,7 +117,8 @@ impl CatalogSnapshot {
             RoutineResult::Void => "void".to_owned(),
             RoutineResult::Trigger => "trigger".to_owned(),
             RoutineResult::Value(data_type) => format!("{set}{data_type}"),
-            RoutineResult::Columns => format!("{set}record"),
+            RoutineResult::Pseudo(pseudo) => format!("{set}{}", pseudo.name()),
+            RoutineResult::Columns | RoutineResult::Record => format!("{set}record"),
             RoutineResult::Row(table) => {
                 let row_type = self.row_data_type(*table).ok()?;
                 format!("{set}{row_type}")

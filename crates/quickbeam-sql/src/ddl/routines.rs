@@ -23,10 +23,10 @@ impl Catalog {
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
         check_name(&routine.name)?;
-        let types = routine.signature_types();
+        let types = routine.signature_key();
         let name = lookup_name(&routine.schema, &routine.name);
         let known =
-            change.before.routines_named(&name).find(|it| it.signature_types() == types).cloned();
+            change.before.routines_named(&name).find(|it| it.signature_key() == types).cloned();
         let Some(known) = known else {
             routine.id = change.new_id()?;
             return change.put_routine(routine);
@@ -50,11 +50,11 @@ impl Catalog {
     pub fn alter_routine(&self, transaction: &Transaction, routine: Routine) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
         check_name(&routine.name)?;
-        let types = routine.signature_types();
+        let types = routine.signature_key();
         let lookup = lookup_name(&routine.schema, &routine.name);
         let mut same = change.before.routines_named(&lookup).filter(|it| it.id != routine.id);
-        if same.any(|it| it.signature_types() == types) {
-            let types: Vec<String> = types.iter().map(ToString::to_string).collect();
+        if same.any(|it| it.signature_key() == types) {
+            let types = routine.signature_names();
             let message = format!(
                 "function {}({}) already exists in schema \"{}\"",
                 routine.name,

@@ -10,7 +10,9 @@ use quickbeam::query_layer::ScanBatch;
 use smol_str::SmolStr;
 
 use crate::catalog::describe::Described;
-use crate::catalog::{CatalogSnapshot, ObjectId, Table, TransitionSide, View};
+use crate::catalog::{
+    CatalogSnapshot, ConcreteTypes, ObjectId, Table, TransitionSide, View, Volatility,
+};
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
@@ -273,6 +275,21 @@ pub struct SessionLock {
     pub is_held: bool,
 }
 
+/// A function of the catalog, as an expression calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct RoutineCall {
+    /// Its number.
+    pub id: ObjectId,
+    /// Whether the result is NULL if an argument is.
+    pub is_strict: bool,
+    /// Whether its value changes.
+    pub volatility: Volatility,
+    /// Whether it returns rows.
+    pub returns_set: bool,
+    /// The types that the call decides.
+    pub types: Option<&'static ConcreteTypes>,
+}
+
 /// The session that a statement runs in.
 pub trait SessionState {
     /// Returns the value of a setting as SHOW does; `None` if there is no such setting.
@@ -348,7 +365,7 @@ pub trait SessionState {
     fn call_routine(
         &self,
         _transaction: &Transaction,
-        _routine: ObjectId,
+        _call: &RoutineCall,
         _arguments: Vec<Value>,
     ) -> Result<Vec<Vec<Value>>> {
         Err(SqlError::unsupported("a function of the catalog here"))
@@ -380,7 +397,7 @@ pub trait Host {
     fn sequence_state(&self, sequence: u32) -> Result<SequenceState>;
 
     /// Calls a function of the catalog that returns a value.
-    fn call_routine(&self, _routine: ObjectId, _arguments: Vec<Value>) -> Result<Value> {
+    fn call_routine(&self, _call: &RoutineCall, _arguments: Vec<Value>) -> Result<Value> {
         Err(SqlError::unsupported("a function of the catalog here"))
     }
 

@@ -251,7 +251,7 @@ fn run<'a>(
         }
         Implementation::Routine(call) => {
             let values = values.iter().map(|value| value.to_value()).collect();
-            frame.host()?.call_routine(call.id, values)?
+            frame.host()?.call_routine(call, values)?
         }
         Implementation::Special(_) => return Err(mismatch()),
     };

@@ -31,7 +31,10 @@ pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,
 };
-pub use routines::{Argument, ArgumentMode, Language, Routine, RoutineResult, Volatility};
+pub use routines::{
+    Argument, ArgumentMode, ConcreteTypes, Language, PseudoType, Routine, RoutineResult, TypeKey,
+    Volatility,
+};
 pub use tables::{
     Check, Column, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,
     PrimaryKey, Reference, Relation, Schema, Sequence, Table,

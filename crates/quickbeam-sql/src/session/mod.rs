@@ -54,8 +54,8 @@ use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
 use crate::expression::{
-    AdvisoryKey, AdvisoryRequest, Clock, Given, SessionActivity, SessionLock, SessionSignal,
-    SessionState,
+    AdvisoryKey, AdvisoryRequest, Clock, Given, RoutineCall, SessionActivity, SessionLock,
+    SessionSignal, SessionState,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::SettingScope;
@@ -258,10 +258,10 @@ impl SessionState for Session {
     fn call_routine(
         &self,
         transaction: &quickbeam::Transaction,
-        routine: ObjectId,
+        call: &RoutineCall,
         arguments: Vec<Value>,
     ) -> Result<Vec<Vec<Value>>> {
-        self.call_in(transaction, routine, arguments)
+        self.call_in(transaction, call, arguments)
     }
 }
 

@@ -71,7 +71,11 @@ pub(super) struct Positional {
 }
 
 /// Returns the arguments of a call in order, or `None` if they are so already.
-pub(super) fn positional(function: &str, list: &[FunctionArg]) -> Result<Option<Positional>> {
+pub(super) fn positional(
+    function: &str,
+    list: &[FunctionArg],
+    is_variadic_routine: bool,
+) -> Result<Option<Positional>> {
     let Some(first) = list.iter().position(|argument| named(argument).is_some()) else {
         return Ok(None);
     };
@@ -81,7 +85,7 @@ pub(super) fn positional(function: &str, list: &[FunctionArg]) -> Result<Option<
         && let Some((name, value)) = named(only)
         && name == VARIADIC
     {
-        if !VARIADIC_FUNCTIONS.contains(&function) {
+        if !VARIADIC_FUNCTIONS.contains(&function) && !is_variadic_routine {
             return Err(SqlError::unsupported(format!("VARIADIC {value} of {function}")));
         }
         arguments.push(unnamed(value.clone()));

@@ -86,7 +86,9 @@ impl Binder<'_> {
             let call = ast::Function { args: FunctionArguments::List(list), ..call.clone() };
             return self.call(&call, scope);
         }
-        let plain = positional(&name, list).map_err(|error| error.at(position as usize))?;
+        let is_variadic = self.routines_named(&name).iter().any(|it| it.is_variadic());
+        let plain =
+            positional(&name, list, is_variadic).map_err(|error| error.at(position as usize))?;
         let is_spread = plain.as_ref().is_some_and(|plain| plain.is_spread);
         let name = if is_spread { format_smolstr!("{VARIADIC_PREFIX}{name}") } else { name };
         let list = plain.as_ref().map_or(list, |plain| &plain.arguments[..]);

@@ -102,7 +102,7 @@ impl Binder<'_> {
                 Some(function) => {
                     self.json_records(function, arguments, defined.take(), *position)?
                 }
-                None => self.row_call(name, arguments, *position)?,
+                None => self.row_call(name, arguments, *position, &mut defined)?,
             };
             bound.push(call);
             columns.extend(own);

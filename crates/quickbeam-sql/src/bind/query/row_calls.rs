@@ -7,6 +7,7 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{FunctionArg, FunctionArgExpr};
 
+use crate::bind::from::json_records::DefinedColumns;
 use crate::bind::routines::row_result;
 use crate::bind::{
     Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Source, TableFunction,
@@ -98,7 +99,7 @@ impl Binder<'_> {
         }
         let (call, columns) = match JsonRecords::named(name) {
             Some(function) => self.json_records(function, arguments, None, position)?,
-            None => self.row_call(name, arguments, position)?,
+            None => self.row_call(name, arguments, position, &mut None)?,
         };
         let row_type = self.row_type_of_call(&call, &columns)?;
         let known = self.levels.last().and_then(|level| level.row_calls.slot);
@@ -203,10 +204,11 @@ impl Binder<'_> {
         name: &str,
         arguments: Vec<Typed>,
         position: u32,
+        defined: &mut Option<DefinedColumns>,
     ) -> Result<(FunctionCall, Vec<OutputColumn>)> {
         if !Self::is_row_function(name, arguments.len()) {
             let types: Vec<Typed> = arguments.clone();
-            if let Some(found) = self.routine_rows(name, types, position)? {
+            if let Some(found) = self.routine_rows(name, types, position, defined)? {
                 return Ok(found);
             }
             self.refuse_procedure(name, position)?;

@@ -4,7 +4,7 @@
 //! its own. Objects without a number have one made of their table's number and their name.
 
 use super::type_row_named;
-use crate::schema::{BOOTSTRAP, ObjectId, Table};
+use crate::schema::{Argument, BOOTSTRAP, ObjectId, PseudoType, Table};
 use crate::types::encoded::enums::FIRST_OBJECT_OID;
 use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
 
@@ -91,6 +91,11 @@ pub fn foreign_key_oid(table: &Table, name: &str) -> i64 {
 /// Returns the OID of the DEFAULT of a column.
 pub fn default_oid(relation: ObjectId, column: u16) -> i64 {
     named_oid(relation, b'd', &column.to_string())
+}
+
+/// Returns the OID of the type of an argument.
+pub fn argument_oid(argument: &Argument) -> i64 {
+    argument.pseudo.map_or_else(|| type_oid(argument.data_type), PseudoType::oid)
 }
 
 /// Returns the OID of a type.

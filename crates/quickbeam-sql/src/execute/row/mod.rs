@@ -47,7 +47,9 @@ use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::system::SnapshotNames;
-use crate::expression::{Clock, ColumnRef, Current, Expr, Frame, Given, Host, SessionState, Slot};
+use crate::expression::{
+    Clock, ColumnRef, Current, Expr, Frame, Given, Host, RoutineCall, SessionState, Slot,
+};
 use crate::plan::{PlanNode, produced};
 use crate::table::TableHandle;
 use crate::types::encoded::RowShape;
@@ -179,11 +181,15 @@ impl Host for Context<'_> {
         self.catalog.state_of(self.transaction, self.sequence(sequence)?)
     }
 
-    fn call_routine(&self, routine: ObjectId, arguments: Vec<Value>) -> Result<Value> {
-        let rows = self.session.call_routine(self.transaction, routine, arguments)?;
+    fn call_routine(&self, call: &RoutineCall, arguments: Vec<Value>) -> Result<Value> {
+        let rows = self.session.call_routine(self.transaction, call, arguments)?;
         let Some(mut values) = rows.into_iter().next() else { return Ok(Value::Null) };
-        let known = self.snapshot.routine(routine);
-        let row_type = known.map(|it| row_result(it, self.snapshot)).transpose()?.flatten();
+        let known = self.snapshot.routine(call.id);
+        let row_type = match (known, call.types) {
+            (Some(known), Some(types)) => row_result(&known.with_types(types), self.snapshot)?,
+            (Some(known), None) => row_result(known, self.snapshot)?,
+            (None, _) => None,
+        };
         let Some(row_type) = row_type else {
             return Ok(if values.is_empty() { Value::Null } else { values.swap_remove(0) });
         };

@@ -111,7 +111,7 @@ impl CallScan {
                 let rows = if call.returns_set { Vec::new() } else { one };
                 return Ok(State::Rows(rows.into_iter()));
             }
-            let rows = context.session.call_routine(context.transaction, call.id, values)?;
+            let rows = context.session.call_routine(context.transaction, call, values)?;
             return kept(rows, charge, context);
         }
         if values.iter().any(Value::is_null) {

@@ -2,10 +2,10 @@
 
 use super::{NAME, SystemRow, SystemSource};
 use crate::catalog::system::{
-    object_oid, procedures, row_type_oid, type_named, type_oid, type_row,
+    argument_oid, object_oid, procedures, row_type_oid, type_named, type_oid, type_row,
 };
 use crate::catalog::{AclKind, Argument, ArgumentMode, Language, Routine, RoutineResult};
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 /// The OIDs of pseudo-types in PostgreSQL.
 const VOID: i64 = 2278;
@@ -26,7 +26,8 @@ fn result_oid(routine: &Routine) -> i64 {
         RoutineResult::Void => VOID,
         RoutineResult::Trigger => TRIGGER,
         RoutineResult::Procedure if routine.outputs().next().is_none() => VOID,
-        RoutineResult::Columns | RoutineResult::Procedure => RECORD,
+        RoutineResult::Columns | RoutineResult::Procedure | RoutineResult::Record => RECORD,
+        RoutineResult::Pseudo(pseudo) => pseudo.oid(),
         RoutineResult::Value(data_type) => type_oid(*data_type),
         RoutineResult::Row(table) => row_type_oid(*table),
     }
@@ -49,7 +50,7 @@ fn pg_proc(row: &mut SystemRow<'_>, routine: &Routine) {
         true => routine.identity().collect(),
         false => routine.inputs().collect(),
     };
-    let oid = |it: &Argument| type_oid(it.data_type).to_string();
+    let oid = |it: &Argument| argument_oid(it).to_string();
     row.set("oid", object_oid(routine.id)).text("proname", &routine.name);
     row.set("prolang", language_oid(routine.language)).text("prosrc", &routine.body);
     row.set("procost", Value::Real(100.0)).text("proparallel", "u");
@@ -67,9 +68,20 @@ fn pg_proc(row: &mut SystemRow<'_>, routine: &Routine) {
     let types: Vec<String> = inputs.iter().map(|it| oid(it)).collect();
     row.text("proargtypes", types.join(" "));
     let all = &routine.arguments;
-    if all.iter().any(|it| it.mode != ArgumentMode::In) {
+    if let Some(last) = routine.inputs().last().filter(|it| it.variadic) {
+        let element = match (last.pseudo, last.data_type) {
+            (Some(pseudo), _) => pseudo.element().oid(),
+            (None, DataType::Array(element)) => type_oid(element.data_type()),
+            (None, other) => type_oid(other),
+        };
+        row.set("provariadic", element);
+    }
+    if all.iter().any(|it| it.mode != ArgumentMode::In || it.variadic) {
         row.text("proallargtypes", array(all.iter().map(oid)));
-        row.text("proargmodes", array(all.iter().map(|it| it.mode.letter().to_owned())));
+        row.text(
+            "proargmodes",
+            array(all.iter().map(|it| if it.variadic { "v" } else { it.mode.letter() }.to_owned())),
+        );
     }
     if all.iter().any(|it| it.name.is_some()) {
         let name = |it: &Argument| quoted(it.name.as_deref().unwrap_or_default());
@@ -182,7 +194,7 @@ impl SystemSource<'_> {
                 if let Some(name) = &argument.name {
                     row.text("parameter_name", name);
                 }
-                let oid = type_oid(argument.data_type);
+                let oid = argument_oid(argument);
                 row.text("data_type", type_named(oid, None).unwrap_or_default());
                 row.text("udt_catalog", NAME).text("udt_schema", "pg_catalog");
                 row.text("udt_name", type_row(oid).map_or("", |it| it.name));

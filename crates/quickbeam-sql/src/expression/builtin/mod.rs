@@ -37,7 +37,7 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use super::Frame;
-use crate::catalog::{ObjectId, Volatility};
+pub use super::frame::RoutineCall;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, Decimal, TextSettings, Value, ValueRef};
 
@@ -91,19 +91,6 @@ pub enum Implementation {
     Routine(&'static RoutineCall),
     /// A form with an evaluation of its own.
     Special(Special),
-}
-
-/// A function of the catalog, as an expression calls it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RoutineCall {
-    /// Its number.
-    pub id: ObjectId,
-    /// Whether the result is NULL if an argument is.
-    pub is_strict: bool,
-    /// Whether its value changes.
-    pub volatility: Volatility,
-    /// Whether it returns rows.
-    pub returns_set: bool,
 }
 
 /// One overload of a function or operator.

@@ -7,8 +7,8 @@ use super::session::lookup_path;
 use super::{Builtin, integer, mismatch, stable, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
-    OWNER, Procedure, object_oid, procedure, procedures, role_oid, system_tables, type_named,
-    type_oid, type_row_named,
+    OWNER, Procedure, argument_oid, object_oid, procedure, procedures, role_oid, system_tables,
+    type_named, type_row_named,
 };
 use crate::catalog::{BOOTSTRAP_NAME, CatalogSnapshot, Routine};
 use crate::error::{Result, SqlError, SqlState};
@@ -193,7 +193,7 @@ fn routine_number(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Opt
         arguments.push(type_number(word).ok_or_else(|| missing(SystemType::Regtype, word))?);
     }
     let is_meant = |routine: &Routine| {
-        let types = routine.signature_types().into_iter().map(type_oid);
+        let types = routine.identity().map(argument_oid);
         routine.name == own.as_str()
             && (kind == SystemType::Regproc || types.eq(arguments.iter().copied()))
     };
@@ -220,7 +220,7 @@ fn routine_name(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<Opti
     if kind == SystemType::Regproc {
         return Ok(Some(name));
     }
-    let types: Vec<String> = routine.signature_types().iter().map(ToString::to_string).collect();
+    let types: Vec<String> = routine.signature_names();
     Ok(Some(format!("{name}({})", types.join(","))))
 }
 

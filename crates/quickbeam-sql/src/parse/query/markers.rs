@@ -116,6 +116,39 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     edits.finish()
 }
 
+/// Gives a call in FROM whose columns are defined without an alias the name of its function:
+/// `f(1) AS (a int)` becomes `f(1) AS f (a int)`.
+pub fn with_aliases(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    use Keyword::{DELETE, INSERT, MERGE, SELECT, TABLE, UPDATE, VALUES, WITH};
+    if !tokens.iter().any(|token| keyword_of(&token.token) == Keyword::AS) {
+        return tokens;
+    }
+    let mut edits = TokenEdits::new(tokens);
+    for place in 1..edits.len() {
+        let is_query = matches!(
+            edits.keyword(place + 2),
+            SELECT | VALUES | TABLE | INSERT | UPDATE | DELETE | MERGE | WITH
+        );
+        let is_list = edits.keyword(place) == Keyword::AS
+            && edits.is(place - 1, &Token::RParen)
+            && edits.is(place + 1, &Token::LParen)
+            && edits.is_name(place + 2)
+            && edits.is_name(place + 3)
+            && !is_query;
+        if !is_list {
+            continue;
+        }
+        let opening = (0..place)
+            .rev()
+            .find(|at| edits.is(*at, &Token::LParen) && edits.closing(*at) == Some(place - 1));
+        let name = opening.and_then(|at| edits.token(at.checked_sub(1)?).cloned());
+        if let Some(name @ Token::Word(_)) = name {
+            edits.replace(place, vec![word(Keyword::AS), name]);
+        }
+    }
+    edits.finish()
+}
+
 /// `USING (a, b) AS j`.
 fn alias_of_join(edits: &mut TokenEdits, using: usize) {
     let mut end = using + 1;

@@ -18,5 +18,6 @@ pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Returns the tokens of a text with all these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    markers::adapted(clauses::adapted(windows::adapted(empty_lists::adapted(tokens))))
+    let tokens = clauses::adapted(windows::adapted(empty_lists::adapted(tokens)));
+    markers::with_aliases(markers::adapted(tokens))
 }

@@ -68,6 +68,8 @@ pub struct WrittenArgument {
     pub data_type: String,
     /// The text of its default value.
     pub default: Option<String>,
+    /// VARIADIC.
+    pub variadic: bool,
 }
 
 /// DROP FUNCTION, PROCEDURE or ROUTINE.
@@ -525,10 +527,10 @@ impl TokenCursor<'_> {
     }
 
     fn argument(&mut self) -> Result<WrittenArgument> {
-        if self.takes("VARIADIC") {
-            return Err(SqlError::unsupported("a VARIADIC argument"));
-        }
-        let mode = if self.takes("INOUT") {
+        let variadic = self.takes("VARIADIC");
+        let mode = if variadic {
+            ArgumentMode::In
+        } else if self.takes("INOUT") {
             ArgumentMode::InOut
         } else if self.takes("OUT") {
             ArgumentMode::Out
@@ -546,7 +548,7 @@ impl TokenCursor<'_> {
             || self.takes_token(&Token::Eq)
             || self.takes_token(&Token::Assignment);
         let default = has_default.then(|| self.text_at_level(false)).transpose()?;
-        Ok(WrittenArgument { name, mode, data_type, default })
+        Ok(WrittenArgument { name, mode, data_type, default, variadic })
     }
 
     /// Reads the text up to a comma or closing parenthesis at this level, or also up to a default.

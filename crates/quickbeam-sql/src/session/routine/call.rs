@@ -138,7 +138,10 @@ impl<'s> Invocation<'s> {
         let columns = &self.compiled.columns;
         let row = self.fields_of_whole(row);
         if row.len() != columns.len() {
-            let message = "returned record type does not match expected record type";
+            let message = match self.compiled.routine.result {
+                RoutineResult::Record => "wrong record type supplied in RETURN NEXT",
+                _ => "returned record type does not match expected record type",
+            };
             return Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(format!(
                 "Number of returned columns ({}) does not match expected column count ({}).",
                 row.len(),

@@ -9,7 +9,9 @@ use super::types::{WrittenType, written_type};
 use super::{CompiledRoutine, Language, Routine, RoutineResult};
 use crate::bind::Binder;
 use crate::catalog::rights::not_owner;
-use crate::catalog::{Argument, ArgumentMode, DropBehavior, ObjectId, lookup_name};
+use crate::catalog::{
+    Argument, ArgumentMode, DropBehavior, ObjectId, PseudoType, TypeKey, lookup_name,
+};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::{BlockBody, VariableKind, with_fields};
@@ -48,6 +50,7 @@ impl Session {
         }
         let arguments = written_arguments(create, look)?;
         let (result, returns_set) = result_of(create, &arguments, look)?;
+        check_polymorphic(&arguments, &result)?;
         let routine = Routine {
             id: ObjectId(0),
             schema,
@@ -60,11 +63,12 @@ impl Session {
             strict: create.strict,
             security_definer: create.security_definer,
             body: create.body.as_str().into(),
+            columns: Vec::new(),
         };
         self.check_body(&routine, look).map_err(|error| error.of_body(create.body_at))?;
         let lookup = lookup_name(&routine.schema, &routine.name);
-        let types = routine.signature_types();
-        let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_types() == types);
+        let types = routine.signature_key();
+        let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_key() == types);
         if let (Some(known), Some(role)) = (known, look.role)
             && !look.snapshot.owns(role, known.id)
         {
@@ -81,6 +85,10 @@ impl Session {
         };
         let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, given)?);
         if self.setting_is_off("check_function_bodies") {
+            return Ok(());
+        }
+        if routine.language == Language::Sql && routine.is_polymorphic() {
+            // Its types are not known yet.
             return Ok(());
         }
         if routine.language == Language::Sql {
@@ -178,18 +186,19 @@ impl Session {
         let mut wanted = Vec::with_capacity(types.len());
         for text in types {
             match written_type(look, text)? {
-                WrittenType::Value(data_type) => wanted.push(data_type.unconstrained()),
-                WrittenType::Row(_, data_type) => wanted.push(data_type),
-                WrittenType::Record => wanted.push(DataType::RECORD),
+                WrittenType::Value(data_type) => wanted.push((data_type.unconstrained(), None)),
+                WrittenType::Row(_, data_type) => wanted.push((data_type, None)),
+                WrittenType::Record => wanted.push((DataType::RECORD, None)),
+                WrittenType::Pseudo(pseudo) => wanted.push((DataType::Text, Some(pseudo))),
                 _ => return Err(SqlError::unsupported(format!("an argument of type {text}"))),
             }
         }
-        let inputs = |routine: &Routine| -> Vec<DataType> {
-            routine.inputs().map(|it| it.data_type.unconstrained()).collect()
+        let inputs = |routine: &Routine| -> Vec<TypeKey> {
+            routine.inputs().map(Argument::type_key).collect()
         };
         let found = all
             .iter()
-            .find(|it| it.signature_types() == wanted)
+            .find(|it| it.signature_key() == wanted)
             .or_else(|| all.iter().find(|it| inputs(it) == wanted));
         match found {
             Some(found) if fits_kind(found) => Ok(found.clone()),
@@ -198,7 +207,11 @@ impl Session {
                 Err(SqlError::new(SqlState::WrongObjectType, message))
             }
             None => {
-                let shown: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+                let shown = |(data_type, pseudo): &TypeKey| match pseudo {
+                    Some(pseudo) => pseudo.name().to_owned(),
+                    None => data_type.to_string(),
+                };
+                let shown: Vec<String> = wanted.iter().map(shown).collect();
                 let message = format!("{word} {name}({}) does not exist", shown.join(", "));
                 Err(SqlError::new(SqlState::UndefinedFunction, message))
             }
@@ -210,7 +223,12 @@ impl Session {
 fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Result<Vec<Argument>> {
     let mut arguments: Vec<Argument> = Vec::with_capacity(create.arguments.len());
     for written in &create.arguments {
+        let mut pseudo = None;
         let data_type = match written_type(look, &written.data_type)? {
+            WrittenType::Pseudo(found) => {
+                pseudo = Some(found);
+                DataType::Text
+            }
             WrittenType::Value(data_type) => data_type.unconstrained(),
             WrittenType::Row(_, data_type) => data_type,
             WrittenType::Record if create.language == Language::PlPgSql => DataType::RECORD,
@@ -238,7 +256,19 @@ fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Resul
             let message = "input parameters after one with a default value must also have defaults";
             return Err(invalid(message));
         }
+        let is_array = match pseudo {
+            Some(pseudo) => pseudo.is_array(),
+            None => matches!(data_type, DataType::Array(_)),
+        };
+        if written.variadic && !is_array {
+            return Err(invalid("VARIADIC parameter must be an array"));
+        }
+        if written.mode.is_input() && arguments.iter().any(|it| it.variadic) {
+            return Err(invalid("VARIADIC parameter must be the last input parameter"));
+        }
         arguments.push(Argument {
+            pseudo,
+            variadic: written.variadic,
             name: written.name.clone(),
             mode: written.mode,
             data_type,
@@ -246,6 +276,40 @@ fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Resul
         });
     }
     Ok(arguments)
+}
+
+/// Checks that arguments decide the polymorphic types of the result.
+fn check_polymorphic(arguments: &[Argument], result: &RoutineResult) -> Result<()> {
+    let given: Vec<PseudoType> =
+        arguments.iter().filter(|it| it.mode.is_input()).filter_map(|it| it.pseudo).collect();
+    let of_result = match result {
+        RoutineResult::Pseudo(pseudo) => Some(*pseudo),
+        _ => None,
+    };
+    let outputs = arguments.iter().filter(|it| it.mode != ArgumentMode::In);
+    let outputs = outputs.filter_map(|it| it.pseudo);
+    for wanted in of_result.into_iter().chain(outputs) {
+        let is_range = wanted == PseudoType::Range;
+        let decides = |given: &PseudoType| match is_range {
+            true => *given == PseudoType::Range,
+            false => given.is_compatible() == wanted.is_compatible(),
+        };
+        if given.iter().any(decides) {
+            continue;
+        }
+        let types = match (is_range, wanted.is_compatible()) {
+            (true, _) => "anyrange or anymultirange",
+            (_, true) => {
+                "anycompatible, anycompatiblearray, anycompatiblenonarray, anycompatiblerange, or anycompatiblemultirange"
+            }
+            _ => "anyelement, anyarray, anynonarray, anyenum, anyrange, or anymultirange",
+        };
+        return Err(invalid("cannot determine result data type").with_detail(format!(
+            "A result of type {} requires at least one input of type {types}.",
+            wanted.name()
+        )));
+    }
+    Ok(())
 }
 
 /// Returns what a definition returns, and whether it returns any number of rows.
@@ -260,7 +324,7 @@ fn result_of(
     let outputs: Vec<&Argument> =
         arguments.iter().filter(|it| it.mode != ArgumentMode::In).collect();
     let of_outputs = || match &outputs[..] {
-        [only] => RoutineResult::Value(only.data_type),
+        [only] => only.pseudo.map_or(RoutineResult::Value(only.data_type), RoutineResult::Pseudo),
         _ => RoutineResult::Columns,
     };
     if create.returns_table {
@@ -279,11 +343,12 @@ fn result_of(
                 data_type.unconstrained() == only.data_type.unconstrained()
             }
             (WrittenType::Record, [_, _, ..]) => true,
+            (WrittenType::Pseudo(pseudo), [only]) => only.pseudo == Some(*pseudo),
             _ => false,
         };
         if !wanted {
             let shown = match &outputs[..] {
-                [only] => only.data_type.to_string(),
+                [only] => only.type_name(),
                 _ => "record".to_owned(),
             };
             let message = format!("function result type must be {shown} because of OUT parameters");
@@ -307,10 +372,8 @@ fn result_of(
             }
             RoutineResult::Trigger
         }
-        WrittenType::Record => {
-            return Err(SqlError::unsupported("RETURNS record without OUT arguments")
-                .with_hint("Name the columns with RETURNS TABLE or OUT arguments."));
-        }
+        WrittenType::Pseudo(pseudo) => RoutineResult::Pseudo(pseudo),
+        WrittenType::Record => RoutineResult::Record,
     };
     Ok((result, *set))
 }

@@ -35,11 +35,13 @@ use self::types::variable_kind;
 use crate::bind::routines::result_columns;
 use crate::bind::{OutputColumn, SearchPath};
 use crate::catalog::{
-    ArgumentMode, BOOTSTRAP, Language, ObjectId, Routine, RoutineResult, TransitionSide, Volatility,
+    ArgumentMode, BOOTSTRAP, ConcreteTypes, Language, ObjectId, Routine, RoutineResult,
+    TransitionSide, Volatility,
 };
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
+use crate::expression::RoutineCall;
 use crate::parse::plpgsql::{
     self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
 };
@@ -53,8 +55,9 @@ const DEPTH: usize = 40;
 /// Bodies that a session keeps.
 const KEPT: usize = 500;
 
-/// A function, and for one of triggers their table; or the condition of a trigger.
-type RoutineKey = (ObjectId, Option<ObjectId>);
+/// A function, and for one of triggers their table; or the condition of a trigger. Last the types
+/// that a call decides.
+type RoutineKey = (ObjectId, Option<ObjectId>, Option<&'static ConcreteTypes>);
 
 /// The bodies that a session has compiled.
 #[derive(Default)]
@@ -241,7 +244,7 @@ fn too_deep() -> SqlError {
 impl Session {
     /// Returns the compiled body of a routine.
     fn compiled(&self, transaction: &Transaction, id: ObjectId) -> Result<Arc<CompiledRoutine>> {
-        self.compiled_for(transaction, (id, None), Vec::new)
+        self.compiled_for(transaction, (id, None, None), Vec::new)
     }
 
     /// As [`compiled`](Self::compiled), with variables before those of the arguments.
@@ -260,6 +263,10 @@ impl Session {
         let look = self.look(transaction, &snapshot);
         let routine = snapshot.routine(id).cloned();
         let routine = routine.ok_or_else(|| SqlError::internal("there is no such function"))?;
+        let routine = match key.2 {
+            Some(types) => Arc::new(routine.with_types(types)),
+            None => routine,
+        };
         let compiled = Arc::new(CompiledRoutine::new(routine, &look, given())?);
         self.routines.keep(key, compiled.clone());
         Ok(compiled)
@@ -269,10 +276,10 @@ impl Session {
     pub(super) fn call_in(
         &self,
         transaction: &Transaction,
-        id: ObjectId,
+        call: &RoutineCall,
         arguments: Vec<Value>,
     ) -> Result<Returned> {
-        let compiled = self.compiled(transaction, id)?;
+        let compiled = self.compiled_for(transaction, (call.id, None, call.types), Vec::new)?;
         let is_volatile = compiled.routine.volatility == Volatility::Volatile;
         if is_volatile && self.routines.depth.get() == 0 && self.routines.before.get().is_none() {
             let before = (transaction.savepoint()?, self.deferred_mark());
@@ -401,5 +408,6 @@ fn block_routine(body: Arc<str>) -> Routine {
         strict: false,
         security_definer: false,
         body,
+        columns: Vec::new(),
     }
 }

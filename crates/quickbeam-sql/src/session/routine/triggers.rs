@@ -134,7 +134,7 @@ impl Session {
         condition: &str,
     ) -> Result<Arc<CompiledRoutine>> {
         let version = self.database.catalog.version(call.transaction)?;
-        let key = (call.trigger.id, None);
+        let key = (call.trigger.id, None, None);
         if let Some(known) = self.routines.known(key, version) {
             return Ok(known);
         }
@@ -147,7 +147,7 @@ impl Session {
     fn compiled_trigger(&self, call: &TriggerCall<'_>) -> Result<Arc<CompiledRoutine>> {
         // Transition tables have names of the trigger.
         let of = if call.trigger.has_transitions() { call.trigger.id } else { call.table.id };
-        let key = (call.trigger.routine, Some(of));
+        let key = (call.trigger.routine, Some(of), None);
         self.compiled_for(call.transaction, key, || trigger_variables(&row_shape(call.table)))
     }
 

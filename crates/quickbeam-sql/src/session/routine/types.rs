@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::bind::{Binder, Names};
 use crate::catalog::describe::name_parts;
-use crate::catalog::{ObjectId, Relation, Table};
+use crate::catalog::{ObjectId, PseudoType, Relation, Table};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::VariableKind;
@@ -17,6 +17,8 @@ pub(super) enum WrittenType {
     Value(DataType),
     /// The rows of a table or composite type, by the number of the object.
     Row(ObjectId, DataType),
+    /// A polymorphic type.
+    Pseudo(PseudoType),
     /// `record`
     Record,
     /// `void`
@@ -61,6 +63,9 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
         "void" => return Ok(WrittenType::Void),
         "trigger" => return Ok(WrittenType::Trigger),
         _ => {}
+    }
+    if let Some(pseudo) = PseudoType::named(&lower) {
+        return Ok(WrittenType::Pseudo(pseudo));
     }
     if let Some(name) = lower.strip_suffix("%rowtype") {
         let name = &text[..name.len()];
@@ -118,7 +123,7 @@ pub(super) fn variable_kind(look: &CompileContext<'_>, text: &str) -> Result<Var
         WrittenType::Value(data_type) => VariableKind::Scalar(data_type),
         WrittenType::Row(_, data_type) => VariableKind::Record(data_type.row_fields().to_vec()),
         WrittenType::Record => VariableKind::Record(Vec::new()),
-        WrittenType::Void | WrittenType::Trigger => {
+        WrittenType::Void | WrittenType::Trigger | WrittenType::Pseudo(_) => {
             let message = format!("variable cannot have the pseudo-type {}", text.trim());
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }

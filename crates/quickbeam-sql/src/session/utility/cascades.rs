@@ -100,8 +100,7 @@ impl Dropped<'_> {
         }
         for routine in before.routines().filter(|it| after.routine(it.id).is_none()) {
             let name = self.name(&routine.schema, &routine.name);
-            let types: Vec<String> =
-                routine.signature_types().iter().map(ToString::to_string).collect();
+            let types: Vec<String> = routine.signature_names();
             self.add(routine.id, format!("{} {name}({})", routine.word(), types.join(",")));
         }
         let types =

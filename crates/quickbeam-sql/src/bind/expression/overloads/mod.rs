@@ -212,7 +212,7 @@ impl Binder<'_> {
         let types: Vec<Option<DataType>> = arguments.iter().map(|a| a.data_type).collect();
         let mut known = self.names.registered_functions(name);
         known.extend(overloads(name));
-        known.extend(self.routine_entries(name, types.len()));
+        known.extend(self.routine_entries(name, &types));
         match resolve(&known, &types, OverloadKind::Function) {
             Resolution::One(builtin) => Ok((builtin, self.cast_to(builtin, arguments)?)),
             Resolution::None => {

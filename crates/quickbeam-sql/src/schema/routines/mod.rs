@@ -3,11 +3,14 @@
 //! A body is kept as text and bound when it is executed. So it depends on no object: what it names
 //! may be dropped and made again.
 
+mod pseudo_types;
+
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+pub use self::pseudo_types::{ConcreteTypes, PseudoType};
 use super::ObjectId;
 use super::names::{is_public, public};
 use crate::error::Result;
@@ -62,7 +65,33 @@ pub struct Argument {
     /// The text of its default value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<Arc<str>>,
+    /// Its type, if calls decide it. Then `data_type` is TEXT.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pseudo: Option<PseudoType>,
+    /// Whether calls give the elements of its array one by one.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub variadic: bool,
 }
+
+impl Argument {
+    /// Returns the name of its type.
+    #[must_use]
+    pub fn type_name(&self) -> String {
+        match self.pseudo {
+            Some(pseudo) => pseudo.name().to_owned(),
+            None => self.data_type.unconstrained().to_string(),
+        }
+    }
+
+    /// Returns what tells its type from others.
+    #[must_use]
+    pub fn type_key(&self) -> TypeKey {
+        (self.data_type.unconstrained(), self.pseudo)
+    }
+}
+
+/// What tells the type of an argument from others.
+pub type TypeKey = (DataType, Option<PseudoType>);
 
 /// The language of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -126,13 +155,17 @@ pub enum RoutineResult {
     Columns,
     /// A row of a table or composite type.
     Row(ObjectId),
+    /// A value of a type that calls decide.
+    Pseudo(PseudoType),
+    /// A row whose columns each call names.
+    Record,
 }
 
 impl RoutineResult {
     /// Returns whether calls return rows of several columns, also as one value.
     #[must_use]
     pub fn is_row(&self) -> bool {
-        matches!(self, RoutineResult::Row(_) | RoutineResult::Columns)
+        matches!(self, RoutineResult::Row(_) | RoutineResult::Columns | RoutineResult::Record)
     }
 }
 
@@ -170,6 +203,9 @@ pub struct Routine {
     pub security_definer: bool,
     /// Its body.
     pub body: Arc<str>,
+    /// The columns that a call of a function that returns `record` names.
+    #[serde(skip)]
+    pub columns: Vec<(SmolStr, DataType)>,
 }
 
 impl Routine {
@@ -229,16 +265,49 @@ impl Routine {
         self.arguments.iter().filter(|argument| argument.mode != ArgumentMode::In)
     }
 
-    /// The types of the identifying arguments.
+    /// What tells the types of the identifying arguments from others.
     #[must_use]
-    pub fn signature_types(&self) -> Vec<DataType> {
-        self.identity().map(|argument| argument.data_type.unconstrained()).collect()
+    pub fn signature_key(&self) -> Vec<TypeKey> {
+        self.identity().map(Argument::type_key).collect()
+    }
+
+    /// The names of the types of the identifying arguments.
+    #[must_use]
+    pub fn signature_names(&self) -> Vec<String> {
+        self.identity().map(Argument::type_name).collect()
+    }
+
+    /// Whether calls decide types of it.
+    #[must_use]
+    pub fn is_polymorphic(&self) -> bool {
+        let is_pseudo = matches!(self.result, RoutineResult::Pseudo(_) | RoutineResult::Record);
+        is_pseudo || self.arguments.iter().any(|argument| argument.pseudo.is_some())
+    }
+
+    /// Whether the last argument that callers pass is VARIADIC.
+    #[must_use]
+    pub fn is_variadic(&self) -> bool {
+        self.inputs().last().is_some_and(|argument| argument.variadic)
+    }
+
+    /// Returns it with the types of a call.
+    #[must_use]
+    pub fn with_types(&self, types: &ConcreteTypes) -> Routine {
+        let mut made = self.clone();
+        for (argument, data_type) in made.arguments.iter_mut().zip(&types.arguments) {
+            argument.data_type = *data_type;
+            argument.pseudo = None;
+        }
+        if let Some(result) = types.result {
+            made.result = RoutineResult::Value(result);
+        }
+        made.columns.clone_from(&types.columns);
+        made
     }
 
     /// The name with the types of its arguments, as messages show it.
     #[must_use]
     pub fn signature(&self) -> String {
-        let types: Vec<String> = self.signature_types().iter().map(ToString::to_string).collect();
-        format!("{}({})", self.name, types.join(","))
+        format!("{}({})", self.name, self.signature_names().join(","))
     }
 }
