@@ -24,7 +24,11 @@ mod views;
 use std::ops::Range;
 use std::str::Chars;
 
-use sqlparser::ast::{DataType, Expr, Query, Statement};
+use smol_str::SmolStr;
+use sqlparser::ast::{
+    BinaryOperator, DataType, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    Statement,
+};
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -422,6 +426,36 @@ pub fn expression(text: &str) -> Result<Expr> {
         return error.map_err(|error| syntax_error(text, error));
     }
     Ok(parsed)
+}
+
+/// The text of an argument of a call, with its name if it has one.
+pub type GivenArgument = (Option<SmolStr>, String);
+
+/// Returns the arguments of a call; `None` if they have other forms.
+pub fn call_arguments(text: &str) -> Result<Option<Vec<GivenArgument>>> {
+    let Expr::Function(call) = expression(&format!("f({text})"))? else { return Ok(None) };
+    let FunctionArguments::List(list) = &call.args else { return Ok(None) };
+    let folded = |name: &Ident| match name.quote_style {
+        Some(_) => SmolStr::new(&name.value),
+        None => SmolStr::new(name.value.to_lowercase()),
+    };
+    let argument = |argument: &FunctionArg| match argument {
+        FunctionArg::Named { name, arg, .. } => Some((Some(folded(name)), arg.to_string())),
+        FunctionArg::ExprNamed { name: Expr::Identifier(name), arg, .. } => {
+            Some((Some(folded(name)), arg.to_string()))
+        }
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::BinaryOp {
+            left,
+            op: BinaryOperator::Assignment,
+            right,
+        })) => match &**left {
+            Expr::Identifier(name) => Some((Some(folded(name)), right.to_string())),
+            _ => None,
+        },
+        FunctionArg::Unnamed(value) => Some((None, value.to_string())),
+        FunctionArg::ExprNamed { .. } => None,
+    };
+    Ok(list.args.iter().map(argument).collect())
 }
 
 /// Parses a stored query.

@@ -92,7 +92,9 @@ pub(super) fn positional(
         return Ok(Some(Positional { is_spread: true, arguments }));
     }
     let Some(known) = NAMED.iter().find(|known| known.function == function) else {
-        return Err(SqlError::unsupported(format!("named arguments of {function}")));
+        let shown: Vec<String> = list.iter().map(ToString::to_string).collect();
+        let message = format!("function {function}({}) does not exist", shown.join(", "));
+        return Err(SqlError::new(SqlState::UndefinedFunction, message));
     };
     let missing = |name: &str| {
         let message = format!("function {function} has no such argument \"{name}\"");

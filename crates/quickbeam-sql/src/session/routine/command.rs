@@ -4,12 +4,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::call::{CallTransaction, Invocation, TransactionEnd};
-use super::{CompiledRoutine, block_routine};
+use super::{CompiledRoutine, Routine, block_routine};
 use crate::bind::{Binder, OutputColumn};
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
-use crate::parse::Name;
+use crate::parse::{GivenArgument, Name};
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::session::utility::CommandCall;
@@ -17,6 +17,26 @@ use crate::types::{DataType, Value};
 
 /// Times that a CALL outside a transaction is tried when it gets into the way of others.
 const ATTEMPTS: usize = 20;
+
+/// Returns the texts of arguments in the order of a procedure, if they can be its arguments.
+fn in_order(procedure: &Routine, given: &[GivenArgument]) -> Option<String> {
+    let first = given.iter().position(|(named, _)| named.is_some())?;
+    let (unnamed, named) = given.split_at(first);
+    let declared: Vec<_> = procedure.identity().collect();
+    let rest = declared.get(first..)?;
+    let is_known =
+        |(name, _): &GivenArgument| name.is_some() && rest.iter().any(|it| it.name == *name);
+    if !named.iter().all(is_known) {
+        return None;
+    }
+    let mut ordered: Vec<&str> = unnamed.iter().map(|(_, value)| value.as_str()).collect();
+    for argument in rest {
+        let own = named.iter().find(|(name, _)| *name == argument.name);
+        let value = own.map(|(_, value)| value.as_str()).or(argument.default.as_deref());
+        ordered.push(value?);
+    }
+    Some(ordered.join(", "))
+}
 
 /// The type of an argument of CALL. A text may be a literal without a type.
 pub(super) fn known(column: &OutputColumn) -> Option<DataType> {
@@ -124,10 +144,11 @@ impl Session {
     ) -> Result<(Arc<[OutputColumn]>, Returned)> {
         self.in_session(|end| {
             let text = call.text.get(arguments.clone()).unwrap_or_default();
+            let ordered = self.ordered_arguments((schema.as_deref(), name), text)?;
             let (types, values) = match text.trim().is_empty() {
                 true => (Vec::new(), Vec::new()),
                 false => {
-                    let text = format!("SELECT {text}");
+                    let text = format!("SELECT {}", ordered.as_deref().unwrap_or(text));
                     let statement = PreparedStatement::new(&text).with_types(call.types.clone());
                     let shift = arguments.start.saturating_sub("SELECT ".len());
                     let rows = self
@@ -149,6 +170,38 @@ impl Session {
             let end = if is_definer { TransactionEnd::Refused } else { end };
             let rows = self.invoke(&compiled, place, values, end)?;
             Ok((compiled.columns.as_slice().into(), rows))
+        })
+    }
+
+    /// Returns the arguments of CALL in the order in which a procedure declares them, if some are
+    /// named. Those between them that are missing have their default values.
+    fn ordered_arguments(
+        &self,
+        (schema, name): (Option<&str>, &str),
+        text: &str,
+    ) -> Result<Option<String>> {
+        if !text.contains("=>") && !text.contains(":=") {
+            return Ok(None);
+        }
+        let Some(given) = crate::parse::call_arguments(text)? else { return Ok(None) };
+        if given.iter().all(|(named, _)| named.is_none()) {
+            return Ok(None);
+        }
+        let mut rest = given.iter().skip_while(|(named, _)| named.is_none());
+        if rest.any(|(named, _)| named.is_none()) {
+            let message = "positional argument cannot follow named argument";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        let all = self.read_catalog(|look| Ok(Binder::new(look, "").procedures(schema, name)))?;
+        let found = all.iter().find_map(|procedure| in_order(procedure, &given));
+        found.map(Some).ok_or_else(|| {
+            let shown = given.iter().map(|(named, value)| match named {
+                Some(named) => format!("{named} => {value}"),
+                None => value.clone(),
+            });
+            let shown: Vec<String> = shown.collect();
+            let message = format!("procedure {name}({}) does not exist", shown.join(", "));
+            SqlError::new(SqlState::UndefinedFunction, message)
         })
     }
 
