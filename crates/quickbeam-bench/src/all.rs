@@ -11,7 +11,7 @@ use crate::kv::finish;
 use crate::machine::Machine;
 use crate::progress;
 use crate::report::{Outputs, Report, Run};
-use crate::{clicks, kv, tpcb, tpcc, tpch, tptbm, wisconsin};
+use crate::{clicks, kv, statements, tpcb, tpcc, tpch, tptbm, wisconsin};
 
 /// Options of `bench` with no subcommand.
 #[derive(Clone, Debug, Args)]
@@ -91,6 +91,10 @@ pub fn run(args: &AllArgs) -> Result<()> {
             BenchCommand::Clicks(args) => {
                 workloads.push(args.describe());
                 clicks::measure(&args, &mut report)?;
+            }
+            BenchCommand::Statements(args) => {
+                workloads.push(args.describe());
+                statements::measure(&args, &mut report)?;
             }
             BenchCommand::Tpcc(args) => {
                 workloads.push(args.describe());

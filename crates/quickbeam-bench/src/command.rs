@@ -6,6 +6,7 @@ use crate::all::AllArgs;
 use crate::args::{KvArgs, LogwriteArgs};
 use crate::clicks::ClicksArgs;
 use crate::pgbench::PgbenchArgs;
+use crate::statements::StatementsArgs;
 use crate::tpcb::TpcbArgs;
 use crate::tpcc::TpccArgs;
 use crate::tpch::TpchArgs;
@@ -41,6 +42,8 @@ pub enum BenchCommand {
     Tpch(Box<TpchArgs>),
     /// 43 scans and aggregations of one wide table of page views, on SQL engines
     Clicks(Box<ClicksArgs>),
+    /// 21 statements of the kinds of the TimesTen report's sections 7.1 and 7.2, on SQL engines
+    Statements(Box<StatementsArgs>),
     /// A TPC-C-like load: five kinds of transactions on nine tables, on SQL engines
     Tpcc(Box<TpccArgs>),
     /// PostgreSQL's pgbench on a served environment and on PostgreSQL

@@ -8,7 +8,7 @@
 //! layers, from the work to its report: [`workload`] defines keys, values and orders; [`engine`] is
 //! what a key/value engine must offer and [`engines`] holds the adapters, [`sql`] both for SQL
 //! engines; [`kv`], [`logwrite`], [`tpcb`], [`wisconsin`], [`tptbm`], [`tpch`], [`clicks`],
-//! [`tpcc`] and [`pgbench`] measure, [`all`] runs them; [`report`] renders.
+//! [`statements`], [`tpcc`] and [`pgbench`] measure, [`all`] runs them; [`report`] renders.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
 
@@ -26,6 +26,7 @@ mod progress;
 pub mod published;
 pub mod report;
 pub mod sql;
+pub mod statements;
 pub mod statistics;
 pub mod tpcb;
 pub mod tpcc;
@@ -57,6 +58,7 @@ pub fn run(arguments: BenchArguments) -> anyhow::Result<BenchOutcome> {
         Some(BenchCommand::Tptbm(args)) => tptbm::run(&args),
         Some(BenchCommand::Tpch(args)) => tpch::run(&args),
         Some(BenchCommand::Clicks(args)) => clicks::run(&args),
+        Some(BenchCommand::Statements(args)) => statements::run(&args),
         Some(BenchCommand::Tpcc(args)) => tpcc::run(&args),
         Some(BenchCommand::Pgbench(args)) => return pgbench::run(&args),
         Some(BenchCommand::Child { task }) => kv::run_child(&task),

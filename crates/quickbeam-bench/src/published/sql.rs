@@ -46,3 +46,31 @@ pub fn tptbm(step: &str) -> Option<(f64, f64)> {
     ];
     ROWS.iter().find(|row| row.0 == step).map(|row| (row.1, row.2))
 }
+
+/// Seconds of TimesTen and of Oracle for a statement of the report's sections 7.1 and 7.2, numbered
+/// from 1. The report does not print the statements.
+pub fn statement(number: u8) -> Option<(f64, f64)> {
+    const SECONDS: [(f64, f64); 20] = [
+        (0.09, 0.11),
+        (0.03, 0.91),
+        (0.01, 0.02),
+        (0.01, 0.04),
+        (0.03, 1.91),
+        (10.12, 20.56),
+        (3.72, 16.14),
+        (1.28, 2.63),
+        (0.99, 7.76),
+        (3.78, 26.64),
+        (0.47, 0.64),
+        (1.63, 7.43),
+        (1.21, 1.16),
+        (1.3, 3.52),
+        (0.4, 1.32),
+        (24.54, 28.58),
+        (14.08, 16.92),
+        (20.5, 22.56),
+        (4.31, 6.83),
+        (5.81, 8.07),
+    ];
+    SECONDS.get(usize::from(number).checked_sub(1)?).copied()
+}

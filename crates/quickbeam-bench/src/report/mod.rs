@@ -8,6 +8,7 @@ pub mod numbers;
 pub mod plot;
 pub mod servers;
 pub mod sql;
+mod statements;
 pub mod terminal;
 
 use std::fs;
@@ -93,7 +94,7 @@ fn now() -> u64 {
 #[derive(Clone, Debug, Default, Serialize, Deserialize, PartialEq)]
 pub struct Measurement {
     /// `kv`, `kv-space`, `kv-recovery`, `kv-interference`, `kv-larger`, `logwrite`, `tpcb`,
-    /// `wisconsin`, `tptbm`, `tpch`, `clicks`, `tpcc` or `pgbench`.
+    /// `wisconsin`, `tptbm`, `tpch`, `clicks`, `statements`, `tpcc` or `pgbench`.
     pub benchmark: String,
     /// Engine, or `device`.
     pub engine: String,

@@ -2,13 +2,13 @@
 
 use super::grid::{Grid, GridRow};
 use super::numbers::{group, milliseconds, number, ratio};
-use super::{Measurement, Report, servers};
+use super::{Measurement, Report, servers, statements};
 use crate::engine::Mode;
 use crate::published::sql as published;
 
 /// Benchmarks whose results are in these tables.
-pub const BENCHMARKS: [&str; 7] =
-    ["tpcb", "wisconsin", "tptbm", "tpch", "clicks", "tpcc", "pgbench"];
+pub const BENCHMARKS: [&str; 8] =
+    ["tpcb", "wisconsin", "tptbm", "tpch", "clicks", "statements", "tpcc", "pgbench"];
 
 /// Every table of a report's SQL benchmarks.
 pub fn grids(report: &Report) -> Vec<Grid> {
@@ -27,6 +27,9 @@ pub fn grids(report: &Report) -> Vec<Grid> {
     }
     for mode in modes(report, "clicks") {
         grids.push(queries(report, "clicks", "Page views", 43, mode));
+    }
+    for mode in modes(report, "statements") {
+        grids.extend(statements::grids(report, mode));
     }
     for mode in modes(report, "tpcc") {
         grids.extend(servers::tpcc(report, mode, &threads(report, "tpcc", mode)));
@@ -52,7 +55,7 @@ pub fn threads(report: &Report, benchmark: &str, mode: Mode) -> Vec<usize> {
     threads
 }
 
-fn named(mode: Mode) -> &'static str {
+pub(super) fn named(mode: Mode) -> &'static str {
     match mode {
         Mode::Ds => "no transactions",
         Mode::Sync => "SYNC: every commit flushed",
@@ -69,7 +72,7 @@ fn heads(threads: &[usize]) -> Vec<String> {
 }
 
 /// A number beside Quickbeam's: as a share of it for rates, as a multiple for times.
-fn beside(result: &Measurement, quickbeam: Option<&Measurement>) -> String {
+pub(super) fn beside(result: &Measurement, quickbeam: Option<&Measurement>) -> String {
     match quickbeam {
         Some(reference) if result.engine != "quickbeam" && reference.median > 0.0 => {
             format!("  {}", ratio(result.median / reference.median))
@@ -298,7 +301,8 @@ pub(crate) mod tests {
                 mode: "sync".to_owned(),
                 threads,
                 step: step.to_owned(),
-                unit: if matches!(benchmark, "wisconsin" | "tpch" | "clicks") {
+                records: if step.ends_with("16") { 160 } else { 10 },
+                unit: if matches!(benchmark, "wisconsin" | "tpch" | "clicks" | "statements") {
                     "ms"
                 } else {
                     "tps"
@@ -320,6 +324,8 @@ pub(crate) mod tests {
             add("tptbm", engine, 1, "insert 10000 rows", 40_000.0 * factor);
             add("tpch", engine, 1, "22", 100.0 / factor);
             add("clicks", engine, 1, "43", 100.0 / factor);
+            add("statements", engine, 1, "6 at scale 1", 4.0 / factor);
+            add("statements", engine, 1, "6 at scale 16", 80.0 / factor);
         }
         report
     }
@@ -347,6 +353,9 @@ pub(crate) mod tests {
             "insert 10000 rows; 1 thread|16,879|4,093|160,000|40,000  ×0.25",
             "22|25.00|100.00  ×4.00",
             "geometric mean|×1.00|×4.00",
+            "6|10120|20560|1.0|4.0  ×4.00",
+            "6|–|–|20.0|80.0  ×4.00",
+            "6|×1.25|×1.25",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

@@ -11,6 +11,7 @@ pub mod engines;
 pub mod plan;
 pub mod query_list;
 pub mod retry;
+pub mod subjects;
 pub mod trace;
 
 use std::fmt;

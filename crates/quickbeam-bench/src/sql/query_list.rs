@@ -8,8 +8,8 @@ use anyhow::{Context, Result, ensure};
 use super::answers::{self, Answer};
 use super::plan::{Configuration, SqlOptions};
 use super::retry::settled;
-use super::{Dialect, Prepared, SqlConnection, SqlInstance, SqlRow};
-use crate::kv::Scratch;
+use super::subjects::{Databases, Subject};
+use super::{Dialect, Prepared, SqlConnection, SqlRow};
 use crate::progress::Progress;
 use crate::report::{Measurement, Report};
 
@@ -33,13 +33,6 @@ pub struct QueryList<'a> {
     pub progress: &'a Progress,
 }
 
-/// An engine that is open.
-struct Subject<'i> {
-    configuration: Configuration,
-    instance: &'i dyn SqlInstance,
-    connection: Box<dyn SqlConnection + 'i>,
-}
-
 impl QueryList<'_> {
     /// Runs queries on every engine, and adds the results to the report.
     pub fn run(
@@ -48,46 +41,15 @@ impl QueryList<'_> {
         queries: &[u8],
         report: &mut Report,
     ) -> Result<()> {
-        let mut open = Vec::new();
-        for configuration in configurations {
-            let what = format!("{}: build", self.benchmark);
-            self.progress.message(&configuration.label(&what, 0));
-            match self.build(configuration) {
-                Ok((scratch, instance)) => open.push((*configuration, instance, scratch)),
-                Err(error) => report.failures.push(configuration.failure("build", &error)),
-            }
-        }
-        let mut subjects = Vec::new();
-        for (configuration, instance, _) in &open {
-            let instance = &**instance;
-            let mut connection = instance.connect()?;
-            if let Some(setting) = instance.dialect().one_thread {
-                connection.run(setting)?;
-            }
-            subjects.push(Subject { configuration: *configuration, instance, connection });
-        }
-        for query in queries {
-            self.query(*query, &mut subjects, report)?;
-        }
-        drop(subjects);
-        for (configuration, instance, scratch) in open {
-            instance.close().with_context(|| configuration.engine.name())?;
-            drop(scratch);
-        }
-        Ok(())
-    }
-
-    /// A database with the tables and their indexes.
-    fn build(&self, configuration: &Configuration) -> Result<(Scratch, Box<dyn SqlInstance>)> {
-        let name = configuration.engine.name();
-        let scratch = Scratch::new(&self.options.places, configuration.mode, name)?;
-        let setup = configuration.setup(self.options, scratch.path(), 1);
-        let instance = configuration.engine.open(&setup)?;
-        let mut connection = instance.connect()?;
-        (self.fill)(&mut *connection, name)?;
-        drop(connection);
-        instance.settle()?;
-        Ok((scratch, instance))
+        let databases = Databases {
+            benchmark: self.benchmark,
+            options: self.options,
+            fill: self.fill,
+            progress: self.progress,
+        };
+        databases.with_subjects(configurations, report, |subjects, report| {
+            queries.iter().try_for_each(|query| self.query(*query, subjects, report))
+        })
     }
 
     /// One query: the engines take turns, as often as there are repetitions. An engine
@@ -122,7 +84,7 @@ impl QueryList<'_> {
                     continue;
                 };
                 self.progress.message(&subject.configuration.label(&what, done.len() as u32));
-                match subject.measure(*statement, answer.len()) {
+                match measure(subject, *statement, answer.len()) {
                     Ok(time) => done.push(time),
                     Err(error) => *taken = Err(error),
                 }
@@ -140,10 +102,7 @@ impl QueryList<'_> {
         let name = query.to_string();
         let mut result = subject.configuration.timed(self.benchmark, &name, times)?;
         result.records = self.records;
-        result.settings = subject.instance.settings();
-        if let Some(setting) = subject.instance.dialect().one_thread {
-            result.settings = format!("{}; {setting}", result.settings);
-        }
+        result.settings = subject.settings();
         Ok(result)
     }
 
@@ -190,15 +149,13 @@ fn compare_all(answers: &[Option<Answer>], taken: &mut [Result<Vec<Duration>>]) 
     }
 }
 
-impl Subject<'_> {
-    fn measure(&mut self, statement: Prepared, expected: usize) -> Result<Duration> {
-        let mut rows = 0;
-        let begin = Instant::now();
-        settled(self.connection.query(statement, &[], &mut |_| rows += 1))?;
-        let time = begin.elapsed();
-        ensure!(rows == expected, "{rows} rows instead of {expected}");
-        Ok(time)
-    }
+fn measure(subject: &mut Subject<'_>, statement: Prepared, expected: usize) -> Result<Duration> {
+    let mut rows = 0;
+    let begin = Instant::now();
+    settled(subject.connection.query(statement, &[], &mut |_| rows += 1))?;
+    let time = begin.elapsed();
+    ensure!(rows == expected, "{rows} rows instead of {expected}");
+    Ok(time)
 }
 
 /// The number of outputs of a query: the commas of the select list of its last query outside of
