@@ -252,8 +252,7 @@ pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
                         if moment.time.is_some() && date.is_empty() {
                             return Err(Fault::Syntax);
                         }
-                        let is_part = |c: char| c.is_ascii_alphanumeric() || "-/.".contains(c);
-                        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+                        let end = date_end(rest, digits.len());
                         date.separated(&rest[..end])?;
                         reader.rest = &rest[end..];
                     }
@@ -271,7 +270,7 @@ pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
                 }
                 after_t = false;
             }
-            '+' | '-' if moment.time.is_some() && moment.zone.is_none() => {
+            '+' | '-' if moment.zone.is_none() && (moment.time.is_some() || date.is_complete()) => {
                 moment.zone = reader.zone()?.map(Zone::Offset);
             }
             first if first.is_ascii_alphabetic() => {
@@ -339,6 +338,18 @@ pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
     }
     moment.days = date.finish(is_before_christ)?;
     Ok(moment)
+}
+
+/// Returns the length of the date at the start of `text`. It begins with `digits` digits and a
+/// separator. A zone may follow a date of numbers without a blank.
+fn date_end(text: &str, digits: usize) -> usize {
+    let (separator, second) = (text[digits..].chars().next(), text[digits..].chars().nth(1));
+    let is_numeric = second.is_some_and(|c| c.is_ascii_digit());
+    let is_part = |c: char| match is_numeric {
+        true => c.is_ascii_digit() || Some(c) == separator,
+        false => c.is_ascii_alphanumeric() || "-/.".contains(c),
+    };
+    text.find(|c| !is_part(c)).unwrap_or(text.len())
 }
 
 /// Returns the value, or an error if there is one already.
