@@ -504,7 +504,7 @@ impl Binder<'_> {
                 _ => return Ok(None),
             }
         }
-        for routine in self.routines_named(name) {
+        for routine in self.routines_named(name).into_iter().filter(|it| !it.is_variadic()) {
             let inputs: Vec<_> = routine.inputs().collect();
             let rest = inputs.get(unnamed.len()..).unwrap_or_default();
             let is_known = |name: &SmolStr| rest.iter().any(|it| it.name.as_ref() == Some(name));

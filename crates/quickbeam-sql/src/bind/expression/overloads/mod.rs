@@ -9,7 +9,9 @@ pub(in crate::bind) mod catalog_functions;
 use super::operators::many_operators;
 use crate::bind::{Binder, Typed};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Builtin, Expr, Function, Implementation, TextPosition, overloads};
+use crate::expression::{
+    Builtin, Expr, Function, Implementation, TextPosition, VARIADIC_PREFIX, overloads,
+};
 use crate::types::{CastContext, DataType, EncodedKind as K, cast_context};
 
 /// What is called by its argument types.
@@ -216,6 +218,7 @@ impl Binder<'_> {
         match resolve(&known, &types, OverloadKind::Function) {
             Resolution::One(builtin) => Ok((builtin, self.cast_to(builtin, arguments)?)),
             Resolution::None => {
+                let name = name.strip_prefix(VARIADIC_PREFIX).unwrap_or(name);
                 self.refuse_procedure(name, position)?;
                 let types = names(&arguments).join(", ");
                 let (name, missing) = (crate::catalog::shown_name(name), name.contains('\0'));
