@@ -60,6 +60,7 @@ pub fn wire_type(data_type: DataType) -> WireType {
         DataType::Text => (25, -1, -1),
         DataType::Real => (700, 4, -1),
         DataType::Double => (701, 8, -1),
+        DataType::BPCHAR => (1042, -1, -1),
         DataType::Char(length) => (1042, -1, length as i32 + 4),
         DataType::Varchar(length) => (1043, -1, length.map_or(-1, |length| length as i32 + 4)),
         DataType::Date => (1082, 4, -1),

@@ -650,6 +650,8 @@ pub struct OnConflict {
     pub assignments: Option<Vec<(usize, Expr)>>,
     /// Its WHERE.
     pub filter: Option<Expr>,
+    /// The subqueries of both.
+    pub subqueries: Vec<Subquery>,
 }
 
 /// RETURNING.

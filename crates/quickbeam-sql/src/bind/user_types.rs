@@ -51,7 +51,7 @@ pub fn domain_constraints(
         true => crate::catalog::describe::quoted_if_needed(&domain.name),
         false => format!("{}.{}", domain.schema, domain.name),
     };
-    Ok(Some(Arc::new(DomainConstraints::new(name, not_null, checks))))
+    Ok(Some(Arc::new(DomainConstraints::new((id, name), not_null, checks))))
 }
 
 /// Returns the value of a type that may be a domain, checked.

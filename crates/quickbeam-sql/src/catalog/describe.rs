@@ -10,6 +10,7 @@ use super::system::{
     check_oid, constraint_oid, domain_check_oid, foreign_key_oid, object_oid, primary_key_oid,
     system_table,
 };
+use crate::keywords::{KeywordCategory, keyword_category};
 use crate::schema::names::PUBLIC;
 use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, Sequence, Table, View,
@@ -20,7 +21,8 @@ use crate::schema::{
 pub fn quoted_if_needed(name: &str) -> String {
     let is_plain = |c: char| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit();
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
-    if begins && name.chars().all(is_plain) {
+    let is_word = || !matches!(keyword_category(name), None | Some(KeywordCategory::Unreserved));
+    if begins && name.chars().all(is_plain) && !is_word() {
         return name.to_owned();
     }
     format!("\"{}\"", name.replace('"', "\"\""))

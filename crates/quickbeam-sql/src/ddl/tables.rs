@@ -263,8 +263,10 @@ impl CatalogChange<'_> {
     ) -> Result<()> {
         let mut dependents = self.dependents(id);
         dependents.retain(|view| !together.contains(&view.id));
-        if let (Some(view), false) = (dependents.first(), cascade) {
-            return Err(depended(what, &format!("{} {}", self.view_word(view.id), view.name)));
+        if !dependents.is_empty() && !cascade {
+            let (mut reached, mut lines) = (together.to_vec(), Vec::new());
+            self.describe_dependents(id, what, &mut reached, &mut lines);
+            return Err(depended(what, "").with_detail(lines.join("\n")));
         }
         for view in dependents {
             match self.before.tables.contains_key(&view.id) {
@@ -291,6 +293,24 @@ impl CatalogChange<'_> {
             }
         }
         dependents
+    }
+
+    /// Adds a line for each view that reads an object, followed by those of the views that read it.
+    fn describe_dependents(
+        &self,
+        id: ObjectId,
+        what: &str,
+        reached: &mut Vec<ObjectId>,
+        lines: &mut Vec<String>,
+    ) {
+        for view in self.before.all_views() {
+            if view.depends_on.contains(&id) && !reached.contains(&view.id) {
+                reached.push(view.id);
+                let shown = format!("{} {}", self.view_word(view.id), view.name);
+                lines.push(format!("{shown} depends on {what}"));
+                self.describe_dependents(view.id, &shown, reached, lines);
+            }
+        }
     }
 
     fn view_word(&self, id: ObjectId) -> &'static str {

@@ -356,7 +356,7 @@ pub fn cast<'v>(
         | (ValueRef::Text(_), DataType::Text | DataType::Varchar(None)) => true,
         (ValueRef::Text(text), DataType::Varchar(Some(most))) => text.len() <= most as usize,
         (ValueRef::Text(text), DataType::Char(length)) => {
-            text.len() == length as usize && text.is_ascii()
+            length == 0 || text.len() == length as usize && text.is_ascii()
         }
         _ => false,
     };

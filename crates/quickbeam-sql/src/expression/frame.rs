@@ -304,6 +304,9 @@ pub trait SessionState {
     /// Returns the session's number.
     fn process_id(&self) -> i32;
 
+    /// Returns when the database was opened for SQL, in microseconds since 1970-01-01 UTC.
+    fn opened(&self) -> i64;
+
     /// Returns a number that no other transaction has or had.
     fn new_transaction_number(&self) -> u64;
 

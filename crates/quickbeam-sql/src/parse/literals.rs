@@ -58,7 +58,11 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
     let mut cursor = Cursor::new(text);
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
     for mut token in tokens {
-        if is_null_test(&out, &token) {
+        if is_national(&out, &token) {
+            // `NATIONAL CHARACTER` is CHARACTER.
+            while out.pop().is_some_and(|before| is_blank(&before.token)) {}
+            out.push(token);
+        } else if is_null_test(&out, &token) {
             let word = |keyword: Keyword, value: &str| {
                 let value = value.to_owned();
                 let word = Token::Word(Word { value, quote_style: None, keyword });
@@ -67,6 +71,10 @@ pub fn adapted(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSp
             out.extend([word(Keyword::IS, "IS"), word(Keyword::NULL, "NULL")]);
         } else if is_typed_literal(&out, &token) {
             type_literal(&mut out, token);
+        } else if let Some(at) = interval_with_precision(&out, &token) {
+            // `INTERVAL(2) '1.5'` is a cast of the text.
+            let cast = TokenWithSpan::new(Token::DoubleColon, token.span);
+            out.splice(at..at, [token, cast]);
         } else if !joins(&mut out, &token, &mut cursor)? {
             adapt(&mut token, &mut cursor)?;
             out.push(token);
@@ -121,8 +129,29 @@ fn is_typed_literal(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
     }
 }
 
+/// Returns whether a token is CHARACTER or CHAR after NATIONAL.
+fn is_national(before: &[TokenWithSpan], token: &TokenWithSpan) -> bool {
+    let is_character = is_word(&token.token, "CHARACTER") || is_word(&token.token, "CHAR");
+    let last = before.iter().rev().find(|it| !is_blank(&it.token));
+    is_character && last.is_some_and(|last| is_word(&last.token, "NATIONAL"))
+}
+
 fn is_blank(token: &Token) -> bool {
     matches!(token, Token::Whitespace(_))
+}
+
+/// Returns where `INTERVAL(precision)` begins if a token is the text of such a literal.
+fn interval_with_precision(before: &[TokenWithSpan], token: &TokenWithSpan) -> Option<usize> {
+    let Token::SingleQuotedString(_) = token.token else { return None };
+    let mut earlier = before.iter().enumerate().rev().filter(|(_, it)| !is_blank(&it.token));
+    let mut next = || earlier.next();
+    let is = |found: Option<(usize, &TokenWithSpan)>, wanted: &dyn Fn(&Token) -> bool| {
+        found.filter(|(_, it)| wanted(&it.token)).map(|(at, _)| at)
+    };
+    is(next(), &|it| *it == Token::RParen)?;
+    is(next(), &|it| matches!(it, Token::Number(..)))?;
+    is(next(), &|it| *it == Token::LParen)?;
+    is(next(), &|it| is_word(it, "INTERVAL"))
 }
 
 /// Turns a type and the text of a literal into a cast of the text.

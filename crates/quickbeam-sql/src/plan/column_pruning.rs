@@ -111,6 +111,7 @@ impl Action {
             Action::Query(query) => query.root.each_access(visit),
             Action::Insert(insert) => {
                 insert.query.iter().for_each(|(query, ..)| query.root.each_access(visit));
+                insert.conflict_answers.iter().for_each(|node| node.each_access(visit));
             }
             Action::Change(change) => change.root.each_access(visit),
             Action::Instead(instead) => instead.query.root.each_access(visit),

@@ -14,7 +14,7 @@ use crate::bind::{
     SlotShape, check_of, column_domain_check, generated_columns,
 };
 use crate::catalog::Table;
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::expression::{Expr, Slots};
 use crate::plan::cost::{MemberUse, RowGoal};
 use crate::plan::query::select::{Planner, is_single, plan_query, request_row_keys};
@@ -122,7 +122,30 @@ pub fn plan_insert(
             (Vec::new(), Some((plan, slot, values)))
         }
     };
+    let conflict_answers = match &insert.conflict {
+        Some(conflict) if !conflict.subqueries.is_empty() => {
+            let outside: Slots = [insert.new_slot, insert.old_slot].into_iter().collect();
+            let (node, ..) = planner.rows_of(
+                None,
+                &[],
+                &conflict.subqueries,
+                &outside,
+                &[],
+                RowGoal::All,
+                MemberUse::Checked,
+            )?;
+            let mut reads_target = false;
+            node.each_access(&mut |access| reads_target |= access.table.id == insert.table.id);
+            if reads_target && (rows.len() != 1 || query.is_some()) {
+                let what = "a subquery in ON CONFLICT that reads the table into which several rows are inserted";
+                return Err(SqlError::unsupported(what));
+            }
+            Some(Box::new(node))
+        }
+        _ => None,
+    };
     let plan = InsertPlan {
+        conflict_answers,
         table: insert.table,
         new_slot: insert.new_slot,
         old_slot: insert.old_slot,

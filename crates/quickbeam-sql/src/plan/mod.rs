@@ -490,6 +490,8 @@ pub struct InsertPlan {
     pub view_checks: Vec<ViewCheck>,
     /// RETURNING.
     pub returning: Option<Returning>,
+    /// The answers of the subqueries of ON CONFLICT, for the rows in the slots.
+    pub conflict_answers: Option<Box<PlanNode>>,
     /// The slot of `xmax` for RETURNING, if that reads it.
     pub xmax_slot: Option<usize>,
 }

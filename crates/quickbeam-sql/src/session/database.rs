@@ -13,6 +13,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{FunctionRegistry, ScalarFunction, SessionDirectory};
 use crate::session::advisory::AdvisoryLocks;
 use crate::session::events::Channels;
+use crate::types::current_moment;
 
 /// An environment opened for SQL. It is cheap to clone, and any number of threads may connect to
 /// it.
@@ -51,6 +52,16 @@ impl ServerSessions {
     }
 }
 
+/// When a database was opened for SQL, in microseconds since 1970-01-01 UTC.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OpeningTime(pub i64);
+
+impl Default for OpeningTime {
+    fn default() -> OpeningTime {
+        OpeningTime(current_moment())
+    }
+}
+
 /// The state that the sessions of a database share in memory.
 #[derive(Debug, Default)]
 pub(crate) struct SharedState {
@@ -64,6 +75,8 @@ pub(crate) struct SharedState {
     pub server_sessions: ServerSessions,
     /// The functions of the program.
     pub functions: FunctionRegistry,
+    /// When the database was opened.
+    pub opened: OpeningTime,
     /// The number of the newest session.
     sessions: AtomicI32,
     /// The numbers that transactions have been given since the environment was opened.

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::bind::{
     Binder, CatalogChange, Names, ObjectKind, Source, TableChange, check_of, checked_value,
-    column_default, conversion_of, domain_constraints, generated_columns,
+    column_default, conversion_of, domain_constraints, generated_columns, views_without,
 };
 use crate::catalog::DropBehavior;
 use crate::catalog::{
@@ -302,7 +302,8 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             if *if_exists && table_of(look, name)?.column(column).is_none() {
                 return Ok(());
             }
-            catalog.drop_column(transaction, name, column, DropBehavior::from(*cascade))
+            let spared = views_without(look, name, column)?;
+            catalog.drop_column(transaction, name, column, ((*cascade).into(), &spared))
         }
         TableChange::AddPrimaryKey(key) => catalog.add_primary_key(transaction, name, key),
         TableChange::AddUnique(key) => catalog.add_unique(transaction, name, key),

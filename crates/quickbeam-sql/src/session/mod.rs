@@ -165,6 +165,10 @@ impl SessionState for Session {
         self.number
     }
 
+    fn opened(&self) -> i64 {
+        self.database.shared.opened.0
+    }
+
     fn new_transaction_number(&self) -> u64 {
         let opening = u64::from(self.database.environment.incarnation());
         opening << 32 | self.database.shared.new_transaction()

@@ -36,6 +36,7 @@ pub(super) fn text_to_text(
 /// explicit, only blanks may be cut off.
 fn fit_text(text: &str, to: DataType, context: CastContext) -> Result<Cow<'_, str>> {
     let limit = match to {
+        DataType::BPCHAR => usize::MAX,
         DataType::Char(length) | DataType::Varchar(Some(length)) => length as usize,
         _ => usize::MAX,
     };

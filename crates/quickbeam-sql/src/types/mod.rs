@@ -48,7 +48,7 @@ pub use precise::{IntervalFields, PreciseType, TimeKind};
 pub use system::SystemType;
 pub use text::{checked_text, format_value, format_vector, parse_value, without_blanks};
 pub use text_settings::{
-    ByteaOutput, DateOrder, DateStyle, IntervalStyle, SessionZone, TextSettings,
+    ByteaOutput, DateOrder, DateStyle, IntervalStyle, SessionZone, TextSettings, zones_at,
 };
 pub use value::{Value, ValueRef};
 
@@ -156,6 +156,9 @@ impl DataType {
             _ => false,
         }
     }
+
+    /// `bpchar`: a CHAR without a length, which keeps the blanks at its end.
+    pub const BPCHAR: DataType = DataType::Char(0);
 
     /// `oid`
     pub const OID: DataType = DataType::System(SystemType::Oid);
@@ -307,6 +310,7 @@ impl fmt::Display for DataType {
             DataType::Text => f.write_str("text"),
             DataType::Varchar(None) => f.write_str("character varying"),
             DataType::Varchar(Some(length)) => write!(f, "character varying({length})"),
+            DataType::Char(0) => f.write_str("bpchar"),
             DataType::Char(length) => write!(f, "character({length})"),
             DataType::Bytea => f.write_str("bytea"),
             DataType::Date => f.write_str("date"),

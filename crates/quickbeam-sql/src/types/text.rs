@@ -298,6 +298,47 @@ fn format_float(out: &mut String, digits: &str, is_nan: bool, infinite: Option<b
     }
 }
 
+/// Returns whether a decimal number lies exactly between a floating-point number and one of its
+/// neighbours, which have that number of bits.
+fn is_tie(value: f64, bits: u32, digits: &str) -> bool {
+    let Some((mantissa, exponent)) = digits.split_once('e') else { return false };
+    let Ok(exponent) = exponent.parse::<i32>() else { return false };
+    let places = mantissa.split_once('.').map_or(0, |(_, places)| places.len() as i32);
+    let plain = mantissa.bytes().filter(u8::is_ascii_digit);
+    let decimal = plain.fold(0_u128, |number, digit| number * 10 + u128::from(digit - b'0'));
+    // The odd number that the mantissa with one more bit would be, and the powers of two aside.
+    let fives = |power: i32| u32::try_from(power).ok().and_then(|it| 5_u128.checked_pow(it));
+    let odd = |number: u128| number >> number.trailing_zeros().min(127);
+    let power = exponent - places;
+    let (own, scale) = if power < 0 {
+        (Some(decimal), fives(-power))
+    } else {
+        (fives(power).and_then(|it| decimal.checked_mul(it)), Some(1))
+    };
+    let (Some(own), Some(scale)) = (own, scale) else { return false };
+    let raw = value.abs().to_bits() & ((1 << (f64::MANTISSA_DIGITS - 1)) - 1);
+    let whole = (raw | 1 << (f64::MANTISSA_DIGITS - 1)) >> (f64::MANTISSA_DIGITS - bits);
+    let whole = u128::from(whole);
+    let middles = [2 * whole + 1, 2 * whole - 1, 4 * whole - 1];
+    own != 0 && middles.iter().any(|middle| middle.checked_mul(scale) == Some(odd(own)))
+}
+
+/// Returns the shortest decimal number that reads back as a floating-point number, without those
+/// that lie exactly between two, as PostgreSQL does. `found` is the shortest with those. `rounded`
+/// takes the number of digits after the first.
+fn shortest(value: f64, bits: u32, found: String, rounded: impl Fn(usize) -> String) -> String {
+    if !is_tie(value, bits, &found) {
+        return found;
+    }
+    let digits = found.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
+    let reads_back = |text: &String| match bits {
+        f32::MANTISSA_DIGITS => text.parse::<f32>().is_ok_and(|read| f64::from(read) == value),
+        _ => text.parse::<f64>().is_ok_and(|read| read == value),
+    };
+    let longer = (digits..18).map(rounded);
+    longer.into_iter().find(|it| reads_back(it) && !is_tie(value, bits, it)).unwrap_or(found)
+}
+
 /// Appends a floating-point number with a number of digits, as `extra_float_digits` of less than 1
 /// selects.
 fn format_rounded(out: &mut String, number: f64, digits: i32) {
@@ -345,12 +386,18 @@ pub fn format_value(out: &mut String, value: ValueRef<'_>, settings: &TextSettin
         }
         ValueRef::Real(v) => {
             let infinite = v.is_infinite().then_some(v < 0.0);
-            format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 6);
+            let digits = shortest(f64::from(v), f32::MANTISSA_DIGITS, format!("{v:e}"), |places| {
+                format!("{v:.places$e}")
+            });
+            format_float(out, &digits, v.is_nan(), infinite, 6);
             Ok(())
         }
         ValueRef::Double(v) => {
             let infinite = v.is_infinite().then_some(v < 0.0);
-            format_float(out, &format!("{v:e}"), v.is_nan(), infinite, 15);
+            let digits = shortest(v, f64::MANTISSA_DIGITS, format!("{v:e}"), |places| {
+                format!("{v:.places$e}")
+            });
+            format_float(out, &digits, v.is_nan(), infinite, 15);
             Ok(())
         }
         ValueRef::Encoded(encoded, bytes) => {

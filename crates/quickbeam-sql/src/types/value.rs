@@ -228,7 +228,7 @@ impl Value {
             | (Value::Double(_), DataType::Double)
             | (Value::Text(_), DataType::Text | DataType::Varchar(None)) => true,
             (Value::Text(text), DataType::Char(length)) => {
-                text.len() == length as usize && text.is_ascii()
+                length == 0 || text.len() == length as usize && text.is_ascii()
             }
             // A text has at most as many characters as bytes.
             (Value::Text(text), DataType::Varchar(Some(length))) => text.len() <= length as usize,

@@ -81,7 +81,9 @@ impl Binder<'_> {
         let mut columns: Vec<OutputColumn> = statement.columns().to_vec();
         self.name_columns(&mut columns, common, &name, position)?;
         let slot = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
-        let is_read = self.references(&name) > 0;
+        // A name that the text does not have is that of a part that was made to be read.
+        let is_made = !self.text.as_str().to_lowercase().contains(&name.to_lowercase());
+        let is_read = is_made || self.references(&name) > 0;
         let source = match columns.is_empty() {
             true => CteSource::WithoutRows,
             false => CteSource::Stored(slot, columns),

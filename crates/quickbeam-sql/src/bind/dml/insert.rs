@@ -353,7 +353,8 @@ impl Binder<'_> {
             }
         }
         let OnConflictAction::DoUpdate(update) = &conflict.action else {
-            return Ok(OnConflict { target, assignments: None, filter: None });
+            let (assignments, filter, subqueries) = (None, None, Vec::new());
+            return Ok(OnConflict { target, assignments, filter, subqueries });
         };
         if target.is_none() {
             let message =
@@ -372,11 +373,12 @@ impl Binder<'_> {
                 .transpose()?;
             Ok((assignments, filter))
         })?;
-        if !level.subqueries.is_empty() {
-            return Err(SqlError::unsupported("a subquery in ON CONFLICT"));
+        if !level.subqueries.is_empty() && self.reads_row_ids {
+            return Err(SqlError::unsupported("a subquery in ON CONFLICT beside ctid"));
         }
         let (assignments, filter) = bound;
-        Ok(OnConflict { target, assignments: Some(assignments), filter })
+        let subqueries = level.subqueries;
+        Ok(OnConflict { target, assignments: Some(assignments), filter, subqueries })
     }
 
     /// CREATE TABLE … AS, SELECT … INTO: the columns that the answer needs.

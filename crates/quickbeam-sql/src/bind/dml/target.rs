@@ -182,6 +182,10 @@ impl ChangeTarget {
         if let Some(conflict) = &mut insert.conflict {
             let values = conflict.assignments.iter_mut().flatten().map(|(_, value)| value);
             values.chain(&mut conflict.filter).for_each(|expr| expand(expr, rows));
+            for row in rows {
+                let subqueries = conflict.subqueries.iter_mut();
+                subqueries.for_each(|it| it.replace_outer_columns(row.slot, &row.outputs));
+            }
             let values = conflict.assignments.iter().flatten().map(|(_, value)| value);
             self.check_subqueries(values.chain(&conflict.filter))?;
         }

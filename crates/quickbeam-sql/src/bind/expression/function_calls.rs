@@ -11,9 +11,9 @@ use super::overloads::catalog_functions::is_reserved_type;
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::query::row_calls::RowFunctions;
 use crate::bind::routines::is_named;
-use crate::bind::{AggregateKind, Binder, Scope, Typed, function_name};
+use crate::bind::{AggregateKind, Binder, Scope, Source, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
-use crate::catalog::system::type_oid;
+use crate::catalog::system::{object_oid, type_oid};
 use crate::catalog::{ObjectId, Privileges, Relation, Sequence};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
@@ -46,6 +46,21 @@ fn named_in_literal(argument: &Typed) -> Option<SmolStr> {
             _ => None,
         },
         _ => None,
+    }
+}
+
+impl Binder<'_> {
+    /// Returns the OID of the domain of a column, or of a cast to a domain with constraints.
+    fn domain_of(&self, value: &Typed) -> Option<i64> {
+        let domain = match &value.expr {
+            Expr::Domain(_, constraints) => constraints.id,
+            Expr::Column(at) => match &self.slots.get(at.slot)?.source {
+                Source::Table(table) => table.columns.get(at.column)?.domain?,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(object_oid(domain))
     }
 }
 
@@ -192,6 +207,7 @@ impl Binder<'_> {
             }
             ("pg_typeof", [argument]) => {
                 let number = argument.data_type.map_or(UNKNOWN, type_oid);
+                let number = self.domain_of(argument).unwrap_or(number);
                 let number = Expr::Constant(Value::Oid(number as u32));
                 let data_type = DataType::System(SystemType::Regtype);
                 return Ok(Typed::new(number, data_type, position));

@@ -13,8 +13,7 @@ pub(in crate::bind) fn quoted(literal: &Literal) -> Option<&str> {
     match literal {
         Literal::SingleQuotedString(text)
         | Literal::EscapedStringLiteral(text)
-        | Literal::UnicodeStringLiteral(text)
-        | Literal::NationalStringLiteral(text) => Some(text),
+        | Literal::UnicodeStringLiteral(text) => Some(text),
         Literal::DollarQuotedString(text) => Some(&text.value),
         _ => None,
     }
@@ -42,8 +41,13 @@ pub(in crate::bind) fn clock_word(value: &Typed, to: DataType) -> Option<Expr> {
         return None;
     };
     let position = TextPosition(value.position);
-    let days = match &text.trim().to_ascii_lowercase()[..] {
-        "now" => {
+    let text = text.trim().to_ascii_lowercase();
+    let (word, time) = match text.split_once(' ') {
+        None => (&*text, None),
+        Some((word, time)) => (word, Some(time.trim())),
+    };
+    let days = match word {
+        "now" if time.is_none() => {
             let now = Expr::Call(Function::NOW, Vec::new(), position);
             return Some(match to {
                 DataType::TimestampTz => now,
@@ -58,8 +62,17 @@ pub(in crate::bind) fn clock_word(value: &Typed, to: DataType) -> Option<Expr> {
     };
     let today = Expr::Call(Function::CURRENT_DATE, Vec::new(), position);
     let days = Box::new([today, Expr::Constant(Value::Integer(days))]);
-    let day = Expr::Arithmetic(Arithmetic::Add, NumberKind::Days, days, position);
-    Some(if to == DataType::Date { day } else { day.cast(Some(DataType::Date), to, position) })
+    let mut day = Expr::Arithmetic(Arithmetic::Add, NumberKind::Days, days, position);
+    let mut from = DataType::Date;
+    if let Some(time) = time {
+        // A time with a zone would need the day in that zone.
+        let plain = &values::TextSettings::DEFAULT;
+        let time = values::parse_value(time, DataType::Time, plain).ok()?;
+        let sum = Box::new([day, Expr::Constant(time)]);
+        day = Expr::Arithmetic(Arithmetic::Add, NumberKind::DayTime, sum, position);
+        from = DataType::Timestamp;
+    }
+    Some(if to == from { day } else { day.cast(Some(from), to, position) })
 }
 
 /// Binds the literal of a bit string.
@@ -80,6 +93,11 @@ impl Binder<'_> {
             return Ok(Typed { expr, data_type: None, position });
         }
         match literal {
+            Literal::NationalStringLiteral(text) => {
+                let text = values::checked_text(text);
+                let text = text.map_err(|error| error.at(position as usize))?;
+                known(Value::text(text), DataType::BPCHAR)
+            }
             Literal::Null => {
                 Ok(Typed { expr: Expr::Constant(Value::Null), data_type: None, position })
             }

@@ -22,7 +22,7 @@ use sqlparser::ast::{
 };
 
 use self::literals::quoted;
-use self::operators::{comparison, many_operators, trimmed};
+use self::operators::{comparison, many_operators, regrouped, trimmed};
 use self::pattern_quantifiers::quantified_like;
 use self::system_columns::SystemColumn;
 use super::{Binder, Scope, Typed, fold, types};
@@ -130,6 +130,9 @@ impl Binder<'_> {
                 Err(no_collation(collation).at(self.position(collation) as usize))
             }
             Ast::BinaryOp { left, op, right } => {
+                if let Some(regrouped) = regrouped(left, op, right) {
+                    return self.nested(|binder| binder.expression(&regrouped, scope));
+                }
                 let position = self.position(&**left);
                 if *op == BinaryOperator::Overlaps {
                     return self.overlaps(left, right, position, scope);
@@ -696,7 +699,10 @@ impl Binder<'_> {
             }
         }
         let position = results.first().map_or(0, |first| first.position);
+        // The type of ELSE comes first.
+        results.rotate_right(1);
         let (mut results, data_type) = self.unify(results, "CASE")?;
+        results.rotate_left(1);
         let otherwise = results.pop().unwrap_or(Expr::Constant(Value::Null));
         let branches = tests.into_iter().zip(results).collect();
         Ok(Typed::new(Expr::Case(branches, Box::new(otherwise)), data_type, position))

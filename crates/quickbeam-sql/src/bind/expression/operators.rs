@@ -1,6 +1,6 @@
 //! Operators: resolves them by operand types and inserts casts.
 
-use sqlparser::ast::BinaryOperator;
+use sqlparser::ast::{BinaryOperator, Expr as Ast};
 
 use super::literals::clock_word;
 use crate::bind::records::fields::check_row_cast;
@@ -28,6 +28,69 @@ pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
         },
         _ => return None,
     })
+}
+
+/// Returns whether an operator matches a pattern. Such operators bind as strongly as `||`, but the
+/// parser reads them as comparisons.
+fn is_match(op: &BinaryOperator) -> bool {
+    use BinaryOperator as Op;
+    matches!(
+        op,
+        Op::PGRegexMatch
+            | Op::PGRegexIMatch
+            | Op::PGRegexNotMatch
+            | Op::PGRegexNotIMatch
+            | Op::PGLikeMatch
+            | Op::PGILikeMatch
+            | Op::PGNotLikeMatch
+            | Op::PGNotILikeMatch
+    )
+}
+
+/// Returns whether an operator binds as strongly as `||`.
+fn is_like_concatenation(op: &BinaryOperator) -> bool {
+    use BinaryOperator as Op;
+    matches!(
+        op,
+        Op::StringConcat
+            | Op::Arrow
+            | Op::LongArrow
+            | Op::HashArrow
+            | Op::HashLongArrow
+            | Op::AtArrow
+            | Op::ArrowAt
+            | Op::PGOverlap
+            | Op::PGCustomBinaryOperator(_)
+            | Op::Custom(_)
+    )
+}
+
+/// Returns the match of a pattern as PostgreSQL groups it: `a ~ b || c` is `(a ~ b) || c`, and
+/// `a = b ~ c` is `a = (b ~ c)`. Returns `None` if it is so already.
+pub(in crate::bind) fn regrouped(left: &Ast, op: &BinaryOperator, right: &Ast) -> Option<Ast> {
+    if !is_match(op) {
+        return None;
+    }
+    let made = |left: &Ast, op: &BinaryOperator, right: Ast| Ast::BinaryOp {
+        left: Box::new(left.clone()),
+        op: op.clone(),
+        right: Box::new(right),
+    };
+    match (left, right) {
+        (_, Ast::BinaryOp { left: first, op: later, right: last })
+            if is_like_concatenation(later) =>
+        {
+            let whole = regrouped(left, op, first);
+            let whole = whole.unwrap_or_else(|| made(left, op, (**first).clone()));
+            Some(made(&whole, later, (**last).clone()))
+        }
+        (Ast::BinaryOp { left: first, op: earlier, right: middle }, _)
+            if comparison(earlier).is_some() =>
+        {
+            Some(made(first, earlier, made(middle, op, right.clone())))
+        }
+        _ => None,
+    }
 }
 
 fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {

@@ -187,7 +187,9 @@ impl Binder<'_> {
             (Some(kind), _) => self.position_call(kind, name, list, position, scope)?,
             (None, Some(kind)) => {
                 if kind.is_ordered_set() {
-                    let error = SqlError::unsupported("OVER for an ordered-set aggregate");
+                    let message =
+                        format!("{name} is an ordered-set aggregate: WITHIN GROUP is required");
+                    let error = SqlError::new(SqlState::UndefinedFunction, message);
                     return Err(error.at(position as usize));
                 }
                 let (distinct, order) = (false, &[][..]);
@@ -243,6 +245,12 @@ impl Binder<'_> {
         };
         let number = integer.and_then(|at| (at < arguments.len()).then(|| arguments.remove(at)));
         if !counts.contains(&(arguments.len() + usize::from(number.is_some()))) {
+            let is_ordered_set =
+                AggregateKind::named(name).is_some_and(AggregateKind::is_ordered_set);
+            if is_ordered_set && !arguments.is_empty() {
+                let message = format!("OVER is not supported for ordered-set aggregate {name}");
+                return Err(SqlError::new(SqlState::WrongObjectType, message).at(position as usize));
+            }
             return Err(missing());
         }
         let is_small = |one: &Typed| {

@@ -18,6 +18,11 @@ pub fn implied_name(expr: &Ast) -> SmolStr {
 /// Returns the name of a type, which may be one of a user.
 fn type_name(written: &WrittenType) -> Option<SmolStr> {
     match (types::data_type(written), written) {
+        (Ok(known), WrittenType::Custom(name, _))
+            if object_name(name).is_ok_and(|it| it == "nchar") =>
+        {
+            Some(known.catalog_name().into())
+        }
         (_, WrittenType::Custom(name, _)) => object_name(name).ok(),
         (Ok(known), _) => Some(known.catalog_name().into()),
         (Err(_), WrittenType::Array(ArrayElemTypeDef::SquareBracket(element, _))) => {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use smol_str::SmolStr;
 use sqlparser::ast::{ObjectName, Spanned, TableAlias};
 
-use crate::bind::{Binder, Names};
+use crate::bind::{Binder, Names, Source};
 use crate::catalog::text::{quoted, quoted_relation};
 use crate::catalog::{ObjectId, Relation};
 use crate::error::Result;
@@ -122,4 +122,47 @@ pub fn renamed_query(
         }
     }
     Ok(renamed)
+}
+
+/// Returns the views that do not read a column of a table, neither themselves nor through others.
+pub fn views_without(names: &dyn Names, table: &str, column: &str) -> Result<Vec<ObjectId>> {
+    let (Some(Relation::Table(table)), Some(snapshot)) = (names.relation(table)?, names.snapshot())
+    else {
+        return Ok(Vec::new());
+    };
+    let Some(position) = table.column(column) else { return Ok(Vec::new()) };
+    let views: Vec<_> = snapshot.all_views().collect();
+    let mut affected: Vec<ObjectId> = Vec::new();
+    for view in views.iter().filter(|view| view.depends_on.contains(&table.id)) {
+        if reads_column(names, &view.query, table.id, position)? {
+            affected.push(view.id);
+        }
+    }
+    let mut at = 0;
+    while let Some(&id) = affected.get(at) {
+        at += 1;
+        for view in views.iter().filter(|view| view.depends_on.contains(&id)) {
+            if !affected.contains(&view.id) {
+                affected.push(view.id);
+            }
+        }
+    }
+    let spared = views.iter().map(|view| view.id).filter(|id| !affected.contains(id));
+    Ok(spared.collect())
+}
+
+/// Returns whether a stored query reads a column of a table.
+fn reads_column(names: &dyn Names, text: &str, table: ObjectId, position: usize) -> Result<bool> {
+    let parsed = crate::parse::query(text)?;
+    let mut binder = Binder::of_stored(names);
+    let query = binder.query_statement(&parsed)?;
+    let is_of = |slot: usize| match binder.slots.get(slot).map(|shape| &shape.source) {
+        Some(Source::Table(of)) => of.id == table,
+        _ => false,
+    };
+    let mut reads = false;
+    query.each_expression(&mut |expr| {
+        expr.each_column(&mut |at| reads |= at.column == position && is_of(at.slot));
+    });
+    Ok(reads)
 }

@@ -10,8 +10,8 @@ use sqlparser::ast::{FunctionArg, FunctionArgExpr};
 use crate::bind::from::json_records::DefinedColumns;
 use crate::bind::routines::row_result;
 use crate::bind::{
-    Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Source, TableFunction,
-    TableFunctionKind, Typed,
+    Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Select, Source,
+    TableFunction, TableFunctionKind, Typed,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, JsonRecords, row_function};
@@ -41,6 +41,25 @@ pub(in crate::bind) struct RowCalls {
     slot: Option<usize>,
     /// The position of the first call.
     position: u32,
+    /// The types of the arguments of each call, as far as they are known.
+    types: Vec<Vec<Option<DataType>>>,
+}
+
+impl RowCalls {
+    /// Returns the arguments of all calls.
+    pub(in crate::bind) fn arguments_mut(&mut self) -> impl Iterator<Item = (&mut Expr, u32)> {
+        let position = self.position;
+        self.calls.iter_mut().flat_map(|it| &mut it.arguments).map(move |it| (it, position))
+    }
+}
+
+/// Returns the type of an argument that was written as one of these values.
+fn type_of_argument(argument: &Expr, written: &[(Expr, Option<DataType>)]) -> Option<DataType> {
+    match argument {
+        Expr::Constant(value) => value.data_type(),
+        Expr::Cast(_, to, _) => Some(*to),
+        other => written.iter().find(|(expr, _)| expr == other)?.1,
+    }
 }
 
 impl Binder<'_> {
@@ -97,6 +116,8 @@ impl Binder<'_> {
             let what = "a subquery as argument of a set-returning function";
             return Err(SqlError::unsupported(what).at(position as usize));
         }
+        let written: Vec<(Expr, Option<DataType>)> =
+            arguments.iter().map(|it| (it.expr.clone(), it.data_type)).collect();
         let (call, columns) = match JsonRecords::named(name) {
             Some(function) => self.json_records(function, arguments, None, position)?,
             None => self.row_call(name, arguments, position, &mut None)?,
@@ -111,6 +132,8 @@ impl Binder<'_> {
         if calls.slot.is_none() {
             (calls.slot, calls.position) = (Some(slot), position);
         }
+        let types = call.arguments.iter().map(|it| type_of_argument(it, &written));
+        calls.types.push(types.collect());
         calls.calls.push(call);
         let first = calls.columns.len();
         let value = |place: usize| Expr::column(slot, first + place);
@@ -150,16 +173,18 @@ impl Binder<'_> {
         }
     }
 
-    /// Joins the calls of the select list to FROM. `keys` are those of GROUP BY.
+    /// Joins the calls of the select list to FROM. `keys` are those of GROUP BY. Returns the calls
+    /// if their rows come after grouping, see [`rows_of_groups`](Self::rows_of_groups).
     pub(in crate::bind) fn join_row_calls(
         &mut self,
         from: Option<From>,
         keys: Option<&[Expr]>,
-    ) -> Result<Option<From>> {
-        let Some(level) = self.levels.last_mut() else { return Ok(from) };
+    ) -> Result<(Option<From>, Option<RowCalls>)> {
+        let Some(level) = self.levels.last_mut() else { return Ok((from, None)) };
         let is_later = level.group_slot.is_some() || level.windows.is_some();
-        let RowCalls { calls, columns, slot, position } = std::mem::take(&mut level.row_calls);
-        let Some(slot) = slot else { return Ok(from) };
+        let row_calls = std::mem::take(&mut level.row_calls);
+        let RowCalls { columns, slot, position, .. } = &row_calls;
+        let (position, Some(slot)) = (*position, *slot) else { return Ok((from, None)) };
         // Calls in keys of GROUP BY return their rows before these are grouped.
         let is_key = |column: usize| {
             let reads_call = |key: &Expr| {
@@ -169,10 +194,20 @@ impl Binder<'_> {
             };
             keys.unwrap_or_default().iter().any(reads_call)
         };
-        if is_later && !(0..columns.len()).all(is_key) {
-            let what = "a set-returning function with GROUP BY, aggregates or window functions";
+        let in_keys = (0..columns.len()).filter(|column| is_key(*column)).count();
+        if is_later && in_keys == 0 {
+            return Ok((from, Some(row_calls)));
+        }
+        if is_later && in_keys < columns.len() {
+            let what = "set-returning functions of which some are keys of GROUP BY";
             return Err(SqlError::unsupported(what).at(position as usize));
         }
+        Ok((Some(self.with_rows_of(from, row_calls, slot)), None))
+    }
+
+    /// Joins the rows of calls to FROM.
+    fn with_rows_of(&mut self, from: Option<From>, row_calls: RowCalls, slot: usize) -> From {
+        let RowCalls { calls, columns, .. } = row_calls;
         if let Some(shape) = self.slots.get_mut(slot) {
             shape.source = Source::Query(columns.clone().into());
         }
@@ -187,7 +222,7 @@ impl Binder<'_> {
             with_ties: false,
         };
         let rows = From::query(slot, query.into());
-        Ok(Some(match from {
+        match from {
             None => rows,
             Some(left) => From::Join {
                 kind: JoinKind::Inner,
@@ -195,7 +230,103 @@ impl Binder<'_> {
                 right: Box::new(rows),
                 on: Vec::new(),
             },
-        }))
+        }
+    }
+
+    /// Makes the calls of a select list return their rows for each row of a query with GROUP BY,
+    /// aggregates or window functions: the query becomes an item of FROM of another one.
+    pub(in crate::bind) fn rows_of_groups(
+        &mut self,
+        mut query: Query,
+        mut row_calls: RowCalls,
+        first_slot: usize,
+    ) -> Result<Query> {
+        let position = row_calls.position as usize;
+        let refuse = || {
+            let what = "this use of a set-returning function with GROUP BY, aggregates or window \
+                        functions";
+            SqlError::unsupported(what).at(position)
+        };
+        let (Body::Select(select), Some(slot)) = (&mut query.body, row_calls.slot) else {
+            return Err(refuse());
+        };
+        let reads = |expr: &Expr, wanted: &dyn Fn(usize) -> bool| {
+            let mut reads = false;
+            expr.each_column(&mut |at| reads |= wanted(at.slot));
+            reads
+        };
+        let is_own = |at: usize| at >= first_slot && at != slot;
+        let of_groups = self.add_slot("groups".into(), Source::Computed);
+        let mut inner: Vec<(Expr, OutputColumn)> = Vec::new();
+        let mut taken = |expr: &Expr, name: &SmolStr, data_type: DataType| {
+            let known = inner.iter().position(|(known, _)| known == expr);
+            let at = known.unwrap_or_else(|| {
+                inner.push((expr.clone(), OutputColumn { name: name.clone(), data_type }));
+                inner.len() - 1
+            });
+            Expr::column(of_groups, at)
+        };
+        let mut outputs = Vec::with_capacity(select.outputs.len());
+        for (output, column) in select.outputs.iter().zip(&query.columns) {
+            let is_of_call = reads(output, &|at| at == slot);
+            match (is_of_call, reads(output, &is_own)) {
+                (true, true) => return Err(refuse()),
+                (true, false) => outputs.push(output.clone()),
+                (false, _) => outputs.push(taken(output, &column.name, column.data_type)),
+            }
+        }
+        let types = row_calls.types.iter().flatten().copied().collect::<Vec<_>>();
+        let arguments = row_calls.calls.iter_mut().flat_map(|call| &mut call.arguments);
+        for (argument, data_type) in arguments.zip(types) {
+            if reads(argument, &is_own) {
+                let data_type = data_type.ok_or_else(refuse)?;
+                *argument = taken(argument, &SmolStr::new_static("argument"), data_type);
+            }
+        }
+        for key in &mut query.order {
+            let known = select.outputs.iter().position(|output| *output == key.expr);
+            match key.output.or(known).and_then(|at| outputs.get(at)) {
+                Some(output) => key.expr = output.clone(),
+                None if reads(&key.expr, &is_own) => return Err(refuse()),
+                None => {}
+            }
+        }
+        for key in &mut select.distinct_on {
+            let known = select.outputs.iter().position(|output| output == key);
+            *key = known.and_then(|at| outputs.get(at)).cloned().ok_or_else(refuse)?;
+        }
+        let (inner_outputs, inner_columns): (Vec<Expr>, Vec<OutputColumn>) =
+            inner.into_iter().unzip();
+        if let Some(shape) = self.slots.get_mut(of_groups) {
+            shape.source = Source::Query(inner_columns.clone().into());
+        }
+        let above = Select {
+            from: None,
+            filter: Vec::new(),
+            subqueries: Vec::new(),
+            group: None,
+            windows: None,
+            outputs,
+            distinct: std::mem::take(&mut select.distinct),
+            distinct_on: std::mem::take(&mut select.distinct_on),
+            for_update: None,
+        };
+        select.outputs = inner_outputs;
+        let grouped = Query {
+            with: Vec::new(),
+            body: std::mem::replace(&mut query.body, Body::Select(Box::new(above))),
+            columns: inner_columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        let from = From::query(of_groups, grouped.into());
+        let from = self.with_rows_of(Some(from), row_calls, slot);
+        if let Body::Select(select) = &mut query.body {
+            select.from = Some(from);
+        }
+        Ok(query)
     }
 
     /// Binds a call of a function that returns rows, by its bound arguments.

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 
 use super::implied_names::implied_name;
-use super::row_calls::RowFunctions;
+use super::row_calls::{RowCalls, RowFunctions};
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::records::whole_rows::row_of_star;
@@ -106,24 +106,19 @@ impl Binder<'_> {
             if keys.is_some() || written.having.is_some() {
                 binder.group_slot();
             }
-            let from = binder.join_row_calls(from, keys.as_ref().map(|keys| &keys.keys[..]))?;
+            let (from, later) =
+                binder.join_row_calls(from, keys.as_ref().map(|keys| &keys.keys[..]))?;
             let GroupKeys { keys, sets } = keys.unwrap_or_default();
             let parts = (from, filter, selected, having, order, of_rows, lock);
-            Ok((parts, keys, sets, distinct_on))
+            Ok((parts, keys, sets, (distinct_on, later)))
         })?;
-        let (parts, mut keys, sets, mut distinct_on) = parts;
+        let (parts, mut keys, sets, (mut distinct_on, mut later)) = parts;
         let (from, filter, selected, mut having, mut order, of_rows, for_update) = parts;
         let unknown = selected.iter().map(|one| one.is_unknown).collect();
         let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
         let order_places = order_items.iter().map(|item| self.position(&item.expr));
         let order_places: Vec<u32> = order_places.collect();
-        let (mut outputs, columns): (Vec<Expr>, Vec<OutputColumn>) = selected
-            .into_iter()
-            .map(|selected| {
-                let data_type = selected.value.data_type.unwrap_or(DataType::Text);
-                (selected.value.expr, OutputColumn { name: selected.name, data_type })
-            })
-            .unzip();
+        let (mut outputs, columns) = outputs_of(selected);
         let mut subqueries = level.subqueries;
         let mut windows = level.windows;
         let group = match level.group_slot {
@@ -146,7 +141,8 @@ impl Binder<'_> {
                 let of_outputs = outputs.iter_mut().zip(places);
                 let of_having = having.iter_mut().map(|expr| (expr, having_from));
                 let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());
-                for (expr, from) in of_outputs.chain(of_having).chain(of_order) {
+                let of_calls = later.iter_mut().flat_map(RowCalls::arguments_mut);
+                for (expr, from) in of_outputs.chain(of_having).chain(of_order).chain(of_calls) {
                     regroup.apply(expr, from, self)?;
                 }
                 let of_windows = windows.iter_mut().flat_map(|windows| &mut windows.windows);
@@ -177,7 +173,7 @@ impl Binder<'_> {
         };
         check_select(&select, written.distinct.is_some(), &order, &order_places)?;
         self.unknown = unknown;
-        Ok(Query {
+        let query = Query {
             with: Vec::new(),
             body: Body::Select(Box::new(select)),
             columns,
@@ -185,7 +181,11 @@ impl Binder<'_> {
             limit: None,
             offset: None,
             with_ties: false,
-        })
+        };
+        match later {
+            None => Ok(query),
+            Some(later) => self.rows_of_groups(query, later, level.first_slot),
+        }
     }
 
     /// Binds the select list and expands `*`.
@@ -320,6 +320,15 @@ impl Binder<'_> {
             columns,
         })
     }
+}
+
+/// Returns the expressions of a select list, and their names and types.
+fn outputs_of(selected: Vec<Selected>) -> (Vec<Expr>, Vec<OutputColumn>) {
+    let output = |selected: Selected| {
+        let data_type = selected.value.data_type.unwrap_or(DataType::Text);
+        (selected.value.expr, OutputColumn { name: selected.name, data_type })
+    };
+    selected.into_iter().map(output).unzip()
 }
 
 /// Checks what a SELECT with DISTINCT, row locks or window functions may not do.

@@ -54,8 +54,8 @@ fn sides_of<'q>(whole: &Written<'q>) -> Result<Vec<&'q SetExpr>> {
     Ok(sides)
 }
 
-/// The result columns of a set operation, and for each whether all sides have NULL or a quoted
-/// literal there.
+/// The result columns of a set operation, and for each whether the only side so far has NULL or a
+/// quoted literal there.
 struct Common {
     columns: Vec<OutputColumn>,
     unknown: Vec<bool>,
@@ -161,9 +161,11 @@ impl Binder<'_> {
             let both = match (*before, is_unknown) {
                 (true, false) => Some(types::beside_literal(b.data_type)),
                 (false, true) => Some(types::beside_literal(a.data_type)),
+                (true, true) => Some(DataType::Text),
                 _ => types::common(a.data_type, b.data_type),
             };
-            *before &= is_unknown;
+            // Two of them are texts for the sides that follow.
+            *before = false;
             a.data_type = both.ok_or_else(|| {
                 let message = format!(
                     "types {} and {} of a set operation cannot be matched",

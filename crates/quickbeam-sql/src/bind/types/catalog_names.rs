@@ -75,7 +75,7 @@ fn first(modifiers: &[String]) -> Result<Option<u64>> {
 
 fn blank_padded(modifiers: &[String], default: Option<u32>) -> Result<DataType> {
     let length = length(characters(modifiers)?, "char")?.or(default);
-    Ok(length.map_or(DataType::Text, DataType::Char))
+    Ok(length.map_or(DataType::BPCHAR, DataType::Char))
 }
 
 fn characters(modifiers: &[String]) -> Result<Option<CharacterLength>> {

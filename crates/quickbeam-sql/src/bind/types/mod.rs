@@ -216,11 +216,10 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
     if left == right {
         return Some(left);
     }
-    if let (DataType::Char(left), DataType::Char(right)) = (left, right) {
-        return Some(DataType::Char(left.max(right)));
-    }
     if left.is_text() && right.is_text() {
-        return Some(DataType::Text);
+        // The first of two types that become each other without being asked for.
+        const SINGLE: DataType = DataType::System(SystemType::SingleChar);
+        return Some(if left == SINGLE { right } else { beside_literal(left) });
     }
     if left.is_numeric() && right.is_numeric() {
         return match (left, right) {
@@ -278,7 +277,7 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
 /// padding.
 pub fn beside_literal(known: DataType) -> DataType {
     match known {
-        DataType::Char(_) => DataType::Text,
+        DataType::Char(_) => DataType::BPCHAR,
         other => other.unconstrained(),
     }
 }
@@ -311,7 +310,8 @@ mod tests {
             assert_eq!(common_number(b, a), Some(expected));
         }
         assert_eq!(common_number(D::Text, D::Integer), None);
-        assert_eq!(common(D::Char(3), D::Varchar(None)), Some(D::Text));
+        assert_eq!(common(D::Char(3), D::Varchar(None)), Some(D::BPCHAR));
+        assert_eq!(common(D::Varchar(Some(3)), D::Char(3)), Some(D::Varchar(None)));
         assert!(!is_assignable(D::Text, D::Integer) && is_castable(D::Text, D::Integer));
     }
 }

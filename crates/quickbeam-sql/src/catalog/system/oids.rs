@@ -115,6 +115,7 @@ pub fn type_modifier(data_type: DataType) -> i32 {
         DataType::Numeric(Some((precision, scale))) => {
             ((i32::from(precision) << 16) | i32::from(scale)) + 4
         }
+        DataType::BPCHAR => -1,
         DataType::Varchar(Some(length)) | DataType::Char(length) => {
             i32::try_from(length).map_or(-1, |length| length + 4)
         }

@@ -20,7 +20,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::encoding::{Layout, StoredRow};
 use crate::schema::errors::{column_exists, system_column_exists};
-use crate::schema::{Added, NewColumn, SYSTEM_COLUMNS};
+use crate::schema::{Added, NewColumn, ObjectId, SYSTEM_COLUMNS};
 use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table, Trigger};
 use crate::types::{TextSettings, Value};
 
@@ -121,14 +121,14 @@ impl Catalog {
     }
 
     /// ALTER TABLE … DROP COLUMN. Indexes and constraints of the table that have the column go with
-    /// it. `cascade`: foreign keys of other tables that point to it, and views that read the table,
-    /// go too.
+    /// it. `cascade`: foreign keys of other tables that point to it, and views that read the table
+    /// but for the `spared` ones, go too.
     pub fn drop_column(
         &self,
         transaction: &Transaction,
         table: &str,
         column: &str,
-        behavior: DropBehavior,
+        (behavior, spared): (DropBehavior, &[ObjectId]),
     ) -> Result<()> {
         let cascade = behavior == DropBehavior::Cascade;
         let (change, mut table, position) =
@@ -142,15 +142,12 @@ impl Catalog {
                 let by = format!("column {reader} of table {}", table.name);
                 return Err(crate::ddl::tables::depended(&what, &by));
             }
-            self.drop_column(transaction, &table.lookup_name(), &reader, DropBehavior::Cascade)?;
-            return self.drop_column(
-                transaction,
-                &table.lookup_name(),
-                column,
-                DropBehavior::Cascade,
-            );
+            // What reads the other column is not known here, so all views go.
+            let all = (DropBehavior::Cascade, &[][..]);
+            self.drop_column(transaction, &table.lookup_name(), &reader, all)?;
+            return self.drop_column(transaction, &table.lookup_name(), column, all);
         }
-        change.drop_dependents(table.id, &[], &what, cascade)?;
+        change.drop_dependents(table.id, spared, &what, cascade)?;
         change.drop_triggers_of_column(&table, (id, &what), cascade)?;
         // A foreign key of the column itself goes with it, also where it points to its own table.
         let own = table.id;

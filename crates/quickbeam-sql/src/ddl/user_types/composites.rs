@@ -211,7 +211,7 @@ impl Catalog {
             self.drop_routines(transaction, &uses.routines, behavior)?;
         }
         for (table, column) in uses.columns {
-            self.drop_column(transaction, &table.lookup_name(), &column, behavior)?;
+            self.drop_column(transaction, &table.lookup_name(), &column, (behavior, &[]))?;
         }
         match uses.domains.is_empty() {
             true => Ok(()),

@@ -122,7 +122,7 @@ impl Catalog {
                     return Err(depended(&what, &by));
                 }
                 let (table, column) = (table.lookup_name(), &column.name);
-                self.drop_column(transaction, &table, column, behavior)?;
+                self.drop_column(transaction, &table, column, (behavior, &[]))?;
             }
         }
         ids.dedup();

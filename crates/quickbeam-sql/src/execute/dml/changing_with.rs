@@ -116,8 +116,14 @@ impl ChangingWithExec {
         returned: &mut Returned,
     ) -> Result<u64> {
         let before = statement.changes_made();
-        for (number, part) in self.parts.iter_mut().enumerate() {
+        let mut count = 0;
+        // The first part that finds a row changes it.
+        for &number in &self.order {
             statement.record_part(number);
+            let Some(part) = self.parts.get_mut(number) else {
+                count = self.main.run(context, statement, returned)?;
+                continue;
+            };
             let mut rows = Returned::new();
             part.exec.run(context, statement, &mut rows)?;
             let flat = rows.into_iter().flat_map(|mut row| {
@@ -129,8 +135,6 @@ impl ChangingWithExec {
             });
             store(part.slot, flat.collect(), context)?;
         }
-        statement.record_part(self.parts.len());
-        let count = self.main.run(context, statement, returned)?;
         let made = statement.changes_made() - before;
         invariant!(WITH_1, made == 0, "{made} changes before all rows are found");
         statement.make_recorded(&self.order)?;

@@ -36,6 +36,8 @@ pub struct InsertExec {
     conflict: Option<OnConflict>,
     /// The assignments of DO UPDATE.
     assignments: Option<Assignments>,
+    /// The answers of its subqueries.
+    answers: Option<Box<Operator>>,
     /// WITH CHECK OPTION of views.
     view_checks: Vec<ViewCheck>,
     returning: Option<Returning>,
@@ -102,6 +104,10 @@ impl InsertExec {
             source,
             checks: plan.checks.clone(),
             generated: plan.generated.clone(),
+            answers: match &plan.conflict_answers {
+                Some(node) => Some(Box::new(builder.operator(node)?)),
+                None => None,
+            },
             conflict: plan.conflict.clone(),
             view_checks: plan.view_checks.clone(),
             returning: plan.returning.clone(),
@@ -400,6 +406,10 @@ impl InsertExec {
             // The conflicting row is gone, but this transaction's snapshot may not show that.
             let message = "a conflicting row was removed by another transaction; begin again";
             return Err(SqlError::new(SqlState::SerializationFailure, message));
+        }
+        if let Some(answers) = &mut self.answers {
+            answers.rewind();
+            answers.next(context)?;
         }
         if !context.holds(self.conflict.as_ref().and_then(|conflict| conflict.filter.as_ref()))? {
             return Ok(false);

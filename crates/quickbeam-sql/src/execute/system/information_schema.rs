@@ -368,6 +368,8 @@ pub(super) fn column_row(
     let is_array = matches!(data_type, DataType::Array(_));
     if is_array {
         row.text("data_type", "ARRAY");
+    } else if data_type == DataType::BPCHAR {
+        row.text("data_type", "character");
     } else {
         row.text("data_type", bare_name(data_type));
     }
@@ -378,7 +380,7 @@ pub(super) fn column_row(
     }
     let octets = 1 << 30;
     match data_type {
-        DataType::Varchar(None) | DataType::Text => {
+        DataType::Varchar(None) | DataType::Text | DataType::BPCHAR => {
             row.set("character_octet_length", octets);
         }
         DataType::Varchar(Some(length)) | DataType::Char(length) => {

@@ -142,7 +142,8 @@ pub fn system_rows(
         source.information_schema();
     } else {
         match table.name {
-            "pg_settings" | "pg_database" | "pg_namespace" | "pg_stat_activity" | "pg_locks" => {
+            "pg_settings" | "pg_database" | "pg_namespace" | "pg_stat_activity" | "pg_locks"
+            | "pg_timezone_names" => {
                 source.session_rows()?;
             }
             "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group" => {

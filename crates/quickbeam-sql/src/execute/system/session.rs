@@ -6,7 +6,7 @@ use crate::catalog::system::role_oid;
 use crate::catalog::{BOOTSTRAP, DATABASE_ID};
 use crate::error::Result;
 use crate::expression::AdvisoryKey;
-use crate::types::Value;
+use crate::types::{Interval, SECOND, Value, current_moment, zones_at};
 
 /// The number of the encoding UTF8.
 const UTF8: i32 = 6;
@@ -17,6 +17,7 @@ impl SystemSource<'_> {
             "pg_settings" => return self.settings(),
             "pg_stat_activity" => self.activities(),
             "pg_locks" => self.locks(),
+            "pg_timezone_names" => self.time_zones(),
             "pg_database" => {
                 let (owner, acl) = (self.owner_oid(DATABASE_ID), self.acl(DATABASE_ID));
                 self.add(|row| {
@@ -100,6 +101,17 @@ impl SystemSource<'_> {
                 row.set("classid", Value::Oid(class)).set("objid", Value::Oid(object));
                 row.set("objsubid", kind).set("granted", lock.is_held);
                 row.text("mode", if lock.is_shared { "ShareLock" } else { "ExclusiveLock" });
+            });
+        }
+    }
+
+    fn time_zones(&mut self) {
+        for zone in zones_at(current_moment()) {
+            self.add(|row| {
+                row.text("name", zone.name).text("abbrev", zone.abbreviation);
+                let micros = i64::from(zone.east) * SECOND;
+                let offset = Interval { months: 0, days: 0, micros };
+                row.set("utc_offset", Value::Interval(offset)).set("is_dst", zone.is_summer);
             });
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::Frame;
 use super::references::role_of_oid;
 use super::session::lookup_path;
-use super::{Builtin, Implementation, integer, stable, strict, text};
+use super::{Builtin, Implementation, decimal, integer, stable, strict, text};
 use crate::catalog::Routine;
 use crate::catalog::comments::Comment;
 use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
@@ -217,6 +217,9 @@ pub(super) static TABLE: &[Builtin] = &[
         whole_size(f, integer(v, 0)? == DATABASE_OID)
     }),
     strict("pg_size_pretty", &[BigInt], Text, |v| Ok(Value::text(pretty(integer(v, 0)?)))),
+    strict("pg_size_pretty", &[DataType::Numeric(None)], Text, |v| {
+        Ok(Value::text(pretty_numeric(&decimal(v, 0)?)?))
+    }),
     stable("pg_get_function_result", &[OID], Text, |frame, v| {
         let Some(routine) = routine_of(frame, v)? else {
             return Ok(function(v)?.map_or(Value::Null, |known| Value::text(known.result_name())));
@@ -297,6 +300,26 @@ fn pretty(bytes: i64) -> String {
     format!("{} {}", rounded(halves), UNITS[UNITS.len() - 1])
 }
 
+/// As [`pretty`], of a NUMERIC, whose fraction counts only where it is a number of bytes.
+fn pretty_numeric(bytes: &Decimal) -> Result<String> {
+    const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
+    let number = |number: i64| Decimal::from(number);
+    if bytes.absolute().compare(&number(10 * 1024)).is_lt() {
+        return Ok(format!("{bytes} bytes"));
+    }
+    let mut halves = bytes.whole_quotient(&number(512))?;
+    for (nth, unit) in UNITS.iter().enumerate() {
+        let is_small = halves.absolute().compare(&number(20 * 1024 - 1)).is_lt();
+        if is_small || nth + 1 == UNITS.len() {
+            let one = number(if bytes.signum() < 0 { -1 } else { 1 });
+            let rounded = halves.checked_add(&one)?.whole_quotient(&number(2))?;
+            return Ok(format!("{rounded} {unit}"));
+        }
+        halves = halves.whole_quotient(&number(1024))?;
+    }
+    Ok(format!("{bytes} bytes"))
+}
+
 /// Reads a number of bytes with a unit, as `pg_size_pretty` writes it.
 fn bytes_of(text: &str) -> Result<Value> {
     let invalid = || {
@@ -308,15 +331,14 @@ fn bytes_of(text: &str) -> Result<Value> {
     let (number, unit) = trimmed.split_at(end.unwrap_or(trimmed.len()));
     let number = Decimal::parse(number.trim()).ok_or_else(invalid)??;
     let power = match &unit.trim().to_ascii_lowercase()[..] {
-        "" | "b" | "bytes" => 0,
+        "" | "bytes" => 0,
         "kb" => 1,
         "mb" => 2,
         "gb" => 3,
         "tb" => 4,
         "pb" => 5,
         _ => {
-            let hint =
-                "Valid units are \"bytes\", \"B\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\".";
+            let hint = "Valid units are \"bytes\", \"kB\", \"MB\", \"GB\", \"TB\", and \"PB\".";
             return Err(invalid().with_hint(hint));
         }
     };

@@ -7,8 +7,8 @@ use super::session::lookup_path;
 use super::{Builtin, integer, mismatch, stable, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
-    OWNER, Procedure, argument_oid, object_oid, procedure, procedures, role_oid, system_tables,
-    type_named, type_row_named,
+    OWNER, argument_oid, object_oid, procedure, procedures, role_oid, system_tables, type_named,
+    type_row_named,
 };
 use crate::catalog::{BOOTSTRAP_NAME, CatalogSnapshot, Routine};
 use crate::error::{Result, SqlError, SqlState};
@@ -257,9 +257,14 @@ fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
         SystemType::Regrole => role_of_oid(snapshot, number).map(|name| quoted_if_needed(&name)),
         SystemType::Regproc => procedure(oid).map(|known| {
             let is_alone = procedures().filter(|other| other.name == known.name).count() == 1;
-            if is_alone { known.name.to_owned() } else { format!("pg_catalog.{}", known.name) }
+            let name = quoted_if_needed(known.name);
+            if is_alone { name } else { format!("pg_catalog.{name}") }
         }),
-        _ => procedure(oid).map(Procedure::signature),
+        _ => procedure(oid).map(|known| {
+            let signature = known.signature();
+            let arguments = signature.strip_prefix(known.name).unwrap_or_default();
+            format!("{}{arguments}", quoted_if_needed(known.name))
+        }),
     };
     let found = match (found, kind) {
         (None, SystemType::Regproc | SystemType::Regprocedure) => {

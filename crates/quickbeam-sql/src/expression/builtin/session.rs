@@ -59,6 +59,12 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_backend_pid", &[], Integer, |frame, _| {
         Ok(Value::Integer(frame.host()?.session().process_id()))
     }),
+    stable("pg_postmaster_start_time", &[], DataType::TimestampTz, |frame, _| {
+        Ok(Value::TimestampTz(frame.host()?.session().opened()))
+    }),
+    stable("pg_conf_load_time", &[], DataType::TimestampTz, |frame, _| {
+        Ok(Value::TimestampTz(frame.host()?.session().opened()))
+    }),
     stable("pg_is_in_recovery", &[], Boolean, |_, _| Ok(Value::Boolean(false))),
     stable("pg_client_encoding", &[], Text, |_, _| Ok(Value::text("UTF8"))),
     stable("inet_server_addr", &[], INET, |_, _| Ok(Value::Null)),

@@ -3,6 +3,7 @@
 use smol_str::SmolStr;
 
 use super::{Expr, Frame};
+use crate::catalog::ObjectId;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::ValueRef;
 
@@ -10,7 +11,9 @@ use crate::types::ValueRef;
 /// error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainConstraints {
-    /// The domain, as messages name it.
+    /// The domain.
+    pub id: ObjectId,
+    /// Its name in messages.
     pub name: String,
     /// Whether NULL is refused.
     pub not_null: bool,
@@ -24,7 +27,11 @@ pub struct DomainConstraints {
 impl DomainConstraints {
     /// Makes the constraints of a domain of conditions over column 0 of slot 0, which stands for
     /// VALUE.
-    pub fn new(name: String, not_null: bool, mut checks: Vec<(SmolStr, Expr)>) -> Self {
+    pub fn new(
+        (id, name): (ObjectId, String),
+        not_null: bool,
+        mut checks: Vec<(SmolStr, Expr)>,
+    ) -> Self {
         fn replace_value(expr: &mut Expr) {
             if let Expr::Column(_) = expr {
                 *expr = Expr::Parameter(0);
@@ -33,7 +40,7 @@ impl DomainConstraints {
         }
         let is_immutable = checks.iter().all(|(_, condition)| condition.is_immutable());
         checks.iter_mut().for_each(|(_, condition)| replace_value(condition));
-        DomainConstraints { name, not_null, checks, is_immutable }
+        DomainConstraints { id, name, not_null, checks, is_immutable }
     }
 
     /// Returns whether the conditions depend on VALUE alone.

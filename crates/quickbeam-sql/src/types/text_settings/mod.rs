@@ -3,7 +3,7 @@
 
 mod zone;
 
-pub use zone::{SessionZone, zone_abbreviation};
+pub use zone::{SessionZone, zone_abbreviation, zones_at};
 
 /// How dates and timestamps are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

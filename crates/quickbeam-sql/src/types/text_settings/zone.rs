@@ -251,6 +251,35 @@ impl SessionZone {
     }
 }
 
+/// A zone of the IANA database at a moment.
+#[derive(Debug)]
+pub struct ZoneState {
+    /// Its name.
+    pub name: SmolStr,
+    /// Its abbreviation, which may be an offset with a sign.
+    pub abbreviation: SmolStr,
+    /// Its offset, in seconds east of Greenwich.
+    pub east: i32,
+    /// Whether daylight saving time is in effect.
+    pub is_summer: bool,
+}
+
+/// Returns all zones of the IANA database at a moment.
+pub fn zones_at(moment: i64) -> Vec<ZoneState> {
+    let database = TimeZoneDatabase::bundled();
+    let state = |name: &str| {
+        let zone = database.get(name).ok()?;
+        let info = zone.to_offset_info(instant(moment));
+        Some(ZoneState {
+            name: name.into(),
+            abbreviation: info.abbreviation().into(),
+            east: info.offset().seconds(),
+            is_summer: info.dst().is_dst(),
+        })
+    };
+    database.available().filter_map(|name| state(name.as_str())).collect()
+}
+
 impl std::fmt::Display for SessionZone {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -144,7 +144,7 @@ fn two_catalogs_of_an_environment_do_not_get_in_each_others_way() {
             let transaction = environment.begin().unwrap();
             let table = other.snapshot(&transaction).unwrap().table_named("t").unwrap();
             assert!(table.column(&name).is_some());
-            other.drop_column(&transaction, "t", &name, DropBehavior::Restrict).unwrap();
+            other.drop_column(&transaction, "t", &name, (DropBehavior::Restrict, &[])).unwrap();
             transaction.commit().unwrap();
         }
     }
@@ -199,7 +199,7 @@ fn columns_come_and_go_without_rows_being_written() {
     assert_eq!(code(again), "42701");
     insert(&catalog, &transaction, "t", &[&[int(2), int(20), int(200), Value::text("new")]])
         .unwrap();
-    catalog.drop_column(&transaction, "t", "a", DropBehavior::Restrict).unwrap();
+    catalog.drop_column(&transaction, "t", "a", (DropBehavior::Restrict, &[])).unwrap();
     insert(&catalog, &transaction, "t", &[&[int(3), int(300), Value::Null]]).unwrap();
     let shown = |rows: Vec<Vec<Value>>| -> Vec<String> {
         let show = |row: Vec<Value>| row.iter().map(Value::to_string).collect::<Vec<_>>().join(" ");
@@ -223,7 +223,7 @@ fn columns_come_and_go_without_rows_being_written() {
     catalog.add_column(&transaction, "t", &numbered, Added::Same(Value::Null)).unwrap();
     assert_eq!(shown(rows(&catalog, &transaction, "t")), ["7 10 1 1", "8 10 2 2"]);
     // The primary key goes with its column, and the rows stay.
-    catalog.drop_column(&transaction, "t", "id", DropBehavior::Restrict).unwrap();
+    catalog.drop_column(&transaction, "t", "id", (DropBehavior::Restrict, &[])).unwrap();
     assert_eq!(shown(rows(&catalog, &transaction, "t")), ["10 1 1", "10 2 2"]);
     assert_eq!(code(catalog.add_primary_key(&transaction, "t", &key(&["a"]))), "23505");
 }
@@ -355,7 +355,12 @@ fn what_others_depend_on_is_not_dropped_by_itself() {
         "2BP01"
     );
     assert_eq!(
-        refused(&|| catalog.drop_column(&transaction, "parent", "id", DropBehavior::Restrict)),
+        refused(&|| catalog.drop_column(
+            &transaction,
+            "parent",
+            "id",
+            (DropBehavior::Restrict, &[])
+        )),
         "2BP01"
     );
     assert_eq!(

@@ -142,7 +142,7 @@ proptest! {
                 Step::ChangeColumns => {
                     let added = column("x", DataType::Text);
                     catalog.add_column(&transaction, "t", &added, Added::Same(Value::text("x"))).unwrap();
-                    catalog.drop_column(&transaction, "t", "x", DropBehavior::Restrict).unwrap();
+                    catalog.drop_column(&transaction, "t", "x", (DropBehavior::Restrict, &[])).unwrap();
                 }
             }
             let found: Vec<Vec<Value>> = rows(&catalog, &transaction, "t");

@@ -403,8 +403,8 @@ fn tables() -> (Table, Table) {
     catalog.create_table(&transaction, &new).unwrap();
     let table = || (*catalog.snapshot(&transaction).unwrap().table_named("t").unwrap()).clone();
     let first = table();
-    catalog.drop_column(&transaction, "t", "c3", DropBehavior::Restrict).unwrap();
-    catalog.drop_column(&transaction, "t", "c7", DropBehavior::Restrict).unwrap();
+    catalog.drop_column(&transaction, "t", "c3", (DropBehavior::Restrict, &[])).unwrap();
+    catalog.drop_column(&transaction, "t", "c7", (DropBehavior::Restrict, &[])).unwrap();
     let added = column("added", DataType::Text);
     catalog.add_column(&transaction, "t", &added, Added::Same(Value::text("missing"))).unwrap();
     (first, table())

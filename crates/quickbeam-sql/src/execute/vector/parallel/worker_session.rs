@@ -33,6 +33,10 @@ impl SessionState for WorkerSession {
         0
     }
 
+    fn opened(&self) -> i64 {
+        0
+    }
+
     fn new_transaction_number(&self) -> u64 {
         0
     }

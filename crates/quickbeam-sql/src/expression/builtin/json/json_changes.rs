@@ -21,6 +21,19 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("#-", &[B, TEXTS], B, remove_path),
     strict("jsonb_set", &[B, TEXTS, B], B, |v| change(v, JsonChange::Set)),
     strict("jsonb_set", &[B, TEXTS, B, Boolean], B, |v| change(v, JsonChange::Set)),
+    Builtin::new("jsonb_set_lax", &[B, TEXTS, B], B, Implementation::NullTolerant(set_lax)),
+    Builtin::new(
+        "jsonb_set_lax",
+        &[B, TEXTS, B, Boolean],
+        B,
+        Implementation::NullTolerant(set_lax),
+    ),
+    Builtin::new(
+        "jsonb_set_lax",
+        &[B, TEXTS, B, Boolean, Text],
+        B,
+        Implementation::NullTolerant(set_lax),
+    ),
     strict("jsonb_insert", &[B, TEXTS, B], B, |v| change(v, JsonChange::Insert)),
     strict("jsonb_insert", &[B, TEXTS, B, Boolean], B, |v| change(v, JsonChange::Insert)),
     strict("jsonb_strip_nulls", &[B], B, strip_nulls),
@@ -66,6 +79,47 @@ fn without(whole: Json<'_>, is_removed: impl Fn(&str) -> bool) -> Result<Value> 
         _ => return Err(invalid("cannot delete from scalar")),
     };
     printed(Json::made(kind))
+}
+
+/// Sets the value at a path; the last argument says what a NULL value does.
+fn set_lax(arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let is_null = |at: usize| arguments.get(at).is_some_and(|value| value.is_null());
+    if is_null(0) || is_null(1) || is_null(3) {
+        return Ok(Value::Null);
+    }
+    let treatment = match arguments.get(4) {
+        None => "use_json_null",
+        Some(_) if is_null(4) => {
+            let message = "null_value_treatment must be \"delete_key\", \"return_target\", \
+                           \"use_json_null\", or \"raise_exception\"";
+            return Err(invalid(message));
+        }
+        Some(_) => text(arguments, 4)?,
+    };
+    if !is_null(2) {
+        return change(&arguments[..arguments.len().min(4)], JsonChange::Set);
+    }
+    match treatment {
+        "use_json_null" => {
+            let mut with_null = arguments[..arguments.len().min(4)].to_vec();
+            if let Some(value) = with_null.get_mut(2) {
+                *value = ValueRef::Jsonb("null");
+            }
+            change(&with_null, JsonChange::Set)
+        }
+        "delete_key" => remove_path(&arguments[..2]),
+        "return_target" => Ok(arguments.first().map_or(Value::Null, |whole| whole.to_value())),
+        "raise_exception" => {
+            let message = "JSON value must not be null";
+            let error = SqlError::new(SqlState::NullValueNotAllowed, message);
+            Err(error.with_detail(
+                "Exception was raised because null_value_treatment is \"raise_exception\".",
+            ))
+        }
+        _ => Err(invalid(
+            "null_value_treatment must be \"delete_key\", \"return_target\", \"use_json_null\", or \"raise_exception\"",
+        )),
+    }
 }
 
 fn remove_key(arguments: &[ValueRef<'_>]) -> Result<Value> {

@@ -4,7 +4,7 @@ use super::fields::iso_week;
 use super::interval_ops::{local, micros_of, moment, timestamp_out_of_range};
 use super::number_templates::ordinal_ending;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{Builtin, check_size, mismatch, stable, strict, text};
+use crate::expression::builtin::{Builtin, check_size, mismatch, stable, strict, text, volatile};
 use crate::types::{
     DAY, DataType, HOUR, MINUTE, OffsetMinutes, SECOND, SessionZone, TIMESTAMP_INFINITY, Value,
     ValueRef, date_of, days_in_month, days_of, is_timestamp, write_offset,
@@ -13,18 +13,27 @@ use DataType::{Date, Text, Timestamp, TimestampTz};
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("to_char", &[Timestamp, Text], Text, to_char),
+    volatile("timeofday", &[], Text, |frame, _| {
+        let (zone, moment) = (frame.settings().zone, frame.clock_time());
+        let shown = Shown { local: local(moment, zone)?, zoned: Some((zone, moment)) };
+        write_template(shown, "Dy Mon DD HH24:MI:SS.US YYYY TZ")
+    }),
     stable("to_char", &[TimestampTz, Text], Text, |frame, v| {
         let (zone, moment) = (frame.settings().zone, micros_of(v, 0)?);
         let shown = Shown { local: local(moment, zone)?, zoned: Some((zone, moment)) };
         write_template(shown, text(v, 1)?)
     }),
     strict("to_date", &[Text, Text], Date, |v| {
-        let days = read(text(v, 0)?, text(v, 1)?)?.div_euclid(DAY);
+        let days = read(text(v, 0)?, text(v, 1)?)?.0.div_euclid(DAY);
         i32::try_from(days).map(Value::Date).map_err(|_| timestamp_out_of_range())
     }),
     stable("to_timestamp", &[Text, Text], TimestampTz, |frame, v| {
-        let local = read(text(v, 0)?, text(v, 1)?)?;
-        Ok(Value::TimestampTz(moment(local, frame.settings().zone)?))
+        let (local, east) = read(text(v, 0)?, text(v, 1)?)?;
+        let moment = match east {
+            Some(east) => Some(local - east * SECOND).filter(|it| is_timestamp(*it)),
+            None => Some(moment(local, frame.settings().zone)?),
+        };
+        moment.map(Value::TimestampTz).ok_or_else(timestamp_out_of_range)
     }),
 ];
 
@@ -266,6 +275,9 @@ struct TemplateFields {
     minute: i64,
     second: i64,
     micros: i64,
+    /// Whether the zone is west of UTC, and its distance in hours and minutes.
+    is_west: bool,
+    zone: [Option<i64>; 2],
 }
 
 /// Returns the width of a numeric field in a text without separators.
@@ -273,7 +285,8 @@ fn width_of(keyword: &str) -> Option<usize> {
     Some(match keyword {
         "YYYY" | "IYYY" => 4,
         "YYY" | "DDD" | "IDDD" | "MS" => 3,
-        "YY" | "MM" | "DD" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "WW" | "IW" | "CC" => 2,
+        "YY" | "MM" | "DD" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "WW" | "IW" | "CC" | "TZH"
+        | "TZM" => 2,
         "Y" | "D" | "Q" | "W" | "ID" => 1,
         "US" | "FF6" => 6,
         "FF1" => 1,
@@ -299,8 +312,9 @@ fn out_of_range(text: &str) -> SqlError {
     SqlError::new(SqlState::DatetimeFieldOverflow, message)
 }
 
-/// Reads a text by a template; returns microseconds since 1970.
-fn read(text: &str, template: &str) -> Result<i64> {
+/// Reads a text by a template; returns microseconds since 1970, and the seconds east of UTC if the
+/// text says them.
+fn read(text: &str, template: &str) -> Result<(i64, Option<i64>)> {
     let (mut found, mut rest) = (TemplateFields::default(), text);
     let parts = parts(template);
     for (at, part) in parts.iter().enumerate() {
@@ -320,7 +334,12 @@ fn read(text: &str, template: &str) -> Result<i64> {
             TemplatePart::Literal(_) => {
                 let is_separator = |c: char| !c.is_alphanumeric() && c != '-' && c != '+';
                 let trimmed = rest.trim_start_matches(is_separator);
-                // A sign separates when the template has a separator there.
+                // A sign separates when the template has a separator there, but it may be that of a
+                // zone.
+                if let Some(TemplatePart::Keyword("TZH", ..)) = parts.get(at + 1) {
+                    rest = trimmed;
+                    continue;
+                }
                 rest = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
             }
             TemplatePart::Keyword(keyword, ..) => {
@@ -333,7 +352,12 @@ fn read(text: &str, template: &str) -> Result<i64> {
             }
         }
     }
-    found.finish(text)
+    let zone = found.zone.iter().any(Option::is_some).then(|| {
+        let [hours, minutes] = found.zone.map(Option::unwrap_or_default);
+        let seconds = (hours * 60 + minutes) * 60;
+        if found.is_west { -seconds } else { seconds }
+    });
+    Ok((found.finish(text)?, zone))
 }
 
 impl TemplateFields {
@@ -386,6 +410,11 @@ impl TemplateFields {
             }
             _ => {}
         }
+        let mut rest = rest;
+        if keyword == "TZH" {
+            self.is_west = rest.starts_with('-');
+            rest = rest.strip_prefix(['-', '+']).unwrap_or(rest);
+        }
         let width = width_of(keyword)
             .ok_or_else(|| SqlError::unsupported(format!("{keyword} in a template to read")))?;
         let most = if is_open && !keyword.starts_with("FF") { 18 } else { width };
@@ -436,6 +465,8 @@ impl TemplateFields {
                 self.is_late = self.is_late.or(Some(false));
                 self.hour = number;
             }
+            "TZH" => self.zone[0] = Some(number),
+            "TZM" => self.zone[1] = Some(number),
             "MI" => self.minute = number,
             "SS" => self.second = number,
             "MS" => self.micros = fraction(3),
