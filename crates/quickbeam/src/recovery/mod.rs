@@ -238,7 +238,7 @@ fn store(
         if done {
             return free_pages(pool, &change_guard, &replaced.unwrap_or_default());
         }
-        tree.split(pool, &change_guard, key, leaf_hint)?;
+        tree.make_space(pool, &change_guard, key, leaf_hint)?;
     }
 }
 

@@ -285,7 +285,7 @@ impl Transaction {
                 return Ok(true);
             }
             drop(latched);
-            tree.split(pool, &change_guard, key, state.leaf_hints.of(tree))?;
+            tree.make_space(pool, &change_guard, key, state.leaf_hints.of(tree))?;
         }
     }
 

@@ -14,7 +14,7 @@ impl Tree {
     /// Makes space in the leaf of the hint, which covers `key` and has none for it: moves records
     /// to a neighbor, or splits the leaf. If another leaf covers `key` by now, changes nothing and
     /// resets the hint, so that the next search begins at the root.
-    pub fn split(
+    pub fn make_space(
         &self,
         pool: &Pool,
         change_guard: &ChangeGuard,
