@@ -319,24 +319,31 @@ fn is_tie(value: f64, bits: u32, digits: &str) -> bool {
     let raw = value.abs().to_bits() & ((1 << (f64::MANTISSA_DIGITS - 1)) - 1);
     let whole = (raw | 1 << (f64::MANTISSA_DIGITS - 1)) >> (f64::MANTISSA_DIGITS - bits);
     let whole = u128::from(whole);
-    let middles = [2 * whole + 1, 2 * whole - 1, 4 * whole - 1];
+    // The next number below a power of two is half as far away as the next one above it.
+    let below = if whole.is_power_of_two() { 4 * whole - 1 } else { 2 * whole - 1 };
+    let middles = [2 * whole + 1, below];
     own != 0 && middles.iter().any(|middle| middle.checked_mul(scale) == Some(odd(own)))
 }
 
 /// Returns the shortest decimal number that reads back as a floating-point number, without those
-/// that lie exactly between two, as PostgreSQL does. `found` is the shortest with those. `rounded`
-/// takes the number of digits after the first.
+/// that lie exactly between two, as PostgreSQL does. Of two that are equally near, it is the one
+/// whose last digit is even. `found` is the shortest without these rules. `rounded` takes the
+/// number of digits after the first, and rounds halves to even.
 fn shortest(value: f64, bits: u32, found: String, rounded: impl Fn(usize) -> String) -> String {
-    if !is_tie(value, bits, &found) {
+    let mantissa = found.split('e').next().unwrap_or_default();
+    let is_odd = mantissa.bytes().last().is_some_and(|digit| digit % 2 == 1);
+    let is_refused = is_tie(value, bits, &found);
+    if !is_odd && !is_refused {
         return found;
     }
-    let digits = found.bytes().take_while(|byte| *byte != b'e').filter(u8::is_ascii_digit).count();
     let reads_back = |text: &String| match bits {
         f32::MANTISSA_DIGITS => text.parse::<f32>().is_ok_and(|read| f64::from(read) == value),
         _ => text.parse::<f64>().is_ok_and(|read| read == value),
     };
-    let longer = (digits..18).map(rounded);
-    longer.into_iter().find(|it| reads_back(it) && !is_tie(value, bits, it)).unwrap_or(found)
+    let places = mantissa.bytes().filter(u8::is_ascii_digit).count().saturating_sub(1);
+    let last = if is_refused { 17 } else { places };
+    let mut candidates = (places..=last).map(rounded);
+    candidates.find(|it| reads_back(it) && !is_tie(value, bits, it)).unwrap_or(found)
 }
 
 /// Appends a floating-point number with a number of digits, as `extra_float_digits` of less than 1
@@ -493,6 +500,12 @@ mod tests {
             (T::Double, "123456789012345", Ok("123456789012345")),
             (T::Double, "0.0001", Ok("0.0001")),
             (T::Double, "0.00001", Ok("1e-05")),
+            (T::Real, "123456792", Ok("1.2345679e+08")),
+            (T::Real, "3308372.25", Ok("3.3083722e+06")),
+            (T::Real, "1.2379400392853803e+27", Ok("1.2379401e+27")),
+            (T::Double, "2.9802322387695312e-08", Ok("2.9802322387695312e-08")),
+            (T::Double, "1e23", Ok("9.999999999999999e+22")),
+            (T::Double, "9007199254740993", Ok("9.007199254740992e+15")),
             (T::Double, "-0", Ok("-0")),
             (T::Double, "1.5", Ok("1.5")),
             (T::Double, "100", Ok("100")),

@@ -710,7 +710,7 @@ fn statements_of_many_parts_mean_what_they_mean_alone() {
         assert!(ask(&c, &query(122)).starts_with("error 54001 too many tables are joined"));
     }
     // Each side may have its own type, and be asked as rows of an INSERT.
-    let mixed: String = (0..500).map(|n| format!("SELECT {n}, NULL UNION ALL ")).collect();
+    let mixed: String = (0..500).map(|n| format!("SELECT {n}, NULL::integer UNION ALL ")).collect();
     let query = format!("SELECT sum(n), count(x), max(x) FROM ({mixed}SELECT 0.5, 7) s(n, x)");
     assert_eq!(ask(&c, &query), "124750.5 1 7");
     let inserted = format!("INSERT INTO t {mixed}SELECT 1, 2");
