@@ -167,7 +167,7 @@ impl Transaction {
         if !self.write_latched(state, writer, tree, key, &latched, &change_guard, write)? {
             drop(latched);
             *state.leaf_hints.of(tree) = LeafHint::at(tree, leaf);
-            tree.make_space(&engine.pool, &change_guard, key, state.leaf_hints.of(tree))?;
+            tree.split(&engine.pool, &change_guard, key, state.leaf_hints.of(tree))?;
             return Ok(false);
         }
         let changed = latched.release_changed();

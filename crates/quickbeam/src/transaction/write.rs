@@ -285,7 +285,11 @@ impl Transaction {
                 return Ok(true);
             }
             drop(latched);
-            tree.make_space(pool, &change_guard, key, state.leaf_hints.of(tree))?;
+            let leaf_hint = state.leaf_hints.of(tree);
+            match found {
+                Ok(_) => tree.split(pool, &change_guard, key, leaf_hint)?,
+                Err(_) => tree.make_space(pool, &change_guard, key, leaf_hint)?,
+            }
         }
     }
 

@@ -11,9 +11,8 @@ struct SplitPoint {
 }
 
 impl Tree {
-    /// Makes space in the leaf of the hint, which covers `key` and has none for it: moves records
-    /// to a neighbor, or splits the leaf. If another leaf covers `key` by now, changes nothing and
-    /// resets the hint, so that the next search begins at the root.
+    /// Makes space for a new record in the leaf of the hint, which covers `key` and is full: moves
+    /// records to a neighbor, or splits the leaf as [`split`](Self::split) does.
     pub fn make_space(
         &self,
         pool: &Pool,
@@ -24,6 +23,19 @@ impl Tree {
         if self.shift(pool, change_guard, key, leaf_hint.leaf)? {
             return Ok(());
         }
+        self.split(pool, change_guard, key, leaf_hint)
+    }
+
+    /// Splits the leaf of the hint, which covers `key` and has no space for a value that grows: the
+    /// values of its neighbors will grow as well. If another leaf covers `key` by now, changes
+    /// nothing and resets the hint, so that the next search begins at the root.
+    pub fn split(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        key: &[u8],
+        leaf_hint: &mut LeafHint,
+    ) -> Result<()> {
         if !self.split_level(pool, change_guard, 0, key, Some(leaf_hint.leaf))? {
             *leaf_hint = LeafHint::default();
         }
