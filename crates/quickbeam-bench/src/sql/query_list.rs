@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use super::answers::{self, Answer};
 use super::plan::{Configuration, SqlOptions};
 use super::retry::settled;
-use super::subjects::{Databases, Subject};
+use super::subjects::{Databases, Subject, take_turns};
 use super::{Dialect, Prepared, SqlConnection, SqlRow};
 use crate::progress::Progress;
 use crate::report::{Measurement, Report};
@@ -56,40 +56,17 @@ impl QueryList<'_> {
     /// whose first answer differs from most others fails.
     fn query(&self, query: u8, subjects: &mut [Subject<'_>], report: &mut Report) -> Result<()> {
         let what = format!("query {query}");
-        let mut taken: Vec<Result<Vec<Duration>>> = Vec::new();
-        let mut answers: Vec<Option<Answer>> = Vec::new();
         let mut prepared = Vec::new();
         for subject in &mut *subjects {
             self.progress.message(&subject.configuration.label(&what, 0));
-            match self.prepare(query, subject) {
-                Ok((statement, answer)) => {
-                    prepared.push(Some(statement));
-                    answers.push(Some(answer));
-                    taken.push(Ok(Vec::new()));
-                }
-                Err(error) => {
-                    prepared.push(None);
-                    answers.push(None);
-                    taken.push(Err(error));
-                }
-            }
+            prepared.push(self.prepare(query, subject));
         }
-        compare_all(&answers, &mut taken);
-        for _ in 0..self.repetitions {
-            for (((subject, taken), statement), answer) in
-                subjects.iter_mut().zip(&mut taken).zip(&prepared).zip(&answers)
-            {
-                let (Ok(done), Some(statement), Some(answer)) = (&mut *taken, statement, answer)
-                else {
-                    continue;
-                };
-                self.progress.message(&subject.configuration.label(&what, done.len() as u32));
-                match measure(subject, *statement, answer.len()) {
-                    Ok(time) => done.push(time),
-                    Err(error) => *taken = Err(error),
-                }
-            }
-        }
+        compare_all(&mut prepared);
+        let turns = (&what[..], self.repetitions);
+        let taken =
+            take_turns(subjects, prepared, turns, self.progress, |subject, (statement, answer)| {
+                measure(subject, *statement, answer.len())
+            });
         for (subject, taken) in subjects.iter().zip(taken) {
             let result = |times: &[Duration]| self.result(query, subject, times);
             let shown = (self.progress, &mut *report);
@@ -128,23 +105,27 @@ impl QueryList<'_> {
 }
 
 /// Marks the engines whose answer differs from that of most others; of two, both.
-fn compare_all(answers: &[Option<Answer>], taken: &mut [Result<Vec<Duration>>]) {
-    for (number, answer) in answers.iter().enumerate() {
-        let Some(answer) = answer else { continue };
-        let others = answers.iter().enumerate().filter(|(other, _)| *other != number);
+fn compare_all(prepared: &mut [Result<(Prepared, Answer)>]) {
+    let mut marks = Vec::new();
+    for (number, first) in prepared.iter().enumerate() {
+        let Ok((_, answer)) = first else { continue };
+        let others = prepared.iter().enumerate().filter(|(other, _)| *other != number);
         let (mut equal, mut differences) = (0, Vec::new());
-        for other in others.filter_map(|(_, other)| other.as_ref()) {
+        for (_, other) in others.filter_map(|(_, other)| other.as_ref().ok()) {
             match answers::compare(answer, other) {
                 Ok(()) => equal += 1,
                 Err(error) => differences.push(error),
             }
         }
-        let count = differences.len();
-        if count > equal
+        if differences.len() > equal
             && let Some(error) = differences.pop()
-            && let Some(taken) = taken.get_mut(number)
         {
-            *taken = Err(error.context("the answer is not that of the other engines"));
+            marks.push((number, error.context("the answer is not that of the other engines")));
+        }
+    }
+    for (number, error) in marks {
+        if let Some(marked) = prepared.get_mut(number) {
+            *marked = Err(error);
         }
     }
 }

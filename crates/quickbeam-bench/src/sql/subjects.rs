@@ -1,5 +1,7 @@
 //! Engines that are open side by side, each with a filled database, to be measured in turns.
 
+use std::time::Duration;
+
 use anyhow::{Context, Result};
 
 use super::plan::{Configuration, SqlOptions};
@@ -89,4 +91,28 @@ impl Databases<'_> {
         instance.settle()?;
         Ok((scratch, instance))
     }
+}
+
+/// Measures every subject `repetitions` times, in turns. `prepared` has what the measurement of a
+/// subject needs, or why it failed; a subject that fails is not measured any more.
+pub fn take_turns<T>(
+    subjects: &mut [Subject<'_>],
+    prepared: Vec<Result<T>>,
+    (what, repetitions): (&str, u32),
+    progress: &Progress,
+    mut measure: impl FnMut(&mut Subject<'_>, &T) -> Result<Duration>,
+) -> Vec<Result<Vec<Duration>>> {
+    let mut turns: Vec<Result<(T, Vec<Duration>)>> = Vec::new();
+    turns.extend(prepared.into_iter().map(|prepared| prepared.map(|it| (it, Vec::new()))));
+    for _ in 0..repetitions {
+        for (subject, turn) in subjects.iter_mut().zip(&mut turns) {
+            let Ok((prepared, times)) = turn else { continue };
+            progress.message(&subject.configuration.label(what, times.len() as u32));
+            match measure(subject, prepared) {
+                Ok(time) => times.push(time),
+                Err(error) => *turn = Err(error),
+            }
+        }
+    }
+    turns.into_iter().map(|turn| turn.map(|(_, times)| times)).collect()
 }

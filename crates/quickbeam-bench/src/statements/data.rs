@@ -7,8 +7,8 @@ use anyhow::Result;
 use crate::sql::{SqlConnection, Value};
 use crate::workload::random::{Random, mix};
 
-/// The definitions of the tables, and of the copies that statements write to.
-pub const TABLES: [&str; 10] = [
+/// The definitions of the tables.
+const TABLES: [&str; 6] = [
     "CREATE TABLE subscriber (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(40) NOT NULL, \
      street VARCHAR(40) NOT NULL, city VARCHAR(20) NOT NULL, region INTEGER NOT NULL, \
      status INTEGER NOT NULL, balance INTEGER NOT NULL, note VARCHAR(80) NOT NULL)",
@@ -23,20 +23,24 @@ pub const TABLES: [&str; 10] = [
     "CREATE TABLE call_record (id INTEGER NOT NULL PRIMARY KEY, device INTEGER NOT NULL, \
      sequence INTEGER NOT NULL, started INTEGER NOT NULL, seconds INTEGER NOT NULL, \
      cost INTEGER NOT NULL, target VARCHAR(20) NOT NULL, detail VARCHAR(300) NOT NULL)",
-    "CREATE TABLE subscriber_copy (id INTEGER NOT NULL PRIMARY KEY, name VARCHAR(40) NOT NULL, \
-     street VARCHAR(40) NOT NULL, city VARCHAR(20) NOT NULL, region INTEGER NOT NULL, \
-     status INTEGER NOT NULL, balance INTEGER NOT NULL, note VARCHAR(80) NOT NULL)",
-    "CREATE TABLE contract_copy (id INTEGER NOT NULL PRIMARY KEY, subscriber INTEGER NOT NULL, \
-     tariff INTEGER NOT NULL, started INTEGER NOT NULL, monthly INTEGER NOT NULL, \
-     terms VARCHAR(300) NOT NULL)",
-    "CREATE TABLE invoice_copy (id INTEGER NOT NULL PRIMARY KEY, subscriber INTEGER NOT NULL, \
-     month INTEGER NOT NULL, amount INTEGER NOT NULL, letter VARCHAR(600) NOT NULL)",
-    "CREATE TABLE call_copy (id INTEGER NOT NULL PRIMARY KEY, device INTEGER NOT NULL, \
-     sequence INTEGER NOT NULL, started INTEGER NOT NULL, seconds INTEGER NOT NULL, \
-     cost INTEGER NOT NULL, target VARCHAR(20) NOT NULL, detail VARCHAR(300) NOT NULL)",
     "CREATE TABLE event (id INTEGER NOT NULL PRIMARY KEY, owner INTEGER NOT NULL, \
      kind VARCHAR(12) NOT NULL, amount INTEGER NOT NULL, content VARCHAR(300) NOT NULL)",
 ];
+
+/// Tables of which there is a second one, named after it with `_copy`, for statements to write to.
+const COPIED: [&str; 4] = ["subscriber", "contract", "invoice", "call_record"];
+
+/// The definitions of all tables.
+pub fn definitions() -> Vec<String> {
+    let copies = COPIED.iter().flat_map(|name| {
+        let head = format!("CREATE TABLE {name} (");
+        let copy = format!("CREATE TABLE {name}_copy (");
+        TABLES.iter().filter_map(move |table| {
+            table.strip_prefix(&head[..]).map(|columns| format!("{copy}{columns}"))
+        })
+    });
+    TABLES.iter().map(|table| (*table).to_owned()).chain(copies).collect()
+}
 
 /// The indexes of foreign keys.
 pub const INDEXES: [&str; 4] = [

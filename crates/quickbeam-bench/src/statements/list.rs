@@ -238,20 +238,20 @@ pub const STATEMENTS: [BenchStatement; 21] = [
     write(
         20,
         239_148,
-        &["DELETE FROM call_copy", "INSERT INTO call_copy SELECT * FROM call_record"],
-        ("SELECT count(*), CAST(sum(id) AS BIGINT) FROM call_copy", 2),
-        "DELETE FROM call_copy WHERE sequence < {K} AND EXISTS \
-         (SELECT 1 FROM device d WHERE d.id = call_copy.device)",
+        &["DELETE FROM call_record_copy", "INSERT INTO call_record_copy SELECT * FROM call_record"],
+        ("SELECT count(*), CAST(sum(id) AS BIGINT) FROM call_record_copy", 2),
+        "DELETE FROM call_record_copy WHERE sequence < {K} AND EXISTS \
+         (SELECT 1 FROM device d WHERE d.id = call_record_copy.device)",
     ),
     write(
         21,
         410_928,
         &[
-            "DROP INDEX IF EXISTS call_copy_device",
-            "DELETE FROM call_copy",
-            "INSERT INTO call_copy SELECT * FROM call_record",
+            "DROP INDEX IF EXISTS call_record_copy_device",
+            "DELETE FROM call_record_copy",
+            "INSERT INTO call_record_copy SELECT * FROM call_record",
         ],
-        ("SELECT count(*), CAST(sum(id) AS BIGINT) FROM call_copy WHERE device = 7", 2),
-        "CREATE INDEX call_copy_device ON call_copy (device, started)",
+        ("SELECT count(*), CAST(sum(id) AS BIGINT) FROM call_record_copy WHERE device = 7", 2),
+        "CREATE INDEX call_record_copy_device ON call_record_copy (device, started)",
     ),
 ];

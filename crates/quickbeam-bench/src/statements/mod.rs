@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::report::{Measurement, Report};
 use crate::sql::plan::{SqlOptions, measurable};
 use crate::sql::retry::settled;
-use crate::sql::subjects::{Databases, Subject};
+use crate::sql::subjects::{Databases, Subject, take_turns};
 use crate::sql::{Prepared, SqlConnection, SqlRow, answers, engines};
 use data::Sizes;
 use list::{BenchStatement, STATEMENTS, StatementKind, step};
@@ -90,7 +90,7 @@ pub fn measure(args: &StatementsArgs, report: &mut Report) -> Result<()> {
             let progress = Progress::new(steps as u64);
             let sizes = Sizes::new(scale);
             let fill = |connection: &mut dyn SqlConnection, name: &str| {
-                data::TABLES.iter().try_for_each(|table| connection.run(table))?;
+                data::definitions().iter().try_for_each(|table| connection.run(table))?;
                 data::load(connection, sizes, args.options.seed)?;
                 // DuckDB looks rows up by zone maps; its indexes serve keys and single values.
                 let is_indexed = name != "duckdb";
@@ -139,27 +139,17 @@ impl StatementsBench<'_> {
         report: &mut Report,
     ) -> Result<()> {
         let what = format!("statement {}", statement.number);
-        let mut prepared: Vec<Option<Prepared>> = Vec::new();
-        let mut outcomes: Vec<Option<Outcome>> = Vec::new();
-        let mut taken: Vec<Result<Vec<Duration>>> = Vec::new();
+        let mut prepared = Vec::new();
         for subject in &mut *subjects {
             self.progress.message(&subject.configuration.label(&what, 0));
-            let first = self.first(statement, &mut *subject.connection);
-            prepared.push(first.as_ref().ok().map(|first| first.0));
-            outcomes.push(first.as_ref().ok().map(|first| first.1));
-            taken.push(first.map(|_| Vec::new()));
+            prepared.push(self.first(statement, &mut *subject.connection));
         }
-        compare_all(&outcomes, &mut taken);
-        for _ in 0..self.args.repetitions() {
-            for ((subject, taken), prepared) in subjects.iter_mut().zip(&mut taken).zip(&prepared) {
-                let (Ok(done), Some(prepared)) = (&mut *taken, prepared) else { continue };
-                self.progress.message(&subject.configuration.label(&what, done.len() as u32));
-                match self.timed(statement, *prepared, &mut *subject.connection) {
-                    Ok(time) => done.push(time),
-                    Err(error) => *taken = Err(error),
-                }
-            }
-        }
+        compare_all(&mut prepared);
+        let turns = (&what[..], self.args.repetitions());
+        let taken =
+            take_turns(subjects, prepared, turns, self.progress, |subject, (prepared, _)| {
+                self.timed(statement, *prepared, &mut *subject.connection)
+            });
         for (subject, taken) in subjects.iter().zip(taken) {
             let result = |times: &[Duration]| self.result(statement, subject, times);
             let shown = (self.progress, &mut *report);
@@ -267,14 +257,14 @@ fn read(row: &dyn SqlRow, columns: &str, mut take: impl FnMut(Option<i64>, Optio
 }
 
 /// Marks the engines whose outcome differs from that of most others; of two, both.
-fn compare_all(outcomes: &[Option<Outcome>], taken: &mut [Result<Vec<Duration>>]) {
-    for (number, (outcome, taken)) in outcomes.iter().zip(taken).enumerate() {
-        let Some(outcome) = outcome else { continue };
-        let others = outcomes.iter().enumerate().filter(|(other, _)| *other != number);
-        let others: Vec<&Outcome> = others.filter_map(|(_, other)| other.as_ref()).collect();
-        let equal = others.iter().filter(|other| **other == outcome).count();
-        if equal < others.len() - equal {
-            *taken = Err(anyhow::anyhow!("the outcome is not that of the other engines"));
+fn compare_all(prepared: &mut [Result<(Prepared, Outcome)>]) {
+    let outcomes: Vec<Outcome> =
+        prepared.iter().filter_map(|first| Some(first.as_ref().ok()?.1)).collect();
+    for first in prepared {
+        let Ok((_, outcome)) = first else { continue };
+        let equal = outcomes.iter().filter(|other| *other == outcome).count() - 1;
+        if equal < outcomes.len() - 1 - equal {
+            *first = Err(anyhow::anyhow!("the outcome is not that of the other engines"));
         }
     }
 }
