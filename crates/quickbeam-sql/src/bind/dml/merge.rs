@@ -57,16 +57,12 @@ impl Binder<'_> {
             let slot = binder.stored(table.clone(), alias.as_ref(), &mut both)?;
             binder.restrict_table(&table, slot);
             let on = binder.conjuncts(&merge.on, &both)?;
-            let asks = binder.levels.last().is_some_and(|level| !level.subqueries.is_empty());
             let inserts = |clause: &ast::MergeClause| {
                 clause.clause_kind != MergeClauseKind::Matched
                     && !matches!(clause.action, AstAction::DoNothing { .. })
             };
             let (left, right) = (Box::new(source), Box::new(From::Table(slot)));
             let (from, filter) = if merge.clauses.iter().any(inserts) {
-                if asks {
-                    return Err(SqlError::unsupported("a subquery in ON of a MERGE that inserts"));
-                }
                 (From::Join { kind: JoinKind::Left, left, right, on }, Vec::new())
             } else {
                 (From::Join { kind: JoinKind::Inner, left, right, on: Vec::new() }, on)

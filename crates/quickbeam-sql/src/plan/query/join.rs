@@ -89,12 +89,12 @@ fn flatten<'f>(from: &'f From, items: &mut Vec<JoinItem<'f>>, conjuncts: &mut Ve
 
 /// Whether the inner rows of a join without keys are stored under one empty key rather than read
 /// again for each outer row. That is so unless they are a plain table access.
-fn is_kept(node: &PlanNode) -> bool {
+pub(super) fn is_kept(node: &PlanNode) -> bool {
     !matches!(node, PlanNode::Table(_))
 }
 
 /// Removes the conditions that read only these slots.
-fn take(conjuncts: &mut Vec<Expr>, known: &Slots) -> Vec<Expr> {
+pub(super) fn take(conjuncts: &mut Vec<Expr>, known: &Slots) -> Vec<Expr> {
     let (taken, left) = conjuncts.drain(..).partition(|conjunct| conjunct.slots().is_within(known));
     *conjuncts = left;
     taken
@@ -173,7 +173,10 @@ impl Planner<'_> {
     ) -> Result<JoinSide> {
         let few = goal == RowGoal::Few;
         let mut items = Vec::new();
-        flatten(from, &mut items, &mut conjuncts);
+        let mut on = Vec::new();
+        flatten(from, &mut items, &mut on);
+        let asking = self.take_asking(&mut on, outside);
+        conjuncts.extend(on);
         let is_one = items.len() == 1;
         if items.len() > 2 {
             close_equalities(&mut conjuncts, &|a, b| self.hash_alike(a, b));
@@ -200,7 +203,8 @@ impl Planner<'_> {
             };
             items.push((item, alone, needs));
         }
-        self.join_items(items, conjuncts, around, outside)
+        let joined = self.join_items(items, conjuncts, around, outside)?;
+        self.answered(joined, asking, &all, outside)
     }
 
     /// Joins planned items. `around` are conditions that read no item. Nothing here recurses into
@@ -469,7 +473,7 @@ impl Planner<'_> {
 
     /// Returns the hash join that takes over from a nested loop when it has read far more outer
     /// rows than estimated, and a hash join would have cost less. `each` is the cost of one lookup.
-    fn loop_guard(
+    pub(super) fn loop_guard(
         &self,
         outer: &JoinSide,
         inner: &JoinSide,
@@ -496,125 +500,5 @@ impl Planner<'_> {
             condition: Expr::all(rest),
         };
         Some(Box::new(LoopGuard { most: most as u64, join }))
-    }
-
-    /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
-    fn outer_join(&self, from: &From, conjuncts: Vec<Expr>, outside: &Slots) -> Result<JoinSide> {
-        let From::Join { kind, left, right, on } = from else {
-            return Err(SqlError::internal("an outer join that is none"));
-        };
-        let (left_slots, right_slots) = (left.slots(), right.slots());
-        let mut above = conjuncts;
-        let down = match kind {
-            JoinKind::Full => Vec::new(),
-            _ => take(&mut above, &(&left_slots | outside)),
-        };
-        let outer = self.joins(left, down, outside, &[], RowGoal::All)?;
-        let mut on = on.clone();
-        let inner_only = match kind {
-            JoinKind::Full => Vec::new(),
-            _ => take(&mut on, &(&right_slots | outside)),
-        };
-        let mut keys = Vec::new();
-        let mut rest = Vec::new();
-        for conjunct in &on {
-            match key_pair(self, conjunct, &left_slots, &right_slots) {
-                Some(pair) => keys.push(pair),
-                None => rest.push(conjunct.clone()),
-            }
-        }
-        let mut needs = Slots::default();
-        right.each_part(&mut |part| {
-            if let QueryPart::Derived(derived) = part {
-                needs.extend(&derived.reads);
-            }
-        });
-        let is_lateral = needs.meets(&left_slots);
-        let around = outside | &left_slots;
-        let known = if is_lateral { &around } else { outside };
-        let inner = self.joins(right, inner_only.clone(), known, &[], RowGoal::All)?;
-        if is_lateral {
-            rest.extend(
-                keys.drain(..).map(|(a, b)| Expr::Compare(Comparison::Equal, Box::new([a, b]))),
-            );
-        }
-        let mut slots = outer.slots.clone();
-        slots.extend(&inner.slots);
-        let is_looped =
-            is_lateral || keys.is_empty() && !is_kept(&inner.node) && *kind == JoinKind::Left;
-        let mut rows = match keys.is_empty() {
-            true => (outer.rows * inner.rows).max(outer.rows).max(inner.rows),
-            false => outer.rows.max(inner.rows),
-        };
-        let mut cost = match is_looped {
-            true => outer.cost + outer.rows.max(1.0) * inner.cost,
-            false => {
-                outer.cost
-                    + inner.cost
-                    + inner.rows * HASH_BUILD_COST
-                    + outer.rows * HASH_PROBE_COST
-                    + self.off.cost_of_hash_join()
-            }
-        };
-        let mut node = None;
-        if let (JoinKind::Left, From::Table(slot)) = (kind, &**right)
-            && let Source::Table(table) = &self.slots[*slot].source
-        {
-            let all: Vec<Expr> = on.iter().chain(&inner_only).cloned().collect();
-            let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
-            let bound = &(&left_slots | outside);
-            let values = &|| self.slot_of_members(*slot);
-            let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
-            let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
-            let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
-            let is_lookup = !matches!(access.path, AccessPath::All);
-            let off = self.off.cost_of_nested_loop();
-            let looped = outer.cost + outer.rows.max(1.0) * each + off;
-            if is_lookup {
-                rows = rows.min(outer.rows * access.rows.max(1.0));
-            }
-            if is_lookup && (keys.is_empty() || looped < cost) {
-                cost = looped;
-                let conditions = (keys.clone(), rest.clone());
-                let guard = self.loop_guard(&outer, &inner, conditions, Join::Left, each);
-                node = Some(PlanNode::NestedLoop {
-                    outer: Box::new(outer.node.clone()),
-                    inner: Box::new(node_of(access, members)),
-                    inner_slots: vec![*slot],
-                    join: Join::Left,
-                    condition: None,
-                    guard: guard.filter(|_| !is_lateral),
-                });
-            }
-        }
-        let mut node = match node {
-            Some(node) => node,
-            None if is_looped => PlanNode::NestedLoop {
-                outer: Box::new(outer.node),
-                inner: Box::new(inner.node),
-                inner_slots: inner.slots,
-                join: Join::Left,
-                condition: Expr::all(rest),
-                guard: None,
-            },
-            None => {
-                let (outer_keys, inner_keys) = keys.into_iter().unzip();
-                PlanNode::HashJoin(Box::new(HashJoin {
-                    outer: outer.node,
-                    inner: inner.node,
-                    inner_slots: inner.slots,
-                    outer_slots: outer.slots,
-                    outer_keys,
-                    inner_keys,
-                    join: Join::Left,
-                    full: *kind == JoinKind::Full,
-                    condition: Expr::all(rest),
-                }))
-            }
-        };
-        if let Some(condition) = Expr::all(above) {
-            node = PlanNode::Filter { input: Box::new(node), condition };
-        }
-        Ok(JoinSide { node, slots, rows, cost, ordered: false })
     }
 }

@@ -4,6 +4,7 @@ mod cardinality;
 pub(super) mod join;
 mod join_order;
 mod or_restrictions;
+mod outer_join;
 pub(super) mod select;
 pub(super) mod semi_join;
 pub(super) mod subquery;

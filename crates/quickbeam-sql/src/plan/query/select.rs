@@ -11,7 +11,7 @@ use super::tail::Tail;
 use super::types_alike;
 use crate::bind::{
     Aggregate, AggregateKind, Body, CommonTable, From, JoinKind, OrderKey, OutputColumn, Query,
-    QueryPart, RowLock, Select, SlotShape, Source, Subquery,
+    RowLock, Select, SlotShape, Source, Subquery,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, NumberKind, Slots};
@@ -48,6 +48,8 @@ pub(in crate::plan) struct Planner<'p> {
     pub sampled: RefCell<Vec<(usize, Vec<Expr>, f64)>>,
     /// The estimated rows of the slots that store rows.
     stored: RefCell<Vec<(usize, f64)>>,
+    /// The subqueries in the conditions of outer joins, and of joins on their sides.
+    pub(super) asked: RefCell<Vec<Subquery>>,
 }
 
 /// Plans a query. Returns the plan, and the slots of the statement with those that the planner
@@ -74,6 +76,7 @@ impl<'p> Planner<'p> {
     ) -> Planner<'p> {
         let (more, above) = (Cell::new(0), Cell::new(0));
         let (members, stored, added) = (RefCell::default(), RefCell::default(), RefCell::default());
+        let asked = RefCell::default();
         let off = statistics.turned_off();
         let (is_sampling, sampled) = (Cell::new(false), RefCell::default());
         Planner {
@@ -88,6 +91,7 @@ impl<'p> Planner<'p> {
             is_sampling,
             sampled,
             stored,
+            asked,
         }
     }
 
@@ -456,10 +460,8 @@ impl<'p> Planner<'p> {
         let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
             filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
-        let from = match from {
-            Some(from) => Some(without_answers(from, &answers, &mut after)?),
-            None => None,
-        };
+        let from = from.map(|from| without_answers(from, &answers, &mut after));
+        let subqueries = &self.without_asked(from.as_ref(), subqueries)[..];
         let mut answered: Vec<Expr> = Vec::new();
         let (mut node, mut rows, ordered, mut around) = match from {
             None => {
@@ -582,25 +584,19 @@ fn in_order_of_evaluation<'s>(subqueries: &'s [Subquery], around: &Slots) -> Vec
 }
 
 /// Returns FROM without the inner-join conditions that read answers of subqueries. Those move to
-/// `after`, as answers exist only above the joins.
-fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> Result<From> {
-    let From::Join { kind, left, right, on } = from else { return Ok(from.clone()) };
+/// `after`, as answers exist only above the joins. Conditions of outer joins, and of the joins on
+/// their sides, stay.
+fn without_answers(from: &From, answers: &Slots, after: &mut Vec<Expr>) -> From {
+    let From::Join { kind, left, right, on } = from else { return from.clone() };
     if *kind == JoinKind::Inner {
         let (late, on): (Vec<Expr>, Vec<Expr>) =
             on.iter().cloned().partition(|conjunct| conjunct.slots().meets(answers));
         after.extend(late);
-        let left = Box::new(without_answers(left, answers, after)?);
-        let right = Box::new(without_answers(right, answers, after)?);
-        return Ok(From::Join { kind: *kind, left, right, on });
+        let left = Box::new(without_answers(left, answers, after));
+        let right = Box::new(without_answers(right, answers, after));
+        return From::Join { kind: *kind, left, right, on };
     }
-    let mut asks = false;
-    from.each_part(&mut |part| {
-        asks |= matches!(part, QueryPart::Expr(condition) if condition.slots().meets(answers));
-    });
-    if asks {
-        return Err(SqlError::unsupported("a subquery in the condition of an outer join"));
-    }
-    Ok(from.clone())
+    from.clone()
 }
 
 /// The first columns of a slot.

@@ -1,0 +1,348 @@
+//! Outer joins, and the subqueries in their conditions.
+//!
+//! A subquery in ON is asked below the join: for the rows of the side that it reads, or, if it
+//! reads both, for the rows of the inner side that a nested loop reads again for each outer row.
+
+use super::join::{JoinSide, is_kept, key_pair, take};
+use super::select::Planner;
+use crate::bind::{From, JoinKind, QueryPart, Source, Subquery};
+use crate::error::{Result, SqlError};
+use crate::expression::{Comparison, Expr, Slots};
+use crate::plan::access_path::{PathRequest, choose};
+use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, RowGoal};
+use crate::plan::in_list::node_of;
+use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
+
+/// Subqueries and the conditions that read their answers.
+#[derive(Default)]
+pub(super) struct Asking {
+    subqueries: Vec<Subquery>,
+    conditions: Vec<Expr>,
+}
+
+/// The subqueries in the ON of an outer join, by the side whose rows they are asked for.
+#[derive(Default)]
+struct AskedSides {
+    left: Vec<Subquery>,
+    right: Vec<Subquery>,
+    /// Those that read both sides.
+    both: Vec<Subquery>,
+}
+
+/// An outer join whose sides are planned.
+struct OuterJoin<'f> {
+    kind: JoinKind,
+    right: &'f From,
+    outer: JoinSide,
+    inner: JoinSide,
+    /// The conditions that read the inner side alone. Its plan has checked them.
+    inner_only: Vec<Expr>,
+    /// The other conditions.
+    on: Vec<Expr>,
+    /// Whether the plan of the inner side reads the outer rows.
+    is_lateral: bool,
+    /// Whether the inner side may be read by a key or index instead of as planned.
+    is_open: bool,
+}
+
+fn answers_of(subqueries: &[Subquery]) -> Slots {
+    subqueries.iter().map(|subquery| subquery.slot).collect()
+}
+
+impl Planner<'_> {
+    /// Returns the subqueries that no condition of `from` reads. Notes the others, which are asked
+    /// below its joins.
+    pub(super) fn without_asked(
+        &self,
+        from: Option<&From>,
+        subqueries: &[Subquery],
+    ) -> Vec<Subquery> {
+        let mut read = Slots::default();
+        if let Some(from @ From::Join { .. }) = from
+            && !subqueries.is_empty()
+        {
+            from.each_part(&mut |part| {
+                if let QueryPart::Expr(condition) = part {
+                    read.extend(&condition.slots());
+                }
+            });
+        }
+        let asked = needed(subqueries, read);
+        let is_asked = |slot: usize| asked.iter().any(|other| other.slot == slot);
+        let rest = subqueries.iter().filter(|subquery| !is_asked(subquery.slot)).cloned().collect();
+        self.asked.borrow_mut().extend(asked);
+        rest
+    }
+
+    /// Removes the conditions of inner joins that read answers of subqueries in ON.
+    pub(super) fn take_asking(&self, on: &mut Vec<Expr>, outside: &Slots) -> Asking {
+        let asked = self.asked.borrow();
+        if asked.is_empty() {
+            return Asking::default();
+        }
+        let mut answers = answers_of(&asked);
+        answers.remove(outside);
+        let (conditions, rest): (Vec<Expr>, Vec<Expr>) =
+            on.drain(..).partition(|condition| condition.slots().meets(&answers));
+        *on = rest;
+        let mut read = Slots::default();
+        conditions.iter().for_each(|condition| read.extend(&condition.slots()));
+        Asking { subqueries: needed(&asked, read), conditions }
+    }
+
+    /// Asks subqueries for the rows of a side, whose slots are `around`, and checks the conditions
+    /// that read the answers.
+    pub(super) fn answered(
+        &self,
+        mut side: JoinSide,
+        asking: Asking,
+        around: &Slots,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        let mut around = around.clone();
+        for subquery in asking.subqueries {
+            let (query, hash) = self.plan_subquery(&subquery, &around, outside, Some(side.rows))?;
+            let once = !subquery.reads.meets(&around);
+            side.cost += if once { query.rows } else { side.rows * query.rows.max(1.0) };
+            around.insert(subquery.slot);
+            side.slots.push(subquery.slot);
+            side.node = PlanNode::Subquery {
+                input: Box::new(side.node),
+                query: Box::new(query),
+                slot: subquery.slot,
+                kind: subquery.kind,
+                once,
+                hash,
+            };
+        }
+        if let Some(condition) = Expr::all(asking.conditions) {
+            side.node = PlanNode::Filter { input: Box::new(side.node), condition };
+            side.rows = (side.rows * 0.5).max(1.0);
+        }
+        Ok(side)
+    }
+
+    /// Divides the subqueries that conditions of an outer join read among its sides.
+    fn asked_sides(&self, on: &[Expr], left: &Slots, right: &Slots) -> AskedSides {
+        let asked = self.asked.borrow();
+        let mut sides = AskedSides::default();
+        if asked.is_empty() {
+            return sides;
+        }
+        let mut read = Slots::default();
+        on.iter().for_each(|condition| read.extend(&condition.slots()));
+        for subquery in needed(&asked, read) {
+            let reads = &subquery.reads;
+            let of_left = reads.meets(left) || reads.meets(&answers_of(&sides.left));
+            let of_right = reads.meets(right) || reads.meets(&answers_of(&sides.right));
+            // The answer that reads neither side is asked where all its readers are.
+            let mut readers = on.iter().map(Expr::slots).filter(|it| it.contains(subquery.slot));
+            let is_of_right = !of_left && readers.all(|it| !it.meets(left));
+            if reads.meets(&answers_of(&sides.both)) || (of_left && of_right) {
+                sides.both.push(subquery);
+            } else if of_right || is_of_right {
+                sides.right.push(subquery);
+            } else {
+                sides.left.push(subquery);
+            }
+        }
+        sides
+    }
+
+    /// LEFT and FULL joins: conditions on the outer rows alone go down, others are checked above.
+    pub(super) fn outer_join(
+        &self,
+        from: &From,
+        conjuncts: Vec<Expr>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        let From::Join { kind, left, right, on } = from else {
+            return Err(SqlError::internal("an outer join that is none"));
+        };
+        let (mut left_slots, right_slots) = (left.slots(), right.slots());
+        let is_full = *kind == JoinKind::Full;
+        let AskedSides { left: of_left, right: of_right, both } =
+            self.asked_sides(on, &left_slots, &right_slots);
+        if is_full && !both.is_empty() {
+            let what = "a subquery in the condition of a full join that reads both sides";
+            return Err(SqlError::unsupported(what));
+        }
+        let mut above = conjuncts;
+        let down = match is_full {
+            true => Vec::new(),
+            false => take(&mut above, &(&left_slots | outside)),
+        };
+        let outer = self.joins(left, down, outside, &[], RowGoal::All)?;
+        let asking = Asking { subqueries: of_left, conditions: Vec::new() };
+        let answers = answers_of(&asking.subqueries);
+        let outer = self.answered(outer, asking, &left_slots, outside)?;
+        left_slots.extend(&answers);
+        let mut on = on.clone();
+        let mut inner_only = match is_full {
+            true => Vec::new(),
+            false => take(&mut on, &(&right_slots | outside)),
+        };
+        let mut answers = answers_of(&of_right);
+        answers.extend(&answers_of(&both));
+        let (is_open, is_looped) = (answers.is_empty(), !both.is_empty());
+        let conditions = if is_looped {
+            // All conditions are checked for each outer row.
+            let (asking, rest): (Vec<Expr>, Vec<Expr>) =
+                on.drain(..).partition(|condition| condition.slots().meets(&answers));
+            inner_only.extend(rest);
+            asking
+        } else if is_full {
+            Vec::new()
+        } else {
+            take(&mut on, &(&(&right_slots | outside) | &answers))
+        };
+        let mut needs = Slots::default();
+        right.each_part(&mut |part| {
+            if let QueryPart::Derived(derived) = part {
+                needs.extend(&derived.reads);
+            }
+        });
+        let is_lateral = is_looped || needs.meets(&left_slots);
+        let around = outside | &left_slots;
+        let known = if is_lateral { &around } else { outside };
+        let inner = self.joins(right, inner_only.clone(), known, &[], RowGoal::All)?;
+        let asking = Asking { subqueries: [of_right, both].concat(), conditions };
+        let inner = self.answered(inner, asking, &right_slots, known)?;
+        let join =
+            OuterJoin { kind: *kind, right, outer, inner, inner_only, on, is_lateral, is_open };
+        let mut joined = self.outer_join_of(join, (&left_slots, &right_slots), outside);
+        if let Some(condition) = Expr::all(above) {
+            joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
+        }
+        Ok(joined)
+    }
+
+    /// Joins two planned sides by a hash join, or a nested loop if that costs less.
+    fn outer_join_of(
+        &self,
+        join: OuterJoin<'_>,
+        (left_slots, right_slots): (&Slots, &Slots),
+        outside: &Slots,
+    ) -> JoinSide {
+        let (mut keys, mut rest) = (Vec::new(), Vec::new());
+        for conjunct in &join.on {
+            match key_pair(self, conjunct, left_slots, right_slots) {
+                Some(pair) => keys.push(pair),
+                None => rest.push(conjunct.clone()),
+            }
+        }
+        if join.is_lateral {
+            rest.extend(
+                keys.drain(..).map(|(a, b)| Expr::Compare(Comparison::Equal, Box::new([a, b]))),
+            );
+        }
+        let (outer, inner) = (&join.outer, &join.inner);
+        let mut slots = outer.slots.clone();
+        slots.extend(&inner.slots);
+        let is_looped = join.is_lateral
+            || keys.is_empty() && !is_kept(&inner.node) && join.kind == JoinKind::Left;
+        let rows = match keys.is_empty() {
+            true => (outer.rows * inner.rows).max(outer.rows).max(inner.rows),
+            false => outer.rows.max(inner.rows),
+        };
+        let cost = match is_looped {
+            true => outer.cost + outer.rows.max(1.0) * inner.cost,
+            false => {
+                outer.cost
+                    + inner.cost
+                    + inner.rows * HASH_BUILD_COST
+                    + outer.rows * HASH_PROBE_COST
+                    + self.off.cost_of_hash_join()
+            }
+        };
+        let conditions = (&keys[..], &rest[..]);
+        let (rows, found) = self.outer_lookup(&join, conditions, left_slots, outside, (rows, cost));
+        if let Some((node, cost)) = found {
+            return JoinSide { node, slots, rows, cost, ordered: false };
+        }
+        let OuterJoin { kind, outer, inner, .. } = join;
+        let node = match is_looped {
+            true => PlanNode::NestedLoop {
+                outer: Box::new(outer.node),
+                inner: Box::new(inner.node),
+                inner_slots: inner.slots,
+                join: Join::Left,
+                condition: Expr::all(rest),
+                guard: None,
+            },
+            false => {
+                let (outer_keys, inner_keys) = keys.into_iter().unzip();
+                PlanNode::HashJoin(Box::new(HashJoin {
+                    outer: outer.node,
+                    inner: inner.node,
+                    inner_slots: inner.slots,
+                    outer_slots: outer.slots,
+                    outer_keys,
+                    inner_keys,
+                    join: Join::Left,
+                    full: kind == JoinKind::Full,
+                    condition: Expr::all(rest),
+                }))
+            }
+        };
+        JoinSide { node, slots, rows, cost, ordered: false }
+    }
+
+    /// Returns the rows of the join, which a key or index may bound, and the nested loop that looks
+    /// the inner rows up by it, if that costs less than the join otherwise.
+    fn outer_lookup(
+        &self,
+        join: &OuterJoin<'_>,
+        (keys, rest): (&[(Expr, Expr)], &[Expr]),
+        left_slots: &Slots,
+        outside: &Slots,
+        (rows, cost): (f64, f64),
+    ) -> (f64, Option<(PlanNode, f64)>) {
+        let (JoinKind::Left, From::Table(slot), true) = (join.kind, join.right, join.is_open)
+        else {
+            return (rows, None);
+        };
+        let Source::Table(table) = &self.slots[*slot].source else { return (rows, None) };
+        let (outer, inner) = (&join.outer, &join.inner);
+        let all: Vec<Expr> = join.on.iter().chain(&join.inner_only).cloned().collect();
+        let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
+        let bound = &(left_slots | outside);
+        let values = &|| self.slot_of_members(*slot);
+        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
+        let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
+        let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
+        let off = self.off.cost_of_nested_loop();
+        let looped = outer.cost + outer.rows.max(1.0) * each + off;
+        if matches!(access.path, AccessPath::All) {
+            return (rows, None);
+        }
+        let rows = rows.min(outer.rows * access.rows.max(1.0));
+        if !keys.is_empty() && looped >= cost {
+            return (rows, None);
+        }
+        let conditions = (keys.to_vec(), rest.to_vec());
+        let guard = self.loop_guard(outer, inner, conditions, Join::Left, each);
+        let node = PlanNode::NestedLoop {
+            outer: Box::new(outer.node.clone()),
+            inner: Box::new(node_of(access, members)),
+            inner_slots: vec![*slot],
+            join: Join::Left,
+            condition: None,
+            guard: guard.filter(|_| !join.is_lateral),
+        };
+        (rows, Some((node, looped)))
+    }
+}
+
+/// Returns the subqueries whose answers are read, by `read` or by one another.
+fn needed(subqueries: &[Subquery], mut read: Slots) -> Vec<Subquery> {
+    let mut needed = Vec::new();
+    for subquery in subqueries.iter().rev() {
+        if read.contains(subquery.slot) {
+            read.extend(&subquery.reads);
+            needed.push(subquery.clone());
+        }
+    }
+    needed.reverse();
+    needed
+}
