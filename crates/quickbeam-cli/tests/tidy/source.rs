@@ -5,6 +5,7 @@
 //! ends; comments and strings are no tokens and so cannot mislead them. The syntax tree gives what
 //! tokens cannot: where a function ends, whose method it is, what an import expands to.
 
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
@@ -57,6 +58,14 @@ pub struct Import {
 }
 
 impl Source {
+    /// Whether the file defines a function, a type or another item with one of the names.
+    pub fn defines_any(&self, names: &HashSet<&str>) -> bool {
+        let functions = self.functions.iter().map(|function| function.name.as_str());
+        let types = self.types.iter().map(|(name, _)| name.as_str());
+        let items = self.items.iter().map(String::as_str);
+        functions.chain(types).chain(items).any(|name| names.contains(name))
+    }
+
     /// Parses `text`; the error says where it is not Rust.
     pub fn parse(path: &str, text: &str) -> Result<Source, String> {
         let place = |e: &syn::Error| format!("{path}:{}: {e}", e.span().start().line);

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use crate::failpoints::{Canary, planted};
 use crate::sync::atomic::Ordering;
 
+use super::garbage_collection::RECENT;
 use super::transaction_table::{Known, Order, TransactionTable};
 use super::undo::{DeferredTask, TransactionRecord, TransactionState};
-use super::version_merge::RECENT;
 use super::{Timestamp, TransactionId};
 
 /// Maximum number of ids that the end of a transaction moves the horizon past.

@@ -28,11 +28,11 @@
 
 mod committed_undo;
 mod deadlock;
+mod garbage_collection;
 mod horizon;
 mod snapshots;
 mod transaction_table;
 mod undo;
-mod version_merge;
 
 pub use deadlock::WaitGraph;
 pub use snapshots::Snapshots;

@@ -14,8 +14,8 @@ use crate::sync::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
 
 use super::committed_undo::CommittedUndo;
+use super::garbage_collection::GarbageCollector;
 use super::undo::{Before, DeferredTask, TransactionRecord, TransactionState};
-use super::version_merge::VersionMerger;
 use super::{Snapshots, Timestamp, TransactionId, WaitGraph, entry_of, writer_of};
 use crate::error::Result;
 use crate::failpoints::{Canary, planted};
@@ -146,7 +146,7 @@ pub struct TransactionTable {
     shards: [RwLock<Ids>; SHARDS],
     pub(super) order: Mutex<Order>,
     /// Merges versions that no snapshot separates; locked meanwhile.
-    pub(super) collector: Mutex<VersionMerger>,
+    pub(super) collector: Mutex<GarbageCollector>,
     /// Number of sealed ids, and bytes of memory of their entries.
     pub(super) past_ids: AtomicUsize,
     pub(super) past_bytes: AtomicUsize,

@@ -5,7 +5,8 @@
 //!
 //! - `write`: checks the limits and gives the transaction its record.
 //! - `write_value`: writes a long value to an overflow chain first; appends redo afterwards.
-//! - `write_record`: finds the record, resolves conflicts, splits full leaves.
+//! - `write_record`: finds the record, resolves write-write conflicts (first updater wins), splits
+//!   full leaves.
 //! - `write_latched`: pushes the undo entry and changes the latched leaf.
 
 use std::sync::Arc;

@@ -182,16 +182,51 @@ fn missing_identifiers(name: &str, text: &str, sources: &[&Source]) -> Vec<Strin
             continue;
         };
         for (span, _) in code_spans(column) {
-            let is_folder = span.contains('/');
+            let is_file = names_a_file(&span);
             let parts = span.split(|c: char| !c.is_alphanumeric() && c != '_');
             let gone = parts.filter(|part| !part.is_empty() && !known.contains(part));
             let gone: Vec<&str> = gone.collect();
-            if !is_folder && !gone.is_empty() {
+            if !is_file && !gone.is_empty() {
                 problems.push(format!("{name}:{}: no code contains {gone:?}", index + 1));
             }
         }
     }
     problems
+}
+
+/// Rows of the glossary that name no file, or one that defines none of the row's identifiers.
+fn misplaced_identifiers(name: &str, text: &str, sources: &[&Source]) -> Vec<String> {
+    let mut problems = Vec::new();
+    let rows = text.lines().enumerate().filter(|(_, line)| line.starts_with("| "));
+    for (index, row) in rows.filter(|(_, line)| !line.starts_with("| term |")) {
+        let Some((_, column)) = row.trim_end_matches([' ', '|']).rsplit_once('|') else {
+            continue;
+        };
+        let spans: Vec<String> = code_spans(column).into_iter().map(|(span, _)| span).collect();
+        let (files, names): (Vec<&String>, Vec<&String>) =
+            spans.iter().partition(|span| names_a_file(span));
+        if files.is_empty() {
+            problems.push(format!("{name}:{}: no file is named", index + 1));
+        }
+        let parts = names.iter().flat_map(|name| name.split(|c: char| !is_word(c)));
+        let parts: HashSet<&str> = parts.filter(|part| !part.is_empty()).collect();
+        for file in files.into_iter().filter(|file| file.ends_with(".rs") && !parts.is_empty()) {
+            let end = format!("/src/{file}");
+            let mut places = sources.iter().filter(|source| source.path.ends_with(&end));
+            if !places.any(|source| source.defines_any(&parts)) {
+                problems.push(format!("{name}:{}: {file} defines none of {names:?}", index + 1));
+            }
+        }
+    }
+    problems
+}
+
+fn names_a_file(span: &str) -> bool {
+    span.contains('/') || span.ends_with(".rs")
+}
+
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// What keeps the README from being a front page.
@@ -250,6 +285,7 @@ fn glossary_identifiers_exist() {
     let sources = tree::product(tree::all(), "crates/");
     let text = fs::read_to_string(tree::root().join("docs/glossary.md")).expect("a glossary");
     expect_none(&missing_identifiers("docs/glossary.md", &text, &sources));
+    expect_none(&misplaced_identifiers("docs/glossary.md", &text, &sources));
 }
 
 #[test]
@@ -267,6 +303,20 @@ fn an_identifier_that_is_gone_is_caught() {
                 | other | that | `Log`, `Gone::append()` |\n";
     let problems = missing_identifiers("g.md", text, &[&source]);
     assert_eq!(problems, ["g.md:4: no code contains [\"Gone\"]"]);
+}
+
+#[test]
+fn an_identifier_in_another_file_is_caught() {
+    let sources = [Source::parse("crates/a/src/b/c.rs", "fn split() {}").expect("a source")];
+    let sources: Vec<&Source> = sources.iter().collect();
+    let problems = |column: &str| {
+        misplaced_identifiers("g.md", &format!("| split | x | {column} |"), &sources).len()
+    };
+    assert_eq!(problems("`split()`, `b/c.rs`"), 0);
+    assert_eq!(problems("`b/c.rs`"), 0);
+    assert_eq!(problems("`merge()`, `b/c.rs`"), 1);
+    assert_eq!(problems("`split()`, `b/d.rs`"), 1);
+    assert_eq!(problems("`split()`"), 1);
 }
 
 #[test]

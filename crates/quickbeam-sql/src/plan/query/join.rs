@@ -1,4 +1,5 @@
-//! Join order and join methods of FROM.
+//! Join methods of FROM, and the greedy order of joins that dynamic programming declines
+//! (`join_order.rs`).
 
 use super::or_restrictions::implied_by_or;
 use super::select::{Planner, is_single};

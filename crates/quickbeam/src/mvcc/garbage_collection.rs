@@ -1,4 +1,5 @@
-//! Merging versions that no snapshot separates: bounds the undo entries kept for an old snapshot.
+//! Version garbage collection: merges versions that no snapshot separates, which bounds the undo
+//! entries kept for an old snapshot.
 //!
 //! Above: the end of a transaction, and the background thread. Below: committed undo entries. A
 //! committed transaction that some snapshot does not include is *sealed* a little later: its undo
@@ -7,10 +8,11 @@
 //! commits, no reader stops between them: the newer entry takes over the older one's content, and
 //! the older one is removed (VER-4). So a record that changes repeatedly while an old snapshot
 //! exists keeps one entry for each interval between snapshots, regardless of the number of changes.
+//! Versions of transactions below the horizon go all at once (`horizon.rs`).
 //!
-//! - COLLECT-1: one thread at a time merges (the lock of [`VersionMerger`]). Each version word has
-//!   one reference to it: from the page, or from the next newer entry. So no reference to a merged
-//!   entry remains. (by type)
+//! - COLLECT-1: one thread at a time merges (the lock of [`GarbageCollector`]). Each version word
+//!   has one reference to it: from the page, or from the next newer entry. So no reference to a
+//!   merged entry remains. (by type)
 //! - COLLECT-2: the newer entry is changed first. A reader that noted the older word before that
 //!   finds its entry removed, and reads the page again.
 //!
@@ -43,7 +45,7 @@ const ENTRIES_PER_ROUND: usize = 1 << 14;
 
 /// The state of merging.
 #[derive(Default)]
-pub(super) struct VersionMerger {
+pub(super) struct GarbageCollector {
     /// The snapshots in use in the last round.
     seen: Live,
     /// Entries may have become mergeable since the last pass.
@@ -187,7 +189,7 @@ impl TransactionTable {
     }
 
     /// Merges the entries of a sealed id with older ones that no snapshot separates from them.
-    fn merge(&self, id: TransactionId, live: &Live, collector: &mut VersionMerger) {
+    fn merge(&self, id: TransactionId, live: &Live, collector: &mut GarbageCollector) {
         let (timestamp, words) = match self.shard(id).read().get(&id) {
             Some(Known::CommittedUndo(past)) => (past.timestamp(), past.words()),
             _ => return,
