@@ -155,6 +155,10 @@ struct Level {
     group_slot: Option<usize>,
     aggregates: Vec<Aggregate>,
     subqueries: Vec<Subquery>,
+    /// The text of GROUP BY, if it has subqueries: equal ones elsewhere are the same.
+    group_text: Option<String>,
+    /// The subqueries of GROUP BY, as they are written and bound.
+    of_keys: Vec<(sqlparser::ast::Expr, Typed)>,
     /// Aggregates are allowed here.
     allows_aggregates: bool,
     /// Inside the argument of an aggregate.

@@ -9,7 +9,7 @@ use sqlparser::ast::{
 use super::argument_forms::positional;
 use super::overloads::catalog_functions::is_reserved_type;
 use crate::bind::grouping::aggregates::AggregateCall;
-use crate::bind::query::row_calls::RowFunctions;
+use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::routines::is_named;
 use crate::bind::{AggregateKind, Binder, Scope, Source, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
@@ -169,7 +169,7 @@ impl Binder<'_> {
         };
         let arguments = match &*name {
             "coalesce" => {
-                self.with_row_functions(RowFunctions::Refused("in COALESCE"), arguments)?
+                self.with_row_functions(RowFunctions::Refused(RowsRefused::Coalesce), arguments)?
             }
             _ => arguments(self)?,
         };

@@ -28,7 +28,7 @@ use self::system_columns::SystemColumn;
 use super::{Binder, Scope, Typed, fold, types};
 use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, no_collation, plain_operator};
-use crate::bind::query::row_calls::RowFunctions;
+use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::query::subqueries::Quantifier;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
@@ -112,6 +112,13 @@ impl Binder<'_> {
         if let Some(bound) = self.row_operation(ast, scope) {
             return bound;
         }
+        if self.is_of_key(ast) {
+            return self.subquery_of_key(ast, scope);
+        }
+        self.step_alone(ast, scope)
+    }
+
+    pub(super) fn step_alone(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         match ast {
             Ast::Value(value) => self.literal(&value.value, self.position(value)),
             Ast::Identifier(_) | Ast::CompoundIdentifier(_) => self.column(ast, scope),
@@ -203,7 +210,7 @@ impl Binder<'_> {
                 self.subscripts(root, access_chain, scope)
             }
             Ast::Case { operand, conditions, else_result, .. } => self
-                .with_row_functions(RowFunctions::Refused("in CASE"), |binder| {
+                .with_row_functions(RowFunctions::Refused(RowsRefused::Case), |binder| {
                     binder.case(operand.as_deref(), conditions, else_result.as_deref(), scope)
                 }),
             Ast::Function(call) => self.call(call, scope),

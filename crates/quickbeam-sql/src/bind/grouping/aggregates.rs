@@ -3,6 +3,7 @@
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr};
 
 use super::levels::grouping_error;
+use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::{
     Aggregate, AggregateKind, AggregateOrder, Binder, Level, Scope, ScopeColumn, SlotShape, Source,
     Typed, object_name,
@@ -71,7 +72,8 @@ impl Binder<'_> {
             }
             None => return Err(grouping_error(NOT_ALLOWED, position)),
         };
-        let bound = self.aggregate_parts(call, scope);
+        let refused = RowFunctions::Refused(RowsRefused::Aggregate);
+        let bound = self.with_row_functions(refused, |binder| binder.aggregate_parts(call, scope));
         if let Some(level) = self.levels.last_mut() {
             level.in_aggregate = nested;
         }

@@ -5,5 +5,6 @@ pub(super) mod grouped_expressions;
 pub(super) mod grouping_sets;
 pub(super) mod levels;
 mod ordered_sets;
+mod rows_of_groups;
 pub(super) mod window_frames;
 pub(super) mod windows;

@@ -8,6 +8,7 @@ use sqlparser::ast::{
 
 use super::aggregates::AggregateCall;
 use super::levels::grouping_error;
+use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::{
     AggregateKind, Binder, OrderKey, Scope, Source, Typed, Window, WindowCall, WindowFrame,
     WindowFunction, WindowKind, Windows, fold,
@@ -160,7 +161,10 @@ impl Binder<'_> {
             WindowType::WindowSpec(spec) => self.with_base(spec)?,
         };
         self.set_in_window(true);
-        let bound = self.window_parts(name, list, filter, &spec, position, scope);
+        let refused = RowFunctions::Refused(RowsRefused::Window);
+        let bound = self.with_row_functions(refused, |binder| {
+            binder.window_parts(name, list, filter, &spec, position, scope)
+        });
         self.set_in_window(false);
         let (window, function, data_type) = bound?;
         let column = self.add_window_function(window, function);

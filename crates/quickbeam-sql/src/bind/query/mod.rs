@@ -156,7 +156,7 @@ impl Binder<'_> {
         order: &[ast::OrderByExpr],
         outer: Option<Arc<Scope>>,
     ) -> Result<Query> {
-        let scope = Scope { outer, ..Scope::default() };
+        let scope = Scope { outer: outer.clone(), ..Scope::default() };
         let width = rows.first().map_or(0, |row| row.content.len());
         let mut columns: Vec<Vec<Typed>> = (0..width).map(|_| Vec::new()).collect();
         let mut asked: Vec<Vec<Subquery>> = Vec::new();
@@ -188,7 +188,7 @@ impl Binder<'_> {
             });
         }
         let slot = self.add_slot("values".into(), Source::Computed);
-        let order = self.order_of_outputs(order, &outputs, slot)?;
+        let order = self.order_of_values(order, &outputs, slot, outer)?;
         let body = match asked.iter().all(Vec::is_empty) {
             true => Body::Values(Values { rows: table, slot }),
             false => rows_with_subqueries(table, asked, &outputs, slot),

@@ -1,12 +1,15 @@
 //! Keys of GROUP BY and ORDER BY.
 
+use std::sync::Arc;
+
 use sqlparser::ast::{self, Expr as Ast};
 
+use super::row_calls::RowFunctions;
 use super::select::Selected;
 use crate::bind::grouping::aggregates::AGGREGATES;
-use crate::bind::{Binder, OrderKey, OutputColumn, Scope, Typed, fold};
+use crate::bind::{Binder, OrderKey, OutputColumn, Scope, ScopeColumn, ScopeRelation, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{ColumnRef, Expr};
 
 impl Binder<'_> {
     /// Binds one key of GROUP BY.
@@ -45,6 +48,51 @@ impl Binder<'_> {
             return Err(SqlError::new(SqlState::GroupingError, message).at(position));
         }
         Ok(key)
+    }
+
+    /// Notes the text of GROUP BY if it may have subqueries.
+    pub(in crate::bind) fn note_group_text(&mut self, group_by: &ast::GroupByExpr) {
+        let ast::GroupByExpr::Expressions(list, _) = group_by else { return };
+        let is_plain = |item: &Ast| {
+            matches!(item, Ast::Identifier(_) | Ast::CompoundIdentifier(_) | Ast::Value(_))
+        };
+        if list.iter().all(is_plain) {
+            return;
+        }
+        let text = group_by.to_string();
+        if let Some(level) = self.levels.last_mut()
+            && text.contains("SELECT")
+        {
+            level.group_text = Some(text);
+        }
+    }
+
+    /// Returns whether a subquery outside of aggregates is written like one in GROUP BY.
+    pub(in crate::bind) fn is_of_key(&self, ast: &Ast) -> bool {
+        let Some(level) = self.levels.last() else { return false };
+        let Some(text) = &level.group_text else { return false };
+        let is_subquery = match ast {
+            Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => true,
+            Ast::Function(call) => matches!(call.args, ast::FunctionArguments::Subquery(_)),
+            _ => false,
+        };
+        is_subquery && !level.in_aggregate && text.contains(&ast.to_string())
+    }
+
+    /// Binds a subquery that is written like one in GROUP BY. All such subqueries are one, so that
+    /// the expressions with them are those of the keys.
+    pub(in crate::bind) fn subquery_of_key(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
+        let known = self.levels.last().and_then(|level| {
+            level.of_keys.iter().find(|(written, _)| written == ast).map(|(_, bound)| bound.clone())
+        });
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let bound = self.step_alone(ast, scope)?;
+        if let Some(level) = self.levels.last_mut() {
+            level.of_keys.push((ast.clone(), bound.clone()));
+        }
+        Ok(bound)
     }
 
     /// Binds DISTINCT ON. Its expressions must be those that ORDER BY begins with, in any order.
@@ -183,7 +231,10 @@ impl Binder<'_> {
             let expr = match (output, scope) {
                 (Some(output), _) => selected[output].value.expr.clone(),
                 (None, Some(scope)) => {
-                    let value = self.expression(&item.expr, scope)?;
+                    let allowed = RowFunctions::Allowed;
+                    let value = self.with_row_functions(allowed, |binder| {
+                        binder.expression(&item.expr, scope)
+                    })?;
                     self.settle(value)?.expr
                 }
                 (None, None) => {
@@ -193,9 +244,7 @@ impl Binder<'_> {
                             let message = format!("column \"{}\" does not exist", fold(name));
                             SqlError::new(SqlState::UndefinedColumn, message)
                         }
-                        _ => SqlError::unsupported(
-                            "ORDER BY of a set operation or VALUES by what is no output column",
-                        ),
+                        _ => invalid_order_of_sets(),
                     };
                     return Err(error.at(position));
                 }
@@ -206,24 +255,43 @@ impl Binder<'_> {
         Ok(keys)
     }
 
-    /// Binds ORDER BY of a set operation or VALUES, which can only name output columns. `slot` is
-    /// the slot of the result rows.
+    /// Binds ORDER BY of VALUES, whose rows are in `slot`.
+    pub(in crate::bind) fn order_of_values(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        columns: &[OutputColumn],
+        slot: usize,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<Vec<OrderKey>> {
+        let column = |(column, output): (usize, &OutputColumn)| ScopeColumn {
+            name: output.name.clone(),
+            data_type: output.data_type,
+            at: ColumnRef { slot, column },
+        };
+        let relation = ScopeRelation {
+            name: "*VALUES*".into(),
+            columns: columns.iter().enumerate().map(column).collect(),
+            ..ScopeRelation::default()
+        };
+        let scope = Scope { outer, ..Scope::of(vec![relation]) };
+        let selected = selected_outputs(columns, slot);
+        let (keys, level) = self.level(|binder| binder.order(order, &selected, Some(&scope)))?;
+        if !level.subqueries.is_empty() || level.row_calls.slot.is_some() {
+            let what = "a subquery or a set-returning function in ORDER BY of VALUES";
+            return Err(SqlError::unsupported(what));
+        }
+        Ok(keys)
+    }
+
+    /// Binds ORDER BY of a set operation, which can only name output columns. `slot` is the slot of
+    /// the result rows.
     pub(in crate::bind) fn order_of_outputs(
         &mut self,
         order: &[ast::OrderByExpr],
         columns: &[OutputColumn],
         slot: usize,
     ) -> Result<Vec<OrderKey>> {
-        let selected: Vec<Selected> = columns
-            .iter()
-            .enumerate()
-            .map(|(column, output)| Selected {
-                name: output.name.clone(),
-                value: Typed::new(Expr::column(slot, column), output.data_type, 0),
-                is_unknown: false,
-            })
-            .collect();
-        self.order(order, &selected, None)
+        self.order(order, &selected_outputs(columns, slot), None)
     }
 }
 
@@ -238,6 +306,30 @@ fn written_at(key: &Ast, projection: &[ast::SelectItem]) -> Option<usize> {
         found = found.or((expr == key).then_some(number));
     }
     found
+}
+
+/// Returns the columns of a slot as outputs of a select list.
+fn selected_outputs(columns: &[OutputColumn], slot: usize) -> Vec<Selected> {
+    columns
+        .iter()
+        .enumerate()
+        .map(|(column, output)| Selected {
+            name: output.name.clone(),
+            value: Typed::new(Expr::column(slot, column), output.data_type, 0),
+            is_unknown: false,
+        })
+        .collect()
+}
+
+/// A set operation is ordered by its outputs alone.
+#[cold]
+fn invalid_order_of_sets() -> SqlError {
+    let message = "invalid UNION/INTERSECT/EXCEPT ORDER BY clause";
+    SqlError::new(SqlState::FeatureNotSupported, message)
+        .with_detail("Only result column names can be used, not expressions or functions.")
+        .with_hint(
+            "Add the expression/function to every SELECT, or move the UNION into a FROM clause.",
+        )
 }
 
 /// A constant as a sort or group key must be the position of an output.

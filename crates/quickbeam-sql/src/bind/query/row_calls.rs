@@ -11,10 +11,10 @@ use crate::bind::from::json_records::DefinedColumns;
 use crate::bind::routines::row_result;
 use crate::bind::{
     Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Select, Source,
-    TableFunction, TableFunctionKind, Typed,
+    Subquery, SubqueryKind, TableFunction, TableFunctionKind, Typed,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, JsonRecords, row_function};
+use crate::expression::{ColumnRef, Expr, JsonRecords, row_function};
 use crate::types::encoded::row_types::RowType;
 use crate::types::{DataType, EncodedType};
 
@@ -23,26 +23,76 @@ use crate::types::{DataType, EncodedType};
 pub(in crate::bind) enum RowFunctions {
     Allowed,
     /// The place that does not allow them, for the error.
-    Refused(&'static str),
+    Refused(RowsRefused),
+}
+
+/// A place where functions that return rows are not allowed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::bind) enum RowsRefused {
+    #[default]
+    Here,
+    Arguments,
+    Aggregate,
+    Window,
+    Case,
+    Coalesce,
+    Where,
+    Having,
+}
+
+impl RowsRefused {
+    fn error(self) -> SqlError {
+        let in_clause = |clause: &str| {
+            let message = format!("set-returning functions are not allowed in {clause}");
+            SqlError::new(SqlState::FeatureNotSupported, message)
+        };
+        let hint = "You might be able to move the set-returning function into a LATERAL FROM item.";
+        let expected =
+            |message: &str| SqlError::new(SqlState::FeatureNotSupported, message).with_hint(hint);
+        match self {
+            RowsRefused::Here => {
+                let message = "set-returning functions are not allowed here";
+                let error = SqlError::new(SqlState::FeatureNotSupported, message);
+                error.with_hint("Call the function in FROM.")
+            }
+            RowsRefused::Arguments => {
+                SqlError::unsupported("a set-returning function in the arguments of another")
+            }
+            RowsRefused::Window => {
+                expected("window function calls cannot contain set-returning function calls")
+            }
+            RowsRefused::Aggregate => {
+                expected("aggregate function calls cannot contain set-returning function calls")
+            }
+            RowsRefused::Case => expected("set-returning functions are not allowed in CASE"),
+            RowsRefused::Coalesce => {
+                expected("set-returning functions are not allowed in COALESCE")
+            }
+            RowsRefused::Where => in_clause("WHERE"),
+            RowsRefused::Having => in_clause("HAVING"),
+        }
+    }
 }
 
 impl Default for RowFunctions {
     fn default() -> RowFunctions {
-        RowFunctions::Refused("here")
+        RowFunctions::Refused(RowsRefused::Here)
     }
 }
 
 /// The calls of a select list.
 #[derive(Debug, Default)]
 pub(in crate::bind) struct RowCalls {
-    calls: Vec<FunctionCall>,
+    pub calls: Vec<FunctionCall>,
     columns: Vec<OutputColumn>,
     /// The slot of their rows, once there is a call.
-    slot: Option<usize>,
+    pub slot: Option<usize>,
     /// The position of the first call.
-    position: u32,
+    pub position: u32,
     /// The types of the arguments of each call, as far as they are known.
-    types: Vec<Vec<Option<DataType>>>,
+    pub types: Vec<Vec<Option<DataType>>>,
+    /// The subqueries in their arguments: items of FROM of one row each, before the calls.
+    answers: Vec<(usize, Query)>,
 }
 
 impl RowCalls {
@@ -50,6 +100,54 @@ impl RowCalls {
     pub(in crate::bind) fn arguments_mut(&mut self) -> impl Iterator<Item = (&mut Expr, u32)> {
         let position = self.position;
         self.calls.iter_mut().flat_map(|it| &mut it.arguments).map(move |it| (it, position))
+    }
+
+    /// Returns the slots of the subqueries in the arguments.
+    pub(in crate::bind) fn answer_slots(&self) -> impl Iterator<Item = usize> {
+        self.answers.iter().map(|(slot, _)| *slot)
+    }
+
+    /// Returns the slots that the subqueries in the arguments read.
+    pub(in crate::bind) fn reads_of_answers(&self) -> Vec<usize> {
+        self.answers
+            .iter()
+            .flat_map(|(_, query)| query.reads().iter().collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Returns the first column of an equal call, unless one of its arguments is volatile.
+    fn known(&self, call: &FunctionCall) -> Option<usize> {
+        if call.arguments.iter().any(Expr::is_volatile) {
+            return None;
+        }
+        let is_same = |it: &FunctionCall| it.kind == call.kind && it.arguments == call.arguments;
+        let at = self.calls.iter().position(is_same)?;
+        Some(self.calls.iter().take(at).map(|it| it.width).sum())
+    }
+}
+
+/// Returns the columns of the answer of a subquery.
+fn answer_columns(subquery: &Subquery) -> Vec<OutputColumn> {
+    let one = |data_type| vec![OutputColumn { name: SmolStr::new_static("answer"), data_type }];
+    match &subquery.kind {
+        SubqueryKind::Row => subquery.query.columns.clone(),
+        SubqueryKind::Scalar => subquery.query.columns.iter().take(1).cloned().collect(),
+        SubqueryKind::Array(element) => one(DataType::Array(*element)),
+        SubqueryKind::Exists | SubqueryKind::Any(..) | SubqueryKind::All(..) => {
+            one(DataType::Boolean)
+        }
+    }
+}
+
+/// Replaces columns of slots by those that they became.
+fn replace_all(expr: &mut Expr, became: &[(ColumnRef, Expr)]) {
+    match expr.as_column() {
+        Some(column) => {
+            if let Some((_, new)) = became.iter().find(|(old, _)| *old == column) {
+                *expr = new.clone();
+            }
+        }
+        None => expr.each_child_mut(&mut |child| replace_all(child, became)),
     }
 }
 
@@ -60,6 +158,12 @@ fn type_of_argument(argument: &Expr, written: &[(Expr, Option<DataType>)]) -> Op
         Expr::Cast(_, to, _) => Some(*to),
         other => written.iter().find(|(expr, _)| expr == other)?.1,
     }
+}
+
+/// Returns all pairs of the rows of two items of FROM.
+fn crossed(left: From, right: From) -> From {
+    let (left, right) = (Box::new(left), Box::new(right));
+    From::Join { kind: JoinKind::Inner, left, right, on: Vec::new() }
 }
 
 impl Binder<'_> {
@@ -96,12 +200,10 @@ impl Binder<'_> {
         if let RowFunctions::Refused(place) =
             level.map_or_else(Default::default, |it| it.row_functions)
         {
-            let message = format!("set-returning functions are not allowed {place}");
-            let error = SqlError::new(SqlState::FeatureNotSupported, message);
-            return Err(error.at(position as usize).with_hint("Call the function in FROM."));
+            return Err(place.error().at(position as usize));
         }
         let subqueries = level.map_or(0, |level| level.subqueries.len());
-        let nested = RowFunctions::Refused("in the arguments of one another");
+        let nested = RowFunctions::Refused(RowsRefused::Arguments);
         let arguments = self.with_row_functions(nested, |binder| {
             let mut arguments = Vec::with_capacity(list.len());
             for argument in list {
@@ -112,10 +214,7 @@ impl Binder<'_> {
             }
             Ok(arguments)
         })?;
-        if self.levels.last().is_some_and(|level| level.subqueries.len() > subqueries) {
-            let what = "a subquery as argument of a set-returning function";
-            return Err(SqlError::unsupported(what).at(position as usize));
-        }
+        let arguments = self.with_answers_in_from(arguments, subqueries);
         let written: Vec<(Expr, Option<DataType>)> =
             arguments.iter().map(|it| (it.expr.clone(), it.data_type)).collect();
         let (call, columns) = match JsonRecords::named(name) {
@@ -132,10 +231,13 @@ impl Binder<'_> {
         if calls.slot.is_none() {
             (calls.slot, calls.position) = (Some(slot), position);
         }
-        let types = call.arguments.iter().map(|it| type_of_argument(it, &written));
-        calls.types.push(types.collect());
-        calls.calls.push(call);
-        let first = calls.columns.len();
+        let known = calls.known(&call);
+        let first = known.unwrap_or(calls.columns.len());
+        if known.is_none() {
+            let types = call.arguments.iter().map(|it| type_of_argument(it, &written));
+            calls.types.push(types.collect());
+            calls.calls.push(call);
+        }
         let value = |place: usize| Expr::column(slot, first + place);
         let made = match (row_type, &columns[..]) {
             (None, [column]) => Typed::new(value(0), column.data_type, position),
@@ -148,8 +250,60 @@ impl Binder<'_> {
                 Typed::row(row_type, &fields, values, position)
             }
         };
-        calls.columns.extend(columns);
+        if known.is_none() {
+            calls.columns.extend(columns);
+        }
         Ok(made)
+    }
+
+    /// Makes the subqueries in the arguments of a call, those of the level from `first` on, an item
+    /// of FROM that the call reads. Returns the arguments, which read its row.
+    fn with_answers_in_from(&mut self, mut arguments: Vec<Typed>, first: usize) -> Vec<Typed> {
+        let Some(level) = self.levels.last_mut() else { return arguments };
+        let subqueries = level.subqueries.split_off(first.min(level.subqueries.len()));
+        if subqueries.is_empty() {
+            return arguments;
+        }
+        let (mut columns, mut became, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        let slot = self.add_slot("answers".into(), Source::Computed);
+        for subquery in &subqueries {
+            for (column, output) in answer_columns(subquery).into_iter().enumerate() {
+                let answer = ColumnRef { slot: subquery.slot, column };
+                outputs.push(Expr::Column(answer));
+                became.push((answer, Expr::column(slot, columns.len())));
+                columns.push(output);
+            }
+        }
+        for argument in &mut arguments {
+            replace_all(&mut argument.expr, &became);
+        }
+        if let Some(shape) = self.slots.get_mut(slot) {
+            shape.source = Source::Query(columns.clone().into());
+        }
+        let select = Select {
+            from: None,
+            filter: Vec::new(),
+            subqueries,
+            group: None,
+            windows: None,
+            outputs,
+            distinct: false,
+            distinct_on: Vec::new(),
+            for_update: None,
+        };
+        let query = Query {
+            with: Vec::new(),
+            body: Body::Select(Box::new(select)),
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        };
+        if let Some(level) = self.levels.last_mut() {
+            level.row_calls.answers.push((slot, query));
+        }
+        arguments
     }
 
     /// Returns the type of the rows of a call, if it returns rows and not values.
@@ -206,8 +360,15 @@ impl Binder<'_> {
     }
 
     /// Joins the rows of calls to FROM.
-    fn with_rows_of(&mut self, from: Option<From>, row_calls: RowCalls, slot: usize) -> From {
-        let RowCalls { calls, columns, .. } = row_calls;
+    pub(in crate::bind) fn with_rows_of(
+        &mut self,
+        from: Option<From>,
+        row_calls: RowCalls,
+        slot: usize,
+    ) -> From {
+        let RowCalls { calls, columns, answers, .. } = row_calls;
+        let answers = answers.into_iter().map(|(slot, query)| From::query(slot, query.into()));
+        let from = from.into_iter().chain(answers).reduce(crossed);
         if let Some(shape) = self.slots.get_mut(slot) {
             shape.source = Source::Query(columns.clone().into());
         }
@@ -224,109 +385,8 @@ impl Binder<'_> {
         let rows = From::query(slot, query.into());
         match from {
             None => rows,
-            Some(left) => From::Join {
-                kind: JoinKind::Inner,
-                left: Box::new(left),
-                right: Box::new(rows),
-                on: Vec::new(),
-            },
+            Some(left) => crossed(left, rows),
         }
-    }
-
-    /// Makes the calls of a select list return their rows for each row of a query with GROUP BY,
-    /// aggregates or window functions: the query becomes an item of FROM of another one.
-    pub(in crate::bind) fn rows_of_groups(
-        &mut self,
-        mut query: Query,
-        mut row_calls: RowCalls,
-        first_slot: usize,
-    ) -> Result<Query> {
-        let position = row_calls.position as usize;
-        let refuse = || {
-            let what = "this use of a set-returning function with GROUP BY, aggregates or window \
-                        functions";
-            SqlError::unsupported(what).at(position)
-        };
-        let (Body::Select(select), Some(slot)) = (&mut query.body, row_calls.slot) else {
-            return Err(refuse());
-        };
-        let reads = |expr: &Expr, wanted: &dyn Fn(usize) -> bool| {
-            let mut reads = false;
-            expr.each_column(&mut |at| reads |= wanted(at.slot));
-            reads
-        };
-        let is_own = |at: usize| at >= first_slot && at != slot;
-        let of_groups = self.add_slot("groups".into(), Source::Computed);
-        let mut inner: Vec<(Expr, OutputColumn)> = Vec::new();
-        let mut taken = |expr: &Expr, name: &SmolStr, data_type: DataType| {
-            let known = inner.iter().position(|(known, _)| known == expr);
-            let at = known.unwrap_or_else(|| {
-                inner.push((expr.clone(), OutputColumn { name: name.clone(), data_type }));
-                inner.len() - 1
-            });
-            Expr::column(of_groups, at)
-        };
-        let mut outputs = Vec::with_capacity(select.outputs.len());
-        for (output, column) in select.outputs.iter().zip(&query.columns) {
-            let is_of_call = reads(output, &|at| at == slot);
-            match (is_of_call, reads(output, &is_own)) {
-                (true, true) => return Err(refuse()),
-                (true, false) => outputs.push(output.clone()),
-                (false, _) => outputs.push(taken(output, &column.name, column.data_type)),
-            }
-        }
-        let types = row_calls.types.iter().flatten().copied().collect::<Vec<_>>();
-        let arguments = row_calls.calls.iter_mut().flat_map(|call| &mut call.arguments);
-        for (argument, data_type) in arguments.zip(types) {
-            if reads(argument, &is_own) {
-                let data_type = data_type.ok_or_else(refuse)?;
-                *argument = taken(argument, &SmolStr::new_static("argument"), data_type);
-            }
-        }
-        for key in &mut query.order {
-            let known = select.outputs.iter().position(|output| *output == key.expr);
-            match key.output.or(known).and_then(|at| outputs.get(at)) {
-                Some(output) => key.expr = output.clone(),
-                None if reads(&key.expr, &is_own) => return Err(refuse()),
-                None => {}
-            }
-        }
-        for key in &mut select.distinct_on {
-            let known = select.outputs.iter().position(|output| output == key);
-            *key = known.and_then(|at| outputs.get(at)).cloned().ok_or_else(refuse)?;
-        }
-        let (inner_outputs, inner_columns): (Vec<Expr>, Vec<OutputColumn>) =
-            inner.into_iter().unzip();
-        if let Some(shape) = self.slots.get_mut(of_groups) {
-            shape.source = Source::Query(inner_columns.clone().into());
-        }
-        let above = Select {
-            from: None,
-            filter: Vec::new(),
-            subqueries: Vec::new(),
-            group: None,
-            windows: None,
-            outputs,
-            distinct: std::mem::take(&mut select.distinct),
-            distinct_on: std::mem::take(&mut select.distinct_on),
-            for_update: None,
-        };
-        select.outputs = inner_outputs;
-        let grouped = Query {
-            with: Vec::new(),
-            body: std::mem::replace(&mut query.body, Body::Select(Box::new(above))),
-            columns: inner_columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
-        let from = From::query(of_groups, grouped.into());
-        let from = self.with_rows_of(Some(from), row_calls, slot);
-        if let Body::Select(select) = &mut query.body {
-            select.from = Some(from);
-        }
-        Ok(query)
     }
 
     /// Binds a call of a function that returns rows, by its bound arguments.

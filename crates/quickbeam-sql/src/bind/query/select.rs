@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind, Spanned};
 
 use super::implied_names::implied_name;
-use super::row_calls::{RowCalls, RowFunctions};
+use super::row_calls::{RowCalls, RowFunctions, RowsRefused};
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::records::whole_rows::row_of_star;
@@ -83,16 +83,23 @@ impl Binder<'_> {
             let mut scope = Scope { outer, ..Scope::default() };
             let (from, items) = binder.items_and_from(written, &mut scope)?;
             let filter = match &written.selection {
-                Some(condition) => binder.conjuncts(condition, &scope)?,
+                Some(condition) => {
+                    let refused = RowFunctions::Refused(RowsRefused::Where);
+                    binder.with_row_functions(refused, |it| it.conjuncts(condition, &scope))?
+                }
                 None => Vec::new(),
             };
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.name_windows(&written.named_window)?;
+            binder.note_group_text(&written.group_by);
             let selected = binder.select_list(&items, &scope, untyped)?;
             let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = match &written.having {
-                Some(condition) => binder.conjuncts(condition, &scope)?,
+                Some(condition) => {
+                    let refused = RowFunctions::Refused(RowsRefused::Having);
+                    binder.with_row_functions(refused, |it| it.conjuncts(condition, &scope))?
+                }
                 None => Vec::new(),
             };
             binder.allow_windows(true);
