@@ -502,11 +502,12 @@ pub(crate) fn check_key_type(name: &str, data_type: DataType) -> Result<()> {
                 "data type json has no default operator class for access method \"btree\"";
             Err(SqlError::new(SqlState::UndefinedObject, message))
         }
-        _ if data_type.record().is_some() => Err(SqlError::unsupported(format!(
-            "column \"{name}\" of the row type {data_type} in a key or index"
-        ))),
-        DataType::Array(_) | DataType::Jsonb => Err(SqlError::unsupported(format!(
-            "column \"{name}\" of type {data_type} in a key or index"
+        _ if data_type.record().is_some_and(|row| row.row_type_name().is_none()) => {
+            let message = format!("column \"{name}\" has pseudo-type {data_type}");
+            Err(SqlError::new(SqlState::InvalidTableDefinition, message))
+        }
+        _ if !data_type.has_order() => Err(SqlError::unsupported(format!(
+            "column \"{name}\" of type {data_type}, which has parts of type json, in a key or index"
         ))),
         _ => Ok(()),
     }

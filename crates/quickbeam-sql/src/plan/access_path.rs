@@ -257,7 +257,12 @@ fn candidates(
     let any_range = !wish.order.is_empty();
     let search = LookupSearch { table, sargs: &sargs, usable: &usable, rows, all, any_range };
     search.add_paths(part_of, &mut found);
-    let fits = |column: &Expr, value: &Expr| wish.gives(slot, column, value);
+    // A list of arrays would be read as their elements.
+    let is_array = |side: &Expr| {
+        let column = column_of(side, slot, table).and_then(|column| table.columns.get(column));
+        column.is_some_and(|column| matches!(column.data_type, DataType::Array(_)))
+    };
+    let fits = |column: &Expr, value: &Expr| !is_array(column) && wish.gives(slot, column, value);
     for (number, conjunct) in conjuncts.iter().enumerate() {
         if matches!(conjunct, Expr::Compare(..)) {
             continue;
@@ -279,7 +284,8 @@ fn candidates(
         for index in computed {
             let of_index = |side: &Expr| index.position_of(side);
             let fits = |side: &Expr, value: &Expr| {
-                index.typed(side).is_some_and(|typed| wish.gives(slot, &typed, value))
+                !index.is_array(side)
+                    && index.typed(side).is_some_and(|typed| wish.gives(slot, &typed, value))
             };
             if let Some(listed) = find_in_list(conjunct, &of_index, &fits) {
                 add(listed);

@@ -38,6 +38,13 @@ impl ComputedIndex {
         Some(null.cast(Some(data_type), data_type, TextPosition::default()))
     }
 
+    /// Returns whether the values of an expression are arrays.
+    pub fn is_array(&self, side: &Expr) -> bool {
+        let found = self.expressions.iter().position(|expression| expression == side);
+        let data_type = found.and_then(|found| self.types.get(found));
+        matches!(data_type, Some(DataType::Array(_)))
+    }
+
     /// Returns whether the expression is the one at that position.
     pub fn is_at(&self, side: &Expr, position: usize) -> bool {
         let first = EXPRESSIONS + self.number * MOST;

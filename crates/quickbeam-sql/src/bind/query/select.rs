@@ -67,6 +67,19 @@ impl Binder<'_> {
         Ok(selected)
     }
 
+    /// Binds WHERE or HAVING.
+    fn clause(
+        &mut self,
+        condition: Option<&ast::Expr>,
+        refused: RowsRefused,
+        scope: &Scope,
+    ) -> Result<Vec<Expr>> {
+        let Some(condition) = condition else { return Ok(Vec::new()) };
+        self.with_row_functions(RowFunctions::Refused(refused), |binder| {
+            binder.conjuncts(condition, scope)
+        })
+    }
+
     pub(in crate::bind) fn select(
         &mut self,
         written: &ast::Select,
@@ -82,26 +95,14 @@ impl Binder<'_> {
         let (parts, level) = self.level(|binder| {
             let mut scope = Scope { outer, ..Scope::default() };
             let (from, items) = binder.items_and_from(written, &mut scope)?;
-            let filter = match &written.selection {
-                Some(condition) => {
-                    let refused = RowFunctions::Refused(RowsRefused::Where);
-                    binder.with_row_functions(refused, |it| it.conjuncts(condition, &scope))?
-                }
-                None => Vec::new(),
-            };
+            let filter = binder.clause(written.selection.as_ref(), RowsRefused::Where, &scope)?;
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.name_windows(&written.named_window)?;
             binder.note_group_text(&written.group_by);
             let selected = binder.select_list(&items, &scope, untyped)?;
             let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
-            let having = match &written.having {
-                Some(condition) => {
-                    let refused = RowFunctions::Refused(RowsRefused::Having);
-                    binder.with_row_functions(refused, |it| it.conjuncts(condition, &scope))?
-                }
-                None => Vec::new(),
-            };
+            let having = binder.clause(written.having.as_ref(), RowsRefused::Having, &scope)?;
             binder.allow_windows(true);
             let order = binder.order(order_items, &selected, Some(&scope))?;
             let distinct_on = match &written.distinct {

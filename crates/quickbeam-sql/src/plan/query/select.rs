@@ -188,7 +188,9 @@ impl<'p> Planner<'p> {
     /// Whether keys of a column and of a value, or of the elements of an array, are comparable.
     pub fn keys_alike(&self, column: &Expr, value: &Expr) -> bool {
         match (self.type_of(column), self.type_of(value)) {
-            (Some(a), Some(DataType::Array(element))) => types_alike(a, element.data_type()),
+            (Some(a), Some(DataType::Array(element))) if !matches!(a, DataType::Array(_)) => {
+                types_alike(a, element.data_type())
+            }
             (Some(a), Some(b)) => types_alike(a, b),
             _ => false,
         }

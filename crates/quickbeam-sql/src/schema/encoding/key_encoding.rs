@@ -12,6 +12,7 @@
 //! | types whose values are bytes | their ordering key, as BYTEA |
 //! | TEXT, BYTEA | the bytes, 0 as 0 255; then 0 0. Of CHAR without the blanks at the end |
 //! | UUID | its bytes |
+//! | arrays, rows, JSONB | the bytes that `nested_key.rs` describes, as BYTEA |
 //! | INTERVAL | its length in microseconds, 16 bytes big-endian, the sign bit turned over |
 //!
 //! A descending column is turned over as a whole, but for the byte that says NULL. Before the
@@ -25,10 +26,11 @@
 
 use quickbeam::{AccessMethod, CHECKS_INVARIANTS, invariant};
 
+use super::nested_key::{encode_nested, is_key_of, is_nested};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::{Index, Table};
 use crate::types::encoded::{of_ordering_key, ordering_key};
-use crate::types::{DataType, Decimal, Interval, Value, ValueRef, without_blanks};
+use crate::types::{DataType, Decimal, EncodedKind, Interval, Value, ValueRef, without_blanks};
 
 const NULL_FIRST: u8 = 0;
 const PRESENT: u8 = 1;
@@ -309,7 +311,9 @@ impl KeyPart {
             ValueRef::LongNumeric(v) => v.decimal().write_key(out),
             ValueRef::Bytea(v) if self.raw => out.extend_from_slice(v),
             ValueRef::Bytea(v) => encode_bytes(out, v),
-            ValueRef::Encoded(encoded, v) => encode_bytes(out, &ordering_key(encoded.kind(), v)),
+            ValueRef::Encoded(encoded, v) if encoded.kind() != EncodedKind::Record => {
+                encode_bytes(out, &ordering_key(encoded.kind(), v));
+            }
             ValueRef::Uuid(v) => out.extend_from_slice(&v),
             ValueRef::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
             // Equal intervals have equal lengths; a key does not keep months and days apart.
@@ -317,9 +321,12 @@ impl KeyPart {
                 invariant!(INTERVAL_1, Interval::of_length(v.length()) == v, "{v:?}");
                 out.extend_from_slice(&(v.length() ^ i128::MIN).to_be_bytes());
             }
-            ValueRef::Array(_) | ValueRef::Json(_) | ValueRef::Jsonb(_) => {
-                return Err(SqlError::internal("an array or a JSON value in a key"));
+            ValueRef::Array(_) | ValueRef::Jsonb(_) | ValueRef::Encoded(..) => {
+                let mut nested = Vec::new();
+                encode_nested(&mut nested, value)?;
+                encode_bytes(out, &nested);
             }
+            ValueRef::Json(_) => return Err(SqlError::internal("a JSON value in a key")),
             ValueRef::Null => {
                 return Err(SqlError::internal("a NULL in a key that has none"));
             }
@@ -341,12 +348,14 @@ impl KeyPart {
             {
                 read == without_blanks(value)
             }
+            (ValueRef::Bytea(read), value) if is_nested(part.data_type) => is_key_of(read, value),
             (read, value) => read == value,
         };
         bytes.is_empty() && read.is_ok_and(is_equal)
     }
 
-    /// Reads the column's value from the start of `bytes` and leaves the bytes that follow it.
+    /// Reads the column's value from the start of `bytes` and leaves the bytes that follow it. Of
+    /// a value with parts it reads the nested key.
     pub fn decode(&self, bytes: &mut &[u8]) -> Result<Value> {
         let turn = if self.descending { u8::MAX } else { 0 };
         if self.raw {
@@ -361,6 +370,7 @@ impl KeyPart {
             }
         }
         Ok(match self.data_type {
+            known if is_nested(known) => Value::bytea(source.content()?),
             DataType::Boolean => Value::Boolean(source.take::<1>()? == [1]),
             DataType::SmallInt => Value::SmallInt(i16::from_be_bytes(source.take()?) ^ i16::MIN),
             DataType::Integer => Value::Integer(i32::from_be_bytes(source.take()?) ^ i32::MIN),
@@ -428,7 +438,7 @@ fn sortable_f64(value: f64) -> u64 {
 }
 
 #[inline]
-fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+pub(super) fn encode_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     if bytes.contains(&0) {
         for &byte in bytes {
             out.push(byte);

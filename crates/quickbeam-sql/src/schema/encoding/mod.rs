@@ -2,6 +2,7 @@
 
 pub(crate) mod int_column;
 pub(crate) mod key_encoding;
+mod nested_key;
 pub(crate) mod row_copy;
 pub(crate) mod row_format;
 

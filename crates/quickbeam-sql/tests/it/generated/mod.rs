@@ -6,6 +6,7 @@ mod differential;
 mod differential_schemas;
 mod from_queries;
 mod model;
+mod nested_keys;
 mod planner_variants;
 mod properties;
 mod sqlite;
