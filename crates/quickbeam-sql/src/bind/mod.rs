@@ -288,10 +288,7 @@ pub fn function_name(name: &ObjectName) -> Result<SmolStr> {
         {
             Ok(smol_str::format_smolstr!("{}\0{}", fold(schema), fold(function)))
         }
-        _ => {
-            let message = format!("function {name} does not exist");
-            Err(SqlError::new(SqlState::UndefinedFunction, message))
-        }
+        _ => Err(types::undefined::no_such_call(&name.to_string())),
     }
 }
 

@@ -152,6 +152,10 @@ impl CatalogSnapshot {
         if !options.is_empty() {
             text.push_str(&format!("{options}\n"));
         }
+        for (name, value) in &routine.settings {
+            let name_shown = quoted_if_needed(name);
+            text.push_str(&format!(" SET {name_shown} TO {}\n", shown_value(name, value)));
+        }
         let mut tag = word.to_owned();
         while routine.body.contains(&format!("${tag}")) {
             tag.push('x');
@@ -256,4 +260,13 @@ impl CatalogSnapshot {
         let create = self.trigger_definition(trigger, Qualification::Full);
         create.into_iter().chain(alter.flatten())
     }
+}
+
+/// Returns the value of a setting as SET has it. The names in a list stand in quotes each.
+fn shown_value(name: &str, value: &str) -> String {
+    if name != "search_path" {
+        return literal(value);
+    }
+    let names = crate::schema::names::path_names(value);
+    names.iter().map(|name| literal(name)).collect::<Vec<_>>().join(", ")
 }

@@ -190,7 +190,10 @@ impl CatalogSnapshot {
                         "cannot truncate a table referenced in a foreign key constraint",
                     )
                     .with_detail(format!("Table \"{}\" references \"{}\".", child.name, table.name))
-                    .with_hint("Truncate both at the same time, or use TRUNCATE ... CASCADE."));
+                    .with_hint(format!(
+                        "Truncate table \"{}\" at the same time, or use TRUNCATE ... CASCADE.",
+                        child.name
+                    )));
                 }
                 wanted.push(reference.child);
             }

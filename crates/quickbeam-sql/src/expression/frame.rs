@@ -408,6 +408,18 @@ pub trait Host {
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()>;
 }
 
+/// Returns the bytes of a random UUID, of version 4.
+#[must_use]
+pub fn random_uuid() -> [u8; 16] {
+    let half = || Generator::unpredictable().next().to_be_bytes();
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&half());
+    bytes[8..].copy_from_slice(&half());
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    bytes
+}
+
 /// The inputs of an evaluation.
 #[derive(Clone, Copy)]
 pub struct Frame<'a> {

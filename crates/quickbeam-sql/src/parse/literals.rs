@@ -12,7 +12,7 @@ use crate::parse::is_word;
 use crate::types::{EncodedKind, SystemType};
 
 /// A place in the text that only moves forward, so that all tokens together cost one walk over it.
-struct Cursor<'t> {
+pub(super) struct Cursor<'t> {
     text: &'t str,
     at: usize,
     line: u64,
@@ -20,14 +20,19 @@ struct Cursor<'t> {
 }
 
 impl<'t> Cursor<'t> {
-    fn new(text: &'t str) -> Cursor<'t> {
+    pub fn new(text: &'t str) -> Cursor<'t> {
         Cursor { text, at: 0, line: 1, column: 1 }
     }
 
     /// That place, in bytes from the start of the text.
-    fn move_to(&mut self, location: Location) -> usize {
+    pub fn move_to(&mut self, location: Location) -> usize {
         self.from(location);
         self.at
+    }
+
+    /// The text from a place in bytes on.
+    pub fn text_from(&self, at: usize) -> &'t str {
+        self.text.get(at..).unwrap_or_default()
     }
 
     /// The text from that place on.

@@ -18,6 +18,7 @@ mod sequences;
 mod table_clauses;
 mod text;
 mod token_edits;
+mod unicode_escapes;
 mod user_types;
 mod views;
 
@@ -56,8 +57,8 @@ pub use query::{
     restore_query_markers, restore_row_stars, row_call, symmetric_bound, traversal,
 };
 pub use routine::{
-    AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineStatement,
-    TriggerStatement,
+    AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineSetting,
+    RoutineStatement, TriggerStatement,
 };
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
 pub use table_clauses::{
@@ -207,7 +208,7 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
             format!("a statement of {} bytes is longer than the limit of {TEXT_LIMIT}", text.len());
         return Err(SqlError::new(SqlState::ProgramLimitExceeded, message));
     }
-    let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location().map_err(|error| {
+    let tokens = unicode_escapes::tokens_of(&DIALECT, text).map_err(|error| {
         let position = offset_of(text, error.location);
         // The tokenizer does not say which escape is invalid.
         let rest = text.get(position..).unwrap_or_default();
@@ -220,7 +221,8 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     })?;
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
-    let tokens = command::transactions::adapted(literals::adapted(text, tokens)?);
+    let tokens = literals::adapted(text, unicode_escapes::adapted(text, tokens)?)?;
+    let tokens = command::transactions::adapted(tokens);
     let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
     let tokens = copy_options::adapted(query::adapted(tokens));

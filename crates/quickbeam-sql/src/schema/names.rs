@@ -52,7 +52,7 @@ pub fn shown_name(name: &str) -> String {
 
 /// Returns the names of a `search_path`. Unquoted names are in lower case.
 #[must_use]
-fn path_names(path: &str) -> Vec<SmolStr> {
+pub fn path_names(path: &str) -> Vec<SmolStr> {
     let mut names = Vec::new();
     let (mut name, mut is_quoted, mut was_quoted) = (String::new(), false, false);
     for c in path.chars().chain([',']) {

@@ -175,8 +175,7 @@ impl DateFields {
 
     /// Takes the parts of a date with separators.
     fn separated(&mut self, text: &str) -> Parsed<()> {
-        let parts: Vec<&str> =
-            text.split(['-', '/', '.']).filter(|part| !part.is_empty()).collect();
+        let parts = date_parts(text);
         // A name of a month leaves no doubt, so it comes first.
         for part in parts.iter().filter(|part| part.starts_with(char::is_alphabetic)) {
             let month = month_of(&part.to_lowercase()).ok_or(Fault::Syntax)?;
@@ -254,6 +253,9 @@ pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
                         }
                         let end = date_end(rest, digits.len());
                         date.separated(&rest[..end])?;
+                        if next != Some(&b'.') && !date.is_complete() {
+                            return Err(Fault::Syntax);
+                        }
                         reader.rest = &rest[end..];
                     }
                     (_, 6 | 8) if date.is_empty() => {
@@ -270,7 +272,7 @@ pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
                 }
                 after_t = false;
             }
-            '+' | '-' if moment.zone.is_none() && (moment.time.is_some() || date.is_complete()) => {
+            '+' | '-' if moment.zone.is_none() => {
                 moment.zone = reader.zone()?.map(Zone::Offset);
             }
             first if first.is_ascii_alphabetic() => {
@@ -347,9 +349,30 @@ fn date_end(text: &str, digits: usize) -> usize {
     let is_numeric = second.is_some_and(|c| c.is_ascii_digit());
     let is_part = |c: char| match is_numeric {
         true => c.is_ascii_digit() || Some(c) == separator,
-        false => c.is_ascii_alphanumeric() || "-/.".contains(c),
+        false => c.is_ascii_alphanumeric() || Some(c) == separator,
     };
     text.find(|c| !is_part(c)).unwrap_or(text.len())
+}
+
+/// Returns the numbers and names of a date. As in PostgreSQL, any character ends one, so the `Z` of
+/// `10-Jan-2026Z` does not count.
+fn date_parts(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(|c: char| c.is_ascii_alphanumeric()) {
+        let begun = &rest[start..];
+        let is_number = begun.starts_with(|c: char| c.is_ascii_digit());
+        let is_part = |c: char| match is_number {
+            true => c.is_ascii_digit(),
+            false => c.is_ascii_alphabetic(),
+        };
+        let end = begun.find(|c| !is_part(c)).unwrap_or(begun.len());
+        parts.push(&begun[..end]);
+        let mut behind = begun[end..].chars();
+        behind.next();
+        rest = behind.as_str();
+    }
+    parts
 }
 
 /// Returns the value, or an error if there is one already.

@@ -6,6 +6,7 @@
 
 use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, Value as Literal};
 
+use crate::bind::types::undefined::no_such_call;
 use crate::error::{Result, SqlError, SqlState};
 
 /// The name that the array of VARIADIC has as an argument.
@@ -93,8 +94,7 @@ pub(super) fn positional(
     }
     let Some(known) = NAMED.iter().find(|known| known.function == function) else {
         let shown: Vec<String> = list.iter().map(ToString::to_string).collect();
-        let message = format!("function {function}({}) does not exist", shown.join(", "));
-        return Err(SqlError::new(SqlState::UndefinedFunction, message));
+        return Err(no_such_call(&format!("{function}({})", shown.join(", "))));
     };
     let missing = |name: &str| {
         let message = format!("function {function} has no such argument \"{name}\"");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Expr as Ast};
 
+use crate::bind::types::undefined::{no_function, no_operator};
 use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
@@ -274,9 +275,7 @@ impl Binder<'_> {
             let message = "could not determine polymorphic type because input has type unknown";
             SqlError::new(SqlState::DatatypeMismatch, message)
         } else {
-            let types: Vec<String> = types.iter().map(|known| name_of(*known)).collect();
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            SqlError::new(SqlState::UndefinedFunction, message)
+            no_function(name, types.iter().copied(), position)
         };
         is_known.then(|| Err(error.at(position as usize)))
     }
@@ -315,14 +314,7 @@ impl Binder<'_> {
         let types = [left.data_type, right.data_type];
         match self.array_function(symbol, &types, position) {
             Some(Ok(found)) => self.call_array(found, vec![left, right], position),
-            _ if symbol == "||" && types.iter().flatten().any(|known| known.is_text()) => {
-                self.concatenate(left, right, position)
-            }
-            _ => {
-                let [left, right] = types.map(name_of);
-                let message = format!("operator does not exist: {left} {symbol} {right}");
-                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
-            }
+            _ => Err(no_operator(symbol, &types, position)),
         }
     }
 }

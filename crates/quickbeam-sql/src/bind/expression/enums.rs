@@ -1,8 +1,9 @@
 //! `enum_first`, `enum_last` and `enum_range`. Their results follow from the type of the argument,
 //! and from bounds that are constants.
 
+use crate::bind::types::undefined::no_function;
 use crate::bind::{Binder, Typed};
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::expression::Expr;
 use crate::types::{ArrayBuilder, DataType, Dimension, ElementType, EncodedKind, Value};
 
@@ -14,19 +15,13 @@ impl Binder<'_> {
         mut arguments: Vec<Typed>,
         position: u32,
     ) -> Result<Typed> {
-        let types = || {
-            let shown = |it: &Typed| it.data_type.map_or("unknown".into(), |it| it.to_string());
-            arguments.iter().map(shown).collect::<Vec<_>>().join(", ")
-        };
         let known = arguments.iter().find_map(|argument| argument.data_type);
         let encoded = known.filter(|it| it.element().is_none()).and_then(DataType::enumerated);
         let definition = encoded.and_then(|encoded| encoded.definition());
         let count = arguments.len();
         let is_call = count == 1 || count == 2 && name == "enum_range";
         let (Some(known), Some(definition), true) = (known, definition, is_call) else {
-            let message = format!("function {name}({}) does not exist", types());
-            let error = SqlError::new(SqlState::UndefinedFunction, message);
-            return Err(error.at(position as usize));
+            return Err(no_function(name, arguments.iter().map(|it| it.data_type), position));
         };
         let value = |bytes: Vec<u8>| Value::encoded(EncodedKind::Enum, &bytes);
         let mut values: Vec<Value> = definition.values().map(value).collect();

@@ -11,6 +11,7 @@ use super::overloads::catalog_functions::is_reserved_type;
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::routines::is_named;
+use crate::bind::types::undefined::{no_function, no_operator};
 use crate::bind::{AggregateKind, Binder, Scope, Source, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
 use crate::catalog::system::{object_oid, type_oid};
@@ -45,6 +46,16 @@ fn named_in_literal(argument: &Typed) -> Option<SmolStr> {
             [Expr::Constant(Value::Text(name))] => Some(name.clone()),
             _ => None,
         },
+        _ => None,
+    }
+}
+
+/// Returns the word after the comma of `normalize(text, NFC)`.
+fn normalization_form<'a>(name: &str, form: &'a ast::FunctionArg) -> Option<&'a ast::Ident> {
+    match form {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(Ast::Identifier(form))) => {
+            Some(form).filter(|_| name == "normalize")
+        }
         _ => None,
     }
 }
@@ -114,6 +125,13 @@ impl Binder<'_> {
             let filter = call.filter.as_deref();
             return self.window_call(&name, (list, distinct), filter, over, position, scope);
         }
+        if let [value, form] = list
+            && let Some(form) = normalization_form(&name, form)
+        {
+            let form = self.normalization(form)?;
+            let value = self.argument(value, scope)?.into_iter();
+            return self.function(&name, value.chain([form]).collect(), position);
+        }
         let is_over_set = !call.within_group.is_empty();
         if let Some(error) = self.missing_over(&name, position).filter(|_| !is_over_set) {
             return Err(error);
@@ -147,7 +165,10 @@ impl Binder<'_> {
             let message = format!("syntax error: {name} is the name of a type");
             return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
         }
-        if let Some(meant) = self.cast_or_operator(&name, list) {
+        if let Some(cast) = self.cast_by_call(&name, list, position, scope) {
+            return cast;
+        }
+        if let Some(meant) = self.operator_by_call(&name, list) {
             return self.nested(|binder| binder.expression(&meant, scope));
         }
         let is_record_set = JsonRecords::named(&name).is_some_and(|function| function.is_set);
@@ -174,6 +195,17 @@ impl Binder<'_> {
             _ => arguments(self)?,
         };
         self.function(&name, arguments, position)
+    }
+
+    /// Binds the form of `normalize(text, NFC)`.
+    fn normalization(&self, form: &ast::Ident) -> Result<Typed> {
+        let position = self.place_of(form);
+        if !["NFC", "NFD", "NFKC", "NFKD"].iter().any(|it| form.value.eq_ignore_ascii_case(it)) {
+            let message = format!("syntax error at or near \"{form}\"");
+            return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
+        }
+        let form = Expr::Constant(Value::text(&*form.value));
+        Ok(Typed::new(form, DataType::Text, position as u32))
     }
 
     /// Binds a function by name with bound arguments.
@@ -248,7 +280,15 @@ impl Binder<'_> {
         };
         let special = match name {
             "coalesce" => Function::COALESCE,
-            "nullif" if arguments.len() == 2 => Function::NULL_IF,
+            "nullif" if let [left, right] = &arguments[..] => {
+                let types = [left.data_type, right.data_type];
+                if let [Some(a), Some(b)] = types
+                    && crate::bind::types::common(a, b).is_none_or(|it| !it.has_order())
+                {
+                    return Err(no_operator("=", &types, position));
+                }
+                Function::NULL_IF
+            }
             "greatest" => Function::GREATEST,
             "least" => Function::LEAST,
             "now" | "transaction_timestamp" if arguments.is_empty() => {
@@ -274,7 +314,11 @@ impl Binder<'_> {
         if arguments.is_empty() {
             return self.builtin(name, arguments, position);
         }
-        let (exprs, result) = self.unify(arguments, name)?;
+        let (exprs, result) = self.unify(arguments, &name.to_ascii_uppercase())?;
+        if matches!(name, "greatest" | "least") && !result.has_order() {
+            let message = format!("could not identify a comparison function for type {result}");
+            return Err(SqlError::new(SqlState::UndefinedFunction, message));
+        }
         let call = Expr::Call(special, exprs, TextPosition(position));
         Ok(self.folded(Typed::new(call, result, position)))
     }
@@ -353,6 +397,7 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<Typed> {
+        let types: Vec<_> = arguments.iter().map(|it| it.data_type).collect();
         let number = self.sequence(name, position)?;
         let wanted = match function {
             "currval" => Privileges::USAGE.and(Privileges::SELECT),
@@ -372,9 +417,7 @@ impl Binder<'_> {
                 Expr::SetValue(number, Box::new([value, is_called]))
             }
             _ => {
-                let message = format!("function {function} takes other arguments");
-                let error = SqlError::new(SqlState::UndefinedFunction, message);
-                return Err(error.at(position as usize));
+                return Err(no_function(function, types, position));
             }
         };
         Ok(Typed::new(expr, DataType::BigInt, position))
@@ -492,6 +535,15 @@ impl Binder<'_> {
             }
             Ast::AtTimeZone { timestamp, time_zone } => {
                 ("timezone", vec![&**time_zone, &**timestamp])
+            }
+            Ast::IsNormalized { expr, form, negated } => {
+                let form = form.map_or_else(|| "NFC".to_owned(), |form| form.to_string());
+                let form =
+                    Typed::new(Expr::Constant(Value::text(&*form)), DataType::Text, position);
+                let value = self.expression(expr, scope)?;
+                let is = self.function("is_normalized", vec![value, form], position)?;
+                let expr = if *negated { Expr::Not(Box::new(is.expr)) } else { is.expr };
+                return Ok(self.folded(Typed::condition(expr, position)));
             }
             Ast::Position { expr, r#in } => ("position", vec![r#in, expr]),
             Ast::Overlay { expr, overlay_what, overlay_from, overlay_for } => {

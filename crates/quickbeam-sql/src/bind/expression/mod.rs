@@ -22,7 +22,7 @@ use sqlparser::ast::{
 };
 
 use self::literals::quoted;
-use self::operators::{comparison, many_operators, regrouped, trimmed};
+use self::operators::{comparison, regrouped, trimmed};
 use self::pattern_quantifiers::quantified_like;
 use self::system_columns::SystemColumn;
 use super::{Binder, Scope, Typed, fold, types};
@@ -30,6 +30,7 @@ use crate::bind::dml::insert::is_default;
 use crate::bind::from::catalogs::{is_byte_order, no_collation, plain_operator};
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::query::subqueries::Quantifier;
+use crate::bind::types::undefined::{many_operators, no_operator};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::expression::{ColumnRef, Comparison, Expr, MAX_DEPTH, Pattern, TextPosition, Truth};
@@ -407,7 +408,7 @@ impl Binder<'_> {
         }
         let bound = match bound.data_type {
             None if matches!(bound.expr, Expr::Constant(_)) => {
-                return Err(many_operators(&format!("{op} unknown"), position));
+                return Err(many_operators(&op.to_string(), &[None], position));
             }
             None => {
                 let expr = self.coerce(bound, DataType::Double)?;
@@ -424,11 +425,7 @@ impl Binder<'_> {
                 let expr = Expr::Negate(Box::new(bound.expr), TextPosition(position));
                 Ok(self.folded(Typed::new(expr, data_type.unconstrained(), position)))
             }
-            (op, data_type) => {
-                let of = data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string());
-                let message = format!("operator does not exist: {op} {of}");
-                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
-            }
+            (op, data_type) => Err(no_operator(&op.to_string(), &[data_type], position)),
         }
     }
 
@@ -460,7 +457,7 @@ impl Binder<'_> {
         let negated = negation == Negation::Not;
         let (a, b) = (self.expression(a, scope)?, self.expression(b, scope)?);
         let position = a.position;
-        let pair = self.comparable(a, b, "IS DISTINCT FROM", position)?;
+        let pair = self.comparable(a, b, "=", position)?;
         Ok(Typed::condition(Expr::Distinct(Box::new(pair), negated), position))
     }
 
@@ -508,10 +505,10 @@ impl Binder<'_> {
         for member in &members {
             common = match (common, member.data_type) {
                 (Some(a), Some(b)) if a.is_numeric() && b.is_numeric() => Some(a),
-                (Some(a), Some(b)) => Some(types::common(a, b).ok_or_else(|| {
-                    let message = format!("operator does not exist: {a} = {b}");
-                    SqlError::new(SqlState::UndefinedFunction, message).at(member.position as usize)
-                })?),
+                (Some(a), Some(b)) => Some(
+                    types::common(a, b)
+                        .ok_or_else(|| no_operator("=", &[Some(a), Some(b)], member.position))?,
+                ),
                 (known, None) | (None, known) => known,
             };
         }
@@ -621,8 +618,13 @@ impl Binder<'_> {
             let symbol = if negated { "not like of bytes" } else { "like of bytes" };
             return self.operator(symbol, vec![text, pattern], position);
         }
-        let text = self.text_operand(text)?;
-        let pattern = self.text_operand(pattern)?;
+        let symbol = match (case, negation) {
+            (LetterCase::Kept, Negation::Plain) => "~~",
+            (LetterCase::Kept, Negation::Not) => "!~~",
+            (LetterCase::Ignored, Negation::Plain) => "~~*",
+            (LetterCase::Ignored, Negation::Not) => "!~~*",
+        };
+        let [text, pattern] = self.text_operands(symbol, text, pattern)?;
         let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
         let known = match &pattern {
             Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, case)),
@@ -656,17 +658,14 @@ impl Binder<'_> {
         Ok(self.folded(Typed::condition(expr, position)))
     }
 
-    /// Binds an operand that must be text; a CHAR keeps its trailing blanks.
-    pub(super) fn text_operand(&mut self, bound: Typed) -> Result<Typed> {
-        let position = bound.position;
-        match bound.data_type {
-            None => Ok(Typed::new(self.coerce(bound, DataType::Text)?, DataType::Text, position)),
-            Some(data_type) if data_type.is_text() => Ok(bound),
-            Some(other) => {
-                let message = format!("a text is needed here, not a value of type {other}");
-                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
-            }
+    /// Binds the operands of a pattern operator, which must be texts. A CHAR keeps its trailing
+    /// blanks.
+    fn text_operands(&mut self, symbol: &str, text: Typed, pattern: Typed) -> Result<[Typed; 2]> {
+        let types = [text.data_type, pattern.data_type];
+        if types.iter().flatten().any(|known| !known.is_text()) {
+            return Err(no_operator(symbol, &types, text.position));
         }
+        Ok([self.settle(text)?, self.settle(pattern)?])
     }
 
     fn case(

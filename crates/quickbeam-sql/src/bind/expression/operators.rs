@@ -4,6 +4,7 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast};
 
 use super::literals::clock_word;
 use crate::bind::records::fields::check_row_cast;
+use crate::bind::types::undefined::{many_operators, no_operator};
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
@@ -104,26 +105,6 @@ fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
     })
 }
 
-fn name_of(data_type: Option<DataType>) -> String {
-    data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
-}
-
-/// Reports an operator that exists for several types of its untyped operands.
-#[cold]
-pub(in crate::bind) fn many_operators(operands: &str, position: u32) -> SqlError {
-    let message = format!("operator is not unique: {operands}");
-    SqlError::new(SqlState::AmbiguousFunction, message)
-        .with_hint("you might need to add explicit type casts")
-        .at(position as usize)
-}
-
-#[cold]
-fn no_operator(types: [Option<DataType>; 2], operator: &str, position: u32) -> SqlError {
-    let [left, right] = types.map(name_of);
-    let message = format!("operator does not exist: {left} {operator} {right}");
-    SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
-}
-
 /// Removes the trailing blanks of a CHAR that becomes another type.
 pub(in crate::bind) fn trimmed(expr: Expr, from: Option<DataType>, to: DataType) -> Expr {
     match from {
@@ -195,7 +176,7 @@ impl Binder<'_> {
             let sides = vec![side(left)?, side(right)?];
             return self.operator("||", sides, position);
         }
-        Err(no_operator(types, "||", position))
+        Err(no_operator("||", &types, position))
     }
 
     /// Converts a value of any type to text.
@@ -253,7 +234,7 @@ impl Binder<'_> {
         let of_blanks = [left.data_type, right.data_type]
             .iter()
             .all(|side| !matches!(side, Some(DataType::Text)));
-        let unlike = || no_operator([left.data_type, right.data_type], operator, position);
+        let unlike = || no_operator(operator, &[left.data_type, right.data_type], position);
         if a == DataType::Json || b == DataType::Json {
             return Err(unlike());
         }
@@ -325,10 +306,7 @@ impl Binder<'_> {
         if a == Some(DataType::Jsonb) || is_encoded(a) || is_encoded(b) {
             return self.operator(operator.symbol(), vec![left, right], position);
         }
-        let ambiguous = || {
-            let symbol = operator.symbol();
-            Err(many_operators(&format!("{} {symbol} {}", name_of(a), name_of(b)), position))
-        };
+        let ambiguous = || Err(many_operators(operator.symbol(), &[a, b], position));
         let is_span = |side: Option<DataType>| side == Some(DataType::Interval);
         let is_moment = |side: Option<DataType>| {
             matches!(side, Some(DataType::Time | DataType::Timestamp | DataType::TimestampTz))
@@ -380,7 +358,7 @@ impl Binder<'_> {
                 || !matches!(kind, NumberKind::Real | NumberKind::Double)
         });
         let Some(kind) = kind else {
-            return Err(no_operator([a, b], operator.symbol(), position));
+            return Err(no_operator(operator.symbol(), &[a, b], position));
         };
         let result = kind.data_type();
         let pair = match kind {

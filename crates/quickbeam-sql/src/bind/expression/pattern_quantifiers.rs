@@ -4,6 +4,7 @@ use sqlparser::ast::{
     BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 
+use crate::bind::types::undefined::no_operator;
 use crate::bind::{Binder, Scope, Typed};
 use crate::error::{Result, SqlError};
 use crate::types::DataType;
@@ -76,11 +77,15 @@ impl Binder<'_> {
             return Err(SqlError::unsupported(what).at(position as usize));
         }
         let text = self.expression(text, scope)?;
-        let text = self.text_operand(text)?;
+        let text = self.settle(text)?;
         let position = text.position;
+        let patterns = self.expression(patterns, scope)?.without_vector();
+        if text.data_type.is_some_and(|known| !known.is_text()) {
+            let of = patterns.data_type.and_then(DataType::element).map(|it| it.data_type());
+            return Err(no_operator(symbol, &[text.data_type, of], position));
+        }
         // A CHAR keeps its trailing blanks.
         let text = Typed { data_type: Some(DataType::Text), ..text };
-        let patterns = self.expression(patterns, scope)?.without_vector();
         self.operator(&format!("{symbol} {quantifier}"), vec![text, patterns], position)
     }
 }

@@ -5,6 +5,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::TableAlias;
 
 use crate::bind::records::whole_rows::number;
+use crate::bind::types::undefined::no_function;
 use crate::bind::{Binder, FunctionCall, OutputColumn, TableFunctionKind, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, JsonRecords, POPULATE, TextPosition};
@@ -47,15 +48,8 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<(Vec<Expr>, EncodedType)> {
         let at = |error: SqlError| error.at(position as usize);
-        let types: Vec<String> = arguments
-            .iter()
-            .map(|it| it.data_type.map_or_else(|| "unknown".to_owned(), |it| it.to_string()))
-            .collect();
-        let missing = || {
-            let message =
-                format!("function {}({}) does not exist", function.name, types.join(", "));
-            at(SqlError::new(SqlState::UndefinedFunction, message))
-        };
+        let types: Vec<_> = arguments.iter().map(|it| it.data_type).collect();
+        let missing = || no_function(function.name, types.iter().copied(), position);
         let mut given = arguments.into_iter();
         let base = if function.has_base { given.next() } else { None };
         let json = given.next().ok_or_else(missing)?;

@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, TableAlias};
 
 use super::from_clause::lateral_scope;
+use crate::bind::types::undefined::no_function;
 use crate::bind::{
     Binder, Body, From, OutputColumn, Query, RowOf, Scope, Source, TableFunction,
     TableFunctionKind, Typed, fold, function_name, types,
@@ -154,14 +155,8 @@ impl Binder<'_> {
         let wrong = |state: SqlState, message: String| {
             Err(SqlError::new(state, message).at(position as usize))
         };
-        let named = |known: Option<DataType>| {
-            known.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
-        };
-        let types: Vec<String> = arguments.iter().map(|one| named(one.data_type)).collect();
-        let missing = || {
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
-        };
+        let types: Vec<_> = arguments.iter().map(|one| one.data_type).collect();
+        let missing = || no_function(name, types.iter().copied(), position);
         let mut columns: Vec<OutputColumn> = Vec::new();
         let column = |name: &str, data_type| OutputColumn { name: name.into(), data_type };
         let mut exprs = Vec::with_capacity(arguments.len());
@@ -228,14 +223,7 @@ impl Binder<'_> {
             return Ok((TableFunctionKind::GenerateSeries(moment), exprs, moment));
         }
         let known: Vec<DataType> = arguments.iter().filter_map(|one| one.data_type).collect();
-        let missing = || {
-            let types = arguments.iter().map(|one| {
-                one.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
-            });
-            let types: Vec<String> = types.collect();
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
-        };
+        let missing = || no_function(name, arguments.iter().map(|one| one.data_type), position);
         let is_series = name == "generate_series" && (2..=3).contains(&arguments.len());
         if is_series && known.is_empty() {
             let message = "function generate_series is not unique for arguments without types";

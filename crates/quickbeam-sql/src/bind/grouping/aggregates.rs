@@ -4,6 +4,7 @@ use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Orde
 
 use super::levels::grouping_error;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
+use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
 use crate::bind::{
     Aggregate, AggregateKind, AggregateOrder, Binder, Level, Scope, ScopeColumn, SlotShape, Source,
     Typed, object_name,
@@ -189,6 +190,7 @@ impl Binder<'_> {
             let nulls_first = item.options.nulls_first.unwrap_or(descending);
             let value = self.expression(&item.expr, scope)?;
             let value = self.settle(value)?;
+            refuse_unordered(value.data_type, value.position as usize)?;
             let data_type = value.data_type.unwrap_or(DataType::Text).unconstrained();
             keys.push((AggregateOrder { expr: value.expr, descending, nulls_first }, data_type));
         }
@@ -207,6 +209,9 @@ impl Binder<'_> {
             values.push(bound.ok_or_else(|| no_aggregate(call, &[]))?);
         }
         let types: Vec<Option<DataType>> = values.iter().map(|value| value.data_type).collect();
+        for value in values.iter().filter(|_| call.distinct) {
+            refuse_unequal(value.data_type, value.position as usize)?;
+        }
         <[Typed; COUNT]>::try_from(values).map_err(|_| no_aggregate(call, &types))
     }
 
@@ -391,15 +396,10 @@ fn combined_type(kind: AggregateKind, given: EncodedKind) -> Option<DataType> {
 
 #[cold]
 pub(super) fn no_aggregate(call: &AggregateCall<'_>, types: &[Option<DataType>]) -> SqlError {
-    let name = |known: &Option<DataType>| {
-        known.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
-    };
     if types.is_empty() && call.kind == AggregateKind::Count {
         let message = "count(*) must be used to call a parameterless aggregate function";
         let error = SqlError::new(SqlState::WrongObjectType, message);
         return error.at(call.position as usize);
     }
-    let types: Vec<String> = types.iter().map(name).collect();
-    let message = format!("function {}({}) does not exist", call.kind.name(), types.join(", "));
-    SqlError::new(SqlState::UndefinedFunction, message).at(call.position as usize)
+    no_function(call.kind.name(), types.iter().copied(), call.position)
 }

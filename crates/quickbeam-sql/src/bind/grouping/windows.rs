@@ -9,6 +9,7 @@ use sqlparser::ast::{
 use super::aggregates::AggregateCall;
 use super::levels::grouping_error;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
+use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
 use crate::bind::{
     AggregateKind, Binder, OrderKey, Scope, Source, Typed, Window, WindowCall, WindowFrame,
     WindowFunction, WindowKind, Windows, fold,
@@ -237,16 +238,8 @@ impl Binder<'_> {
             WindowKind::Lag | WindowKind::Lead | WindowKind::NthValue => Some(1),
             _ => None,
         };
-        let types: Vec<String> = arguments
-            .iter()
-            .map(|one| {
-                one.data_type.map_or_else(|| "unknown".to_owned(), |known| known.to_string())
-            })
-            .collect();
-        let missing = || {
-            let message = format!("function {name}({}) does not exist", types.join(", "));
-            SqlError::new(SqlState::UndefinedFunction, message).at(position as usize)
-        };
+        let types: Vec<_> = arguments.iter().map(|one| one.data_type).collect();
+        let missing = || no_function(name, types.iter().copied(), position);
         let number = integer.and_then(|at| (at < arguments.len()).then(|| arguments.remove(at)));
         if !counts.contains(&(arguments.len() + usize::from(number.is_some()))) {
             let is_ordered_set =
@@ -295,6 +288,7 @@ impl Binder<'_> {
         let mut partition = Vec::with_capacity(spec.partition_by.len());
         for key in &spec.partition_by {
             let value = self.expression(key, scope)?;
+            refuse_unequal(value.data_type, value.position as usize)?;
             partition.push(self.settle(value)?.expr);
         }
         let (order, types) = self.window_order(&spec.order_by, scope)?;
@@ -314,6 +308,7 @@ impl Binder<'_> {
             let value = self.expression(&item.expr, scope)?;
             let value = self.settle(value)?;
             let nulls_first = item.options.nulls_first.unwrap_or(descending);
+            refuse_unordered(value.data_type, value.position as usize)?;
             types.push(value.data_type);
             keys.push(OrderKey { expr: value.expr, output: None, descending, nulls_first });
         }

@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{
     ArrayElemTypeDef, BinaryOperator, DataType as WrittenType, Expr as Ast, SelectItem, SetExpr,
-    TrimWhereField,
+    TableFactor, TrimWhereField,
 };
 
 use crate::bind::records::whole_rows::field_name;
@@ -57,16 +57,9 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
             let otherwise = else_result.as_deref().and_then(name_in);
             otherwise.filter(|(_, is_good)| *is_good).or(Some(("case".into(), false)))
         }
-        Ast::Subquery(query) => match &*query.body {
-            SetExpr::Select(select) => match &select.projection[..] {
-                [SelectItem::UnnamedExpr(expr)] => Some((implied_name(expr), true)),
-                [SelectItem::ExprWithAlias { alias, .. }] => Some((fold(alias), true)),
-                _ => None,
-            },
-            SetExpr::Values(_) => good("column1"),
-            _ => None,
-        },
+        Ast::Subquery(query) => name_of_query(&query.body).map(|name| (name, true)),
         Ast::Exists { negated, .. } => good("exists").filter(|_| !negated),
+        Ast::IsNormalized { negated: false, .. } => good("is_normalized"),
         Ast::Extract { .. } => good("extract"),
         Ast::Overlay { .. } => good("overlay"),
         Ast::AtTimeZone { .. } => good("timezone"),
@@ -88,6 +81,25 @@ fn name_in(expr: &Ast) -> Option<(SmolStr, bool)> {
         }
         Ast::Tuple(_) => good("row"),
         Ast::Floor { .. } => good("floor"),
+        _ => None,
+    }
+}
+
+/// Returns the name of the only column of a query.
+fn name_of_query(body: &SetExpr) -> Option<SmolStr> {
+    match body {
+        SetExpr::Select(select) => match (&select.projection[..], &select.from[..]) {
+            ([SelectItem::UnnamedExpr(expr)], _) => Some(implied_name(expr)),
+            ([SelectItem::ExprWithAlias { alias, .. }], _) => Some(fold(alias)),
+            ([SelectItem::Wildcard(_)], [item]) => match &item.relation {
+                TableFactor::Derived { subquery, .. } => name_of_query(&subquery.body),
+                _ => None,
+            },
+            _ => None,
+        },
+        SetExpr::Values(_) => Some("column1".into()),
+        SetExpr::Query(query) => name_of_query(&query.body),
+        SetExpr::SetOperation { left, .. } => name_of_query(left),
         _ => None,
     }
 }

@@ -82,9 +82,7 @@ impl Binder<'_> {
         if let (Some(lock), false) =
             (query.locks.first(), matches!(*query.body, SetExpr::Select(_)))
         {
-            let position = lock.of.as_ref().map_or(0, |of| self.position(of)) as usize;
-            let what = "FOR UPDATE of a set operation, of VALUES or of a query in parentheses";
-            return Err(SqlError::unsupported(what).at(position));
+            return Err(row_locks::refused_lock(lock, &query.body));
         }
         let mut bound = match &*query.body {
             SetExpr::Select(select) => self.select(select, order, &query.locks, outer)?,

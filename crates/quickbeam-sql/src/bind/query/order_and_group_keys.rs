@@ -7,6 +7,7 @@ use sqlparser::ast::{self, Expr as Ast};
 use super::row_calls::RowFunctions;
 use super::select::Selected;
 use crate::bind::grouping::aggregates::AGGREGATES;
+use crate::bind::types::undefined::{refuse_unequal, refuse_unordered};
 use crate::bind::{Binder, OrderKey, OutputColumn, Scope, ScopeColumn, ScopeRelation, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
@@ -25,12 +26,15 @@ impl Binder<'_> {
         // A key written like an output is that output, so that both share a subquery.
         let written = || written_at(item, &select.projection);
         let key = match named.or_else(written) {
-            Some(output) => selected[output].value.expr.clone(),
+            Some(output) => selected[output].value.clone(),
             None => {
-                let value = self.expression(item, scope)?;
-                self.settle(value)?.expr
+                let value = self
+                    .with_row_functions(RowFunctions::Allowed, |it| it.expression(item, scope))?;
+                self.settle(value)?
             }
         };
+        refuse_unequal(key.data_type, position)?;
+        let key = key.expr;
         let groups = self.levels.last().and_then(|level| level.group_slot);
         let windows = self.levels.last().and_then(|level| level.windows.as_ref());
         let windows = windows.map(|windows| windows.slot);
@@ -228,14 +232,14 @@ impl Binder<'_> {
                 }
                 other => self.output_named(other, selected, scope.unwrap_or(&nowhere))?,
             };
-            let expr = match (output, scope) {
-                (Some(output), _) => selected[output].value.expr.clone(),
+            let value = match (output, scope) {
+                (Some(output), _) => selected[output].value.clone(),
                 (None, Some(scope)) => {
                     let allowed = RowFunctions::Allowed;
                     let value = self.with_row_functions(allowed, |binder| {
                         binder.expression(&item.expr, scope)
                     })?;
-                    self.settle(value)?.expr
+                    self.settle(value)?
                 }
                 (None, None) => {
                     let position = self.position(&item.expr) as usize;
@@ -249,6 +253,8 @@ impl Binder<'_> {
                     return Err(error.at(position));
                 }
             };
+            refuse_unordered(value.data_type, self.position(&item.expr) as usize)?;
+            let expr = value.expr;
             let output = output.or_else(|| selected.iter().position(|one| one.value.expr == expr));
             keys.push(OrderKey { expr, output, descending, nulls_first });
         }

@@ -60,10 +60,7 @@ impl Binder<'_> {
         };
         let position = self.position(name) as usize;
         let name = object_name(name).map_err(|error| error.at(position))?;
-        let strength = match lock.lock_type {
-            ast::LockType::Share => "FOR SHARE",
-            ast::LockType::Update => "FOR UPDATE",
-        };
+        let strength = strength_of(lock);
         let Some(relation) = scope.relation(&name) else {
             let message =
                 format!("relation \"{name}\" in {strength} clause not found in FROM clause");
@@ -78,6 +75,26 @@ impl Binder<'_> {
         self.check_locked(from, slot)?;
         Ok(RowLock { of: slot.into_iter().collect(), wait })
     }
+}
+
+fn strength_of(lock: &ast::LockClause) -> &'static str {
+    match lock.lock_type {
+        ast::LockType::Share => "FOR SHARE",
+        ast::LockType::Update => "FOR UPDATE",
+    }
+}
+
+/// Returns the error for row locks of a query that selects from no tables.
+#[cold]
+pub(super) fn refused_lock(lock: &ast::LockClause, body: &ast::SetExpr) -> SqlError {
+    let strength = strength_of(lock);
+    let message = match body {
+        ast::SetExpr::SetOperation { .. } => {
+            format!("{strength} is not allowed with UNION/INTERSECT/EXCEPT")
+        }
+        _ => format!("{strength} cannot be applied to VALUES"),
+    };
+    SqlError::new(SqlState::FeatureNotSupported, message)
 }
 
 /// Returns whether an outer join may have no row of the table `of`, or of any table.

@@ -10,6 +10,7 @@ use super::row_calls::{RowCalls, RowFunctions, RowsRefused};
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::records::whole_rows::row_of_star;
+use crate::bind::types::undefined::refuse_unequal;
 use crate::bind::{
     Binder, Body, From, Group, OrderKey, OutputColumn, Query, Scope, ScopeColumn, Select, Typed,
     Window, fold, object_name,
@@ -126,6 +127,7 @@ impl Binder<'_> {
         let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
         let order_places = order_items.iter().map(|item| self.position(&item.expr));
         let order_places: Vec<u32> = order_places.collect();
+        check_distinct(written, &selected)?;
         let (mut outputs, columns) = outputs_of(selected);
         let mut subqueries = level.subqueries;
         let mut windows = level.windows;
@@ -164,10 +166,7 @@ impl Binder<'_> {
                 Some(Group { slot, keys, sets, aggregates, having, subqueries: of_groups })
             }
         };
-        let distinct = match &written.distinct {
-            None | Some(Distinct::All | Distinct::On(_)) => false,
-            Some(Distinct::Distinct) => true,
-        };
+        let distinct = matches!(written.distinct, Some(Distinct::Distinct));
         let select = Select {
             from,
             filter,
@@ -364,6 +363,15 @@ fn check_select(
         }
     }
     Ok(())
+}
+
+/// Checks that DISTINCT can compare the rows.
+fn check_distinct(written: &ast::Select, selected: &[Selected]) -> Result<()> {
+    if !matches!(written.distinct, Some(Distinct::Distinct)) {
+        return Ok(());
+    }
+    let each = |one: &Selected| refuse_unequal(one.value.data_type, one.value.position as usize);
+    selected.iter().try_for_each(each)
 }
 
 fn all_of(column: &ScopeColumn, position: u32) -> Selected {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
+use super::row_locks::refused_lock;
 use super::syntax::query_of;
 use crate::bind::expression::operators::trimmed;
+use crate::bind::types::undefined::refuse_unequal;
 use crate::bind::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -20,6 +22,20 @@ struct Written<'q> {
 }
 
 impl Written<'_> {
+    /// Returns the words that messages have for it.
+    fn name(&self) -> &'static str {
+        match self.kind {
+            CombineKind::Union => "UNION",
+            CombineKind::Intersect => "INTERSECT",
+            CombineKind::Except => "EXCEPT",
+        }
+    }
+
+    /// Returns whether it compares no rows.
+    fn is_by_append(&self) -> bool {
+        self.kind == CombineKind::Union && self.all
+    }
+
     fn of(body: &SetExpr) -> Result<Option<Written<'_>>> {
         let SetExpr::SetOperation { left, op, set_quantifier, right } = body else {
             return Ok(None);
@@ -76,7 +92,7 @@ impl Binder<'_> {
         let mut common: Option<Common> = None;
         for side in sides_of(&written)? {
             let before = self.recursive_references();
-            let (query, unknown) = self.side(side, outer.clone())?;
+            let (query, unknown) = self.side(side, body, outer.clone())?;
             let part = match written.kind {
                 CombineKind::Except if written.all || common.is_some() => Some("EXCEPT"),
                 CombineKind::Intersect if written.all => Some("INTERSECT"),
@@ -88,7 +104,7 @@ impl Binder<'_> {
             }
             match &mut common {
                 None => common = Some(Common { columns: query.columns.clone(), unknown }),
-                Some(common) => self.meet(common, &query, &unknown, side)?,
+                Some(common) => self.meet(common, &query, &unknown, &written, side)?,
             }
             sides.push(query);
         }
@@ -111,7 +127,17 @@ impl Binder<'_> {
     }
 
     /// Binds a side, and says which of its columns are NULL or literals in quotes.
-    fn side(&mut self, side: &SetExpr, outer: Option<Arc<Scope>>) -> Result<(Query, Vec<bool>)> {
+    fn side(
+        &mut self,
+        side: &SetExpr,
+        whole: &SetExpr,
+        outer: Option<Arc<Scope>>,
+    ) -> Result<(Query, Vec<bool>)> {
+        if let SetExpr::Query(query) = side
+            && let Some(lock) = query.locks.first()
+        {
+            return Err(refused_lock(lock, whole));
+        }
         self.unknown.clear();
         self.defers = true;
         let bound = self.nested(|binder| match side {
@@ -146,10 +172,12 @@ impl Binder<'_> {
         common: &mut Common,
         query: &Query,
         unknown: &[bool],
+        whole: &Written<'_>,
         side: &SetExpr,
     ) -> Result<()> {
         if common.columns.len() != query.columns.len() {
-            let message = "each side of a set operation must have the same number of columns";
+            let name = whole.name();
+            let message = format!("each {name} query must have the same number of columns");
             let position = self.place_of_output(side, 0);
             return Err(SqlError::new(SqlState::SyntaxError, message).at(position));
         }
@@ -164,13 +192,22 @@ impl Binder<'_> {
                 (true, true) => Some(DataType::Text),
                 _ => types::common(a.data_type, b.data_type),
             };
+            if let (Some(left), Some(right)) = (a.data_type.record(), b.data_type.record())
+                && both.is_some()
+                && !whole.is_by_append()
+            {
+                self.check_comparable_rows(left, right, "<", 0).map_err(SqlError::without_place)?;
+            }
+            if !whole.is_by_append() {
+                let is_row = a.data_type.record().is_some();
+                let compared = both.filter(|_| !is_row);
+                refuse_unequal(compared, self.place_of_output(whole.left, number))?;
+            }
             // Two of them are texts for the sides that follow.
             *before = false;
             a.data_type = both.ok_or_else(|| {
-                let message = format!(
-                    "types {} and {} of a set operation cannot be matched",
-                    a.data_type, b.data_type
-                );
+                let [a, b] = [a.data_type, b.data_type].map(DataType::unconstrained);
+                let message = format!("{} types {a} and {b} cannot be matched", whole.name());
                 let position = self.place_of_output(side, number);
                 SqlError::new(SqlState::DatatypeMismatch, message).at(position)
             })?;

@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
-use sqlparser::ast::{self, BinaryOperator, Expr as Ast, FunctionArguments};
+use sqlparser::ast::{self, Expr as Ast, FunctionArguments};
 
 use crate::bind::expression::Negation;
 use crate::bind::expression::operators::comparison;
+use crate::bind::query::subqueries::Quantifier;
 use crate::bind::{
     Binder, Body, From, OutputColumn, Query, Scope, Select, Source, Subquery, SubqueryKind, Typed,
 };
@@ -76,13 +77,15 @@ impl Binder<'_> {
                 let row = row_of(expr)?;
                 Some(self.row_in_subquery(&row, subquery, Negation::from(*negated), scope))
             }
-            Ast::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
+            Ast::AnyOp { left, compare_op, right, .. } => {
                 let (row, Ast::Subquery(query)) = (row_of(left)?, &**right) else { return None };
-                Some(self.row_in_subquery(&row, query, Negation::Plain, scope))
+                let test = (comparison(compare_op)?, Quantifier::Any);
+                Some(self.row_and_rows(test, &row, query, scope))
             }
-            Ast::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
+            Ast::AllOp { left, compare_op, right } => {
                 let (row, Ast::Subquery(query)) = (row_of(left)?, &**right) else { return None };
-                Some(self.row_in_subquery(&row, query, Negation::Not, scope))
+                let test = (comparison(compare_op)?, Quantifier::All);
+                Some(self.row_and_rows(test, &row, query, scope))
             }
             _ => None,
         }
@@ -212,8 +215,7 @@ impl Binder<'_> {
         Err(SqlError::new(SqlState::SyntaxError, what).at(position as usize))
     }
 
-    /// `row IN (SELECT …)` asks whether any row of the subquery compares as true, so it becomes
-    /// `TRUE = ANY (SELECT row = (…) FROM (…))`.
+    /// Binds `row IN (SELECT …)`, or NOT IN.
     fn row_in_subquery(
         &mut self,
         row: &[&Ast],
@@ -221,14 +223,35 @@ impl Binder<'_> {
         negation: Negation,
         scope: &Scope,
     ) -> Result<Typed> {
-        let negated = negation == Negation::Not;
+        let test = match negation {
+            Negation::Plain => (Comparison::Equal, Quantifier::Any),
+            Negation::Not => (Comparison::NotEqual, Quantifier::All),
+        };
+        self.row_and_rows(test, row, query, scope)
+    }
+
+    /// Binds a comparison of a row with the rows of a subquery: `row < ALL (SELECT …)` becomes
+    /// `TRUE = ALL (SELECT row < (…) FROM (…))`.
+    fn row_and_rows(
+        &mut self,
+        (comparison, quantifier): (Comparison, Quantifier),
+        row: &[&Ast],
+        query: &ast::Query,
+        scope: &Scope,
+    ) -> Result<Typed> {
         let position = row.first().map_or(0, |first| self.position(*first));
         let row = self.bind_row(row, scope)?;
         let inner = self.nested(|binder| binder.query(query, Some(Arc::new(scope.clone()))))?;
         self.check_width(&inner, row.len(), position)?;
         let slot = self.add_slot("subquery".into(), Source::Query(inner.columns.clone().into()));
         let members = columns_of(slot, &inner.columns, position);
-        let equal = self.compare_rows(Comparison::Equal, row, members, position)?.expr;
+        // NOT IN is a negated IN, which a hash table answers.
+        let negated = (comparison, quantifier) == (Comparison::NotEqual, Quantifier::All);
+        let (comparison, quantifier) = match negated {
+            true => (Comparison::Equal, Quantifier::Any),
+            false => (comparison, quantifier),
+        };
+        let equal = self.compare_rows(comparison, row, members, position)?.expr;
         let select = Select {
             from: Some(From::query(slot, Arc::new(inner))),
             filter: Vec::new(),
@@ -250,7 +273,10 @@ impl Binder<'_> {
             with_ties: false,
         };
         let value = Expr::Constant(Value::Boolean(true));
-        let kind = SubqueryKind::Any(value, Comparison::Equal);
+        let kind = match quantifier {
+            Quantifier::Any => SubqueryKind::Any(value, Comparison::Equal),
+            Quantifier::All => SubqueryKind::All(value, Comparison::Equal),
+        };
         let slot = self.add_subquery(compared, kind)?;
         let is = Expr::column(slot, 0);
         let is = if negated { Expr::Not(Box::new(is)) } else { is };

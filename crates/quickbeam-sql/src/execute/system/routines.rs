@@ -62,6 +62,10 @@ fn pg_proc(row: &mut SystemRow<'_>, routine: &Routine) {
     let defaults = routine.inputs().filter(|it| it.default.is_some());
     let defaults: Vec<&str> = defaults.filter_map(|it| it.default.as_deref()).collect();
     row.set("pronargdefaults", small(defaults.len()));
+    if !routine.settings.is_empty() {
+        let items = routine.settings.iter().map(|(name, value)| format!("{name}={value}"));
+        row.text("proconfig", array(items.map(|it| quoted(&it))));
+    }
     if !defaults.is_empty() {
         row.text("proargdefaults", defaults.join(", "));
     }

@@ -148,6 +148,8 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_get_constraintdef", &[OID, Boolean], Text, constraint),
     stable("pg_get_viewdef", &[OID], Text, view),
     stable("pg_get_viewdef", &[OID, Boolean], Text, view),
+    stable("pg_get_viewdef", &[Text], Text, view_named),
+    stable("pg_get_viewdef", &[Text, Boolean], Text, view_named),
     strict("pg_partition_ancestors", &[OID], OID, |_| Ok(Value::Null)),
     strict("pg_get_statisticsobjdef_columns", &[OID], Text, |_| Ok(Value::Null)),
     stable("pg_get_triggerdef", &[OID], Text, |f, v| trigger(f, v, Qualification::Full)),
@@ -427,7 +429,16 @@ fn constraint(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
 }
 
 fn view(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    Ok(match frame.host()?.snapshot().relation_of(integer(arguments, 0)?) {
+    view_of(frame, integer(arguments, 0)?)
+}
+
+fn view_named(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let number = super::references::relation_number(frame, text(arguments, 0)?)?;
+    view_of(frame, number.into())
+}
+
+fn view_of(frame: &Frame<'_>, number: i64) -> Result<Value> {
+    Ok(match frame.host()?.snapshot().relation_of(number) {
         Some(Described::View(view)) => Value::text(format!(" {};", view.query)),
         Some(Described::Table(table)) => match &table.materialized {
             Some(materialized) => Value::text(format!(" {};", materialized.query)),

@@ -226,6 +226,7 @@ static TABLES: &[&[Builtin]] = &[
     times::fields::TABLE,
     strings::format::TABLE,
     strings::like::TABLE,
+    strings::normalization::TABLE,
     numbers::integer::TABLE,
     times::interval_ops::TABLE,
     json::json_changes::TABLE,

@@ -96,6 +96,11 @@ fn names_of(kind: SystemType, frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> 
     Ok(Value::Array(names.finish(&array.dimensions())?))
 }
 
+/// Returns the OID of a relation by its name.
+pub(super) fn relation_number(frame: &Frame<'_>, name: &str) -> Result<u32> {
+    number_of(REGCLASS, frame, name)?.ok_or_else(|| missing(REGCLASS, name))
+}
+
 #[cold]
 fn missing(kind: SystemType, name: &str) -> SqlError {
     let (state, what) = match kind {
@@ -216,7 +221,25 @@ fn routine_name(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<Opti
     let Some(routine) = snapshot.routines().find(|it| object_oid(it.id) == number) else {
         return Ok(None);
     };
-    let name = snapshot.written_name(&routine.schema, &routine.name, &path);
+    let types = || routine.identity().map(argument_oid);
+    // A name alone has to be the one of a single function.
+    let is_like = |name: &str, others: &mut dyn Iterator<Item = i64>| {
+        name == routine.name.as_str() && (kind == SystemType::Regproc || others.eq(types()))
+    };
+    let mut of_system = procedures()
+        .filter(|it| is_like(it.name, &mut it.arguments.iter().map(|it| i64::from(*it))));
+    let mut found = Vec::new();
+    for schema in &path {
+        let own = snapshot.routines().filter(|it| it.schema == *schema);
+        found.extend(own.filter(|it| is_like(&it.name, &mut it.identity().map(argument_oid))));
+    }
+    let is_first = found.first().is_some_and(|it| it.id == routine.id);
+    let is_alone = kind == SystemType::Regprocedure || found.len() == 1;
+    let own = quoted_if_needed(&routine.name);
+    let name = match is_first && is_alone && of_system.next().is_none() {
+        true => own,
+        false => format!("{}.{own}", quoted_if_needed(&routine.schema)),
+    };
     if kind == SystemType::Regproc {
         return Ok(Some(name));
     }

@@ -258,7 +258,7 @@ impl BlockParser<'_> {
         self.expect("loop")?;
         let around = self.enter(label.cloned());
         let record = self.declare(Some(name.clone()), VariableKind::Record(Vec::new()));
-        let body = self.loop_body()?;
+        let body = self.loop_body(label)?;
         self.namespace = around;
         let kind = LoopKind::Cursor(record, variable, arguments);
         Ok(Some(BlockAction::Loop(label.cloned(), kind, body)))

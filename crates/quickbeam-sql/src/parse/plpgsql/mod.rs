@@ -55,6 +55,7 @@ pub fn parse(
         at: 0,
         depth: 0,
         types,
+        enclosing: vec![EnclosingPart { label: Some(name.into()), is_loop: false }],
         namespace: 0,
         body: BlockBody {
             block: Block::default(),
@@ -85,6 +86,12 @@ pub fn parse(
     Ok(parser.body)
 }
 
+/// A block or loop that EXIT may leave.
+struct EnclosingPart {
+    label: Option<SmolStr>,
+    is_loop: bool,
+}
+
 /// A position in the tokens of a body.
 struct BlockParser<'p> {
     text: &'p str,
@@ -92,6 +99,8 @@ struct BlockParser<'p> {
     at: usize,
     depth: usize,
     types: &'p TypeLookup<'p>,
+    /// The blocks and loops around what is parsed.
+    enclosing: Vec<EnclosingPart>,
     /// The namespace of the block that is parsed.
     namespace: usize,
     body: BlockBody,
@@ -292,6 +301,7 @@ impl BlockParser<'_> {
     /// Reads DECLARE, if it stands here, and a block up to END.
     fn block(&mut self, label: Option<SmolStr>) -> Result<Block> {
         let around = self.enter(label.clone());
+        self.enclosing.push(EnclosingPart { label: label.clone(), is_loop: false });
         let first = self.body.variables.len();
         if self.takes("declare") {
             while !self.is_word("begin") {
@@ -318,11 +328,27 @@ impl BlockParser<'_> {
             }
         }
         self.expect("end")?;
-        if matches!(self.peek(), LexemeKind::Word(_) | LexemeKind::Quoted(_)) {
-            self.name()?;
-        }
+        self.end_label(label.as_ref())?;
+        self.enclosing.pop();
         self.namespace = around;
         Ok(Block { label, variables, body, error, handlers })
+    }
+
+    /// Reads the label after END, which has to be that of the block or loop.
+    fn end_label(&mut self, label: Option<&SmolStr>) -> Result<()> {
+        if !matches!(self.peek(), LexemeKind::Word(_) | LexemeKind::Quoted(_)) {
+            return Ok(());
+        }
+        let position = self.offset();
+        let end = self.name()?;
+        let message = match label {
+            Some(label) if *label == end => return Ok(()),
+            Some(label) => {
+                format!("end label \"{end}\" differs from block's label \"{label}\"")
+            }
+            None => format!("end label \"{end}\" specified for unlabeled block"),
+        };
+        Err(SqlError::new(SqlState::SyntaxError, message).at(position))
     }
 
     fn declaration(&mut self) -> Result<()> {

@@ -2,12 +2,12 @@
 
 use smol_str::SmolStr;
 
-use super::BlockParser;
 use super::lexer::LexemeKind;
 use super::tree::{
     AssignmentTarget, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript, BodyQuery,
     DiagnosticsItem, FragmentId, IntoTargets, LoopKind, VariableKind,
 };
+use super::{BlockParser, EnclosingPart};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -54,13 +54,13 @@ impl BlockParser<'_> {
             "if" => self.if_statement(),
             "case" => self.case_statement(),
             "loop" => {
-                let body = self.loop_body()?;
+                let body = self.loop_body(label.as_ref())?;
                 Ok(BlockAction::Loop(label, LoopKind::Forever, body))
             }
             "while" => {
                 let condition = self.expression(&["loop"])?;
                 self.expect("loop")?;
-                let body = self.loop_body()?;
+                let body = self.loop_body(label.as_ref())?;
                 Ok(BlockAction::Loop(label, LoopKind::While(condition), body))
             }
             "for" => self.for_statement(label),
@@ -71,7 +71,7 @@ impl BlockParser<'_> {
                 self.expect("array")?;
                 let array = self.expression(&["loop"])?;
                 self.expect("loop")?;
-                let body = self.loop_body()?;
+                let body = self.loop_body(label.as_ref())?;
                 Ok(BlockAction::Loop(label, LoopKind::Elements(target, slice, array), body))
             }
             "exit" | "continue" => self.leave(word == "continue"),
@@ -238,13 +238,13 @@ impl BlockParser<'_> {
     }
 
     /// Reads statements up to END LOOP.
-    pub(super) fn loop_body(&mut self) -> Result<Vec<BlockStatement>> {
+    pub(super) fn loop_body(&mut self, label: Option<&SmolStr>) -> Result<Vec<BlockStatement>> {
+        self.enclosing.push(EnclosingPart { label: label.cloned(), is_loop: true });
         let body = self.statements(&["end"])?;
         self.expect("end")?;
         self.expect("loop")?;
-        if !self.is_symbol(";") {
-            self.name()?;
-        }
+        self.end_label(label)?;
+        self.enclosing.pop();
         self.expect_symbol(";")?;
         Ok(body)
     }
@@ -268,7 +268,7 @@ impl BlockParser<'_> {
         self.expect("in")?;
         let query = self.body_query("loop")?;
         self.expect("loop")?;
-        let body = self.loop_body()?;
+        let body = self.loop_body(label.as_ref())?;
         Ok(BlockAction::Loop(label, LoopKind::Rows(targets, query), body))
     }
 
@@ -297,18 +297,43 @@ impl BlockParser<'_> {
         let around = self.enter(label.clone());
         let integer = VariableKind::Scalar(DataType::Integer);
         let variable = self.declare(Some(name.clone()), integer);
-        let body = self.loop_body()?;
+        let body = self.loop_body(label.as_ref())?;
         self.namespace = around;
         let kind = LoopKind::Integers(variable, first, last, step, reverse);
         Ok(BlockAction::Loop(label, kind, body))
     }
 
     fn leave(&mut self, continues: bool) -> Result<BlockAction> {
-        let is_label = matches!(self.peek(), LexemeKind::Word(word) if word != "when");
+        let position = self.token(self.at - 1).start;
+        let is_label = match self.peek() {
+            LexemeKind::Word(word) => word != "when",
+            other => matches!(other, LexemeKind::Quoted(_)),
+        };
+        let label_position = self.offset();
         let label = if is_label { Some(self.name()?) } else { None };
+        self.check_leave(label.as_ref(), continues)
+            .map_err(|error| error.at(if is_label { label_position } else { position }))?;
         let condition = if self.takes("when") { Some(self.expression(&[";"])?) } else { None };
         self.expect_symbol(";")?;
         Ok(BlockAction::Leave(label, condition, continues))
+    }
+
+    /// Checks that there is something to leave or to continue.
+    fn check_leave(&self, label: Option<&SmolStr>, continues: bool) -> Result<()> {
+        let mut around = self.enclosing.iter().rev();
+        let message = match label {
+            None if around.any(|it| it.is_loop) => return Ok(()),
+            None if continues => "CONTINUE cannot be used outside a loop".to_owned(),
+            None => "EXIT cannot be used outside a loop, unless it has a label".to_owned(),
+            Some(label) => match around.find(|it| it.label.as_ref() == Some(label)) {
+                Some(found) if found.is_loop || !continues => return Ok(()),
+                Some(_) => format!("block label \"{label}\" cannot be used in CONTINUE"),
+                None => format!(
+                    "there is no label \"{label}\" attached to any block or loop enclosing this statement"
+                ),
+            },
+        };
+        Err(SqlError::new(SqlState::SyntaxError, message))
     }
 
     /// The record that is all that stands before the semicolon.

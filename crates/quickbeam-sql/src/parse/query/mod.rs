@@ -3,6 +3,7 @@
 mod clauses;
 mod empty_lists;
 mod markers;
+mod nested_queries;
 mod windows;
 
 use sqlparser::tokenizer::TokenWithSpan;
@@ -18,6 +19,7 @@ pub use windows::{CURRENT_ROW, EXCLUSION, UNBOUNDED, restore_exclusions};
 
 /// Returns the tokens of a text with all these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = clauses::adapted(windows::adapted(empty_lists::adapted(tokens)));
+    let tokens = nested_queries::adapted(empty_lists::adapted(tokens));
+    let tokens = clauses::adapted(windows::adapted(tokens));
     markers::with_aliases(markers::adapted(tokens))
 }

@@ -3,6 +3,7 @@
 //! They are read here rather than by the parser crate: the texts of types, default values and
 //! bodies are kept, and the parser crate does not know all forms.
 
+mod settings;
 mod trigger;
 
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -13,6 +14,7 @@ use super::command::token_cursor::{Name, TokenCursor};
 use super::positions::is_any_word;
 use crate::catalog::{ArgumentMode, Language, Volatility};
 use crate::error::{Result, SqlError, SqlState};
+pub use settings::RoutineSetting;
 pub use trigger::{CreateTrigger, TriggerStatement};
 
 /// A statement about functions or procedures.
@@ -51,6 +53,8 @@ pub struct CreateRoutine {
     pub strict: bool,
     /// SECURITY DEFINER.
     pub security_definer: bool,
+    /// SET.
+    pub settings: Vec<RoutineSetting>,
     /// The body.
     pub body: String,
     /// Where the body begins in the statement.
@@ -113,6 +117,8 @@ pub enum RoutineChange {
         security_definer: Option<bool>,
         /// ROWS is given.
         has_rows: bool,
+        /// SET and RESET.
+        settings: Vec<RoutineSetting>,
     },
     /// DEPENDS ON EXTENSION.
     Extension(SmolStr),
@@ -271,7 +277,7 @@ impl TokenCursor<'_> {
     /// Reads the options of ALTER FUNCTION.
     fn routine_options(&mut self) -> Result<RoutineChange> {
         let (mut volatility, mut strict, mut security_definer) = (None, None, None);
-        let (mut has_rows, start) = (false, self.at);
+        let (mut has_rows, mut settings, start) = (false, Vec::new(), self.at);
         let once = |is_given: bool, at: usize| match is_given {
             true => {
                 let message = "conflicting or redundant options";
@@ -312,7 +318,9 @@ impl TokenCursor<'_> {
             } else if self.takes("ROWS") {
                 has_rows = true;
                 self.number()?.ok_or_else(|| self.error())?;
-            } else if is_any_word(self.peek(), &["SET", "RESET", "SUPPORT"]) {
+            } else if let Some(setting) = self.routine_setting()? {
+                settings.push(setting);
+            } else if is_any_word(self.peek(), &["SUPPORT"]) {
                 let what = self.name()?.to_uppercase();
                 return Err(SqlError::unsupported(format!("{what} in ALTER FUNCTION")));
             } else {
@@ -322,7 +330,7 @@ impl TokenCursor<'_> {
         if self.at == start {
             return Err(self.error());
         }
-        Ok(RoutineChange::Options { volatility, strict, security_definer, has_rows })
+        Ok(RoutineChange::Options { volatility, strict, security_definer, has_rows, settings })
     }
 
     fn drop_routines(&mut self, kind: &'static str) -> Result<RoutineStatement> {
@@ -364,6 +372,7 @@ impl TokenCursor<'_> {
             volatility: Volatility::Volatile,
             strict: false,
             security_definer: false,
+            settings: Vec::new(),
             body: String::new(),
             body_at: 0,
         };
@@ -458,7 +467,9 @@ impl TokenCursor<'_> {
                 return Err(SqlError::new(SqlState::InvalidFunctionDefinition, message));
             }
             (made.body_at, *body) = (self.offset(), Some(self.inline_body()?));
-        } else if is_any_word(self.peek(), &["SET", "WINDOW", "SUPPORT", "TRANSFORM"]) {
+        } else if is_any_word(self.peek(), &["SET"]) {
+            made.settings.extend(self.routine_setting()?);
+        } else if is_any_word(self.peek(), &["WINDOW", "SUPPORT", "TRANSFORM"]) {
             let what = self.name()?.to_uppercase();
             return Err(SqlError::unsupported(format!("{what} in CREATE FUNCTION")));
         } else {

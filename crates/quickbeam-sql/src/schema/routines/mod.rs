@@ -201,6 +201,9 @@ pub struct Routine {
     /// Whether it runs with the rights of its owner.
     #[serde(default, skip_serializing_if = "is_false")]
     pub security_definer: bool,
+    /// The settings that its calls have, with their values.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub settings: Vec<(SmolStr, SmolStr)>,
     /// Its body.
     pub body: Arc<str>,
     /// The columns that a call of a function that returns `record` names.

@@ -166,8 +166,9 @@ impl Session {
                 self.compiled(transaction, found.id)
             })?;
             let values = compiled.input_values(self, place, values)?;
-            let is_definer = compiled.routine.security_definer;
-            let end = if is_definer { TransactionEnd::Refused } else { end };
+            let routine = &compiled.routine;
+            let is_alone = !routine.security_definer && routine.settings.is_empty();
+            let end = if !is_alone { TransactionEnd::Refused } else { end };
             let rows = self.invoke(&compiled, place, values, end)?;
             Ok((compiled.columns.as_slice().into(), rows))
         })

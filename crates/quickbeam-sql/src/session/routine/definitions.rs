@@ -62,10 +62,15 @@ impl Session {
             volatility: create.volatility,
             strict: create.strict,
             security_definer: create.security_definer,
+            settings: self.routine_settings(&[], &create.settings)?,
             body: create.body.as_str().into(),
             columns: Vec::new(),
         };
-        self.check_body(&routine, look).map_err(|error| error.of_body(create.body_at))?;
+        {
+            let _settings = self.with_settings(&routine.settings)?;
+            let look = &self.look(look.transaction, look.snapshot);
+            self.check_body(&routine, look).map_err(|error| error.of_body(create.body_at))?;
+        }
         let lookup = lookup_name(&routine.schema, &routine.name);
         let types = routine.signature_key();
         let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_key() == types);

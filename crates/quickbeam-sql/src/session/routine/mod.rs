@@ -46,6 +46,7 @@ use crate::parse::plpgsql::{
     self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
 };
 use crate::session::Session;
+use crate::session::settings::SettingsGuard;
 use crate::table::{DeferredMark, Transitions};
 use crate::types::{DataType, Value};
 
@@ -355,14 +356,15 @@ impl Session {
         &self,
         compiled: &CompiledRoutine,
         place: CallTransaction<'_>,
-    ) -> Result<(DepthGuard<'_>, Option<RoleGuard<'_>>)> {
+    ) -> Result<(DepthGuard<'_>, Option<RoleGuard<'_>>, Option<SettingsGuard<'_>>)> {
         let depth = self.routines.depth.get();
         if depth >= DEPTH {
             return Err(too_deep());
         }
         self.routines.depth.set(depth + 1);
         let guard = DepthGuard(&self.routines);
-        Ok((guard, self.with_owner(compiled, place)?))
+        let role = self.with_owner(compiled, place)?;
+        Ok((guard, role, self.with_settings(&compiled.routine.settings)?))
     }
 
     /// Takes on the role of the owner of a SECURITY DEFINER function.
@@ -407,6 +409,7 @@ fn block_routine(body: Arc<str>) -> Routine {
         volatility: Volatility::Volatile,
         strict: false,
         security_definer: false,
+        settings: Vec::new(),
         body,
         columns: Vec::new(),
     }

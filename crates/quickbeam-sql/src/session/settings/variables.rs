@@ -63,7 +63,7 @@ pub(crate) struct Saved {
 }
 
 #[cold]
-fn unrecognized(name: &str) -> SqlError {
+pub(super) fn unrecognized(name: &str) -> SqlError {
     let message = format!("unrecognized configuration parameter \"{name}\"");
     SqlError::new(SqlState::UndefinedObject, message)
 }
@@ -99,6 +99,17 @@ impl Session {
         self.note_settings();
     }
 
+    /// Returns the value of a setting that is not the default.
+    pub(super) fn variable(&self, name: &str) -> Option<Arc<str>> {
+        self.variables.borrow().get(name)
+    }
+
+    /// Sets a setting that was checked, without its effects.
+    pub(super) fn set_variable(&self, name: &str, value: Option<&str>) {
+        self.note_change();
+        self.variables.borrow_mut().set(name, value.map(str::to_owned));
+    }
+
     /// Counts a change of settings.
     pub fn note_change(&self) {
         self.settings_version.set(self.settings_version.get() + 1);
@@ -106,7 +117,7 @@ impl Session {
 
     /// Takes over `statement_timeout`, `search_path` and the planner's settings for the statements
     /// to come.
-    fn note_settings(&self) {
+    pub(super) fn note_settings(&self) {
         self.note_text_settings();
         self.statement_timeout.set(self.timeout("statement_timeout"));
         self.note_search_path();

@@ -154,7 +154,7 @@ impl Session {
             RoutineChange::Schema(schema) => routine.schema = target_schema(schema, look)?,
             RoutineChange::Extension(name) if name == PLPGSQL => return Ok(()),
             RoutineChange::Extension(name) => return Err(no_extension(name)),
-            RoutineChange::Options { volatility, strict, security_definer, has_rows } => {
+            RoutineChange::Options { volatility, strict, security_definer, has_rows, settings } => {
                 if *has_rows && !routine.returns_set {
                     let message = "ROWS is not applicable when function does not return a set";
                     return Err(SqlError::new(SqlState::InvalidParameterValue, message));
@@ -166,6 +166,7 @@ impl Session {
                 routine.volatility = volatility.unwrap_or(routine.volatility);
                 routine.strict = strict.unwrap_or(routine.strict);
                 routine.security_definer = security_definer.unwrap_or(routine.security_definer);
+                routine.settings = self.routine_settings(&routine.settings, settings)?;
             }
         }
         if routine == *known {

@@ -207,6 +207,34 @@ fn sql_and_key_value_calls_share_a_transaction() {
 }
 
 #[test]
+fn missing_functions_and_operators_have_hints() {
+    let c = connect();
+    let functions = "No function matches the given name and argument types. You might need to add explicit type casts.";
+    let operators = "No operator matches the given name and argument types. You might need to add explicit type casts.";
+    let prefix = "No operator matches the given name and argument type. You might need to add an explicit type cast.";
+    for (text, hint) in [
+        ("SELECT nofunction(1)", functions),
+        ("SELECT nofunction(a => 1)", functions),
+        ("SELECT sum('a'::text)", functions),
+        ("SELECT ntile('a'::text) OVER ()", functions),
+        ("SELECT * FROM unnest(1)", functions),
+        ("SELECT int4('2020-01-01'::date)", functions),
+        ("SELECT 1 + 'a'::text", operators),
+        ("SELECT 1 LIKE 2", operators),
+        ("SELECT 1 = 'a'::text", operators),
+        ("SELECT ARRAY[1] || 'a'::text", operators),
+        ("SELECT - 'a'::text", prefix),
+    ] {
+        let error = c.query(text, &[]).and_then(|rows| rows.collect()).unwrap_err();
+        assert_eq!((error.code(), error.hint()), ("42883", Some(hint)), "{text}");
+    }
+    let error = c.query("SELECT '1' + '2'", &[]).and_then(|rows| rows.collect()).unwrap_err();
+    let hint =
+        "Could not choose a best candidate operator. You might need to add explicit type casts.";
+    assert_eq!((error.code(), error.hint()), ("42725", Some(hint)));
+}
+
+#[test]
 fn mistakes_are_named_with_their_place() {
     let c = connect();
     run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)");

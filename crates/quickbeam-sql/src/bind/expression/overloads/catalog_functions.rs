@@ -7,8 +7,10 @@ use sqlparser::ast::{
     UnaryOperator,
 };
 
-use crate::bind::{Binder, types};
+use crate::bind::types::undefined::no_function;
+use crate::bind::{Binder, Scope, Typed, types};
 use crate::catalog::system::operator_of;
+use crate::error::Result;
 use crate::expression::overloads;
 
 /// Names of types that SQL reserves: without quotes they name no function.
@@ -68,9 +70,33 @@ fn prefix(symbol: &str) -> Option<UnaryOperator> {
 }
 
 impl Binder<'_> {
-    /// Returns the cast or the operator that a call stands for; `None` if the name is one of a
-    /// function.
-    pub(in crate::bind) fn cast_or_operator(
+    /// Binds a call of a type's name with one argument, which is a cast. Returns `None` for other
+    /// calls.
+    pub(in crate::bind) fn cast_by_call(
+        &mut self,
+        name: &str,
+        arguments: &[FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Option<Result<Typed>> {
+        let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = arguments else { return None };
+        let data_type = types::catalog_type(name)?;
+        if !self.routines_named(name).is_empty() {
+            return None;
+        }
+        Some(self.nested(|binder| {
+            let bound = binder.expression(value, scope)?;
+            match bound.data_type {
+                Some(from) if !types::is_castable(from, data_type) => {
+                    Err(no_function(name, [Some(from)], position))
+                }
+                _ => binder.cast(bound, data_type),
+            }
+        }))
+    }
+
+    /// Returns the operator that a call stands for; `None` if the name is one of a function.
+    pub(in crate::bind) fn operator_by_call(
         &self,
         name: &str,
         arguments: &[FunctionArg],
@@ -83,12 +109,6 @@ impl Binder<'_> {
             };
             arguments.iter().map(value).collect::<Option<Vec<Ast>>>()
         };
-        if let [_] = arguments
-            && types::catalog_type(name).is_some()
-            && self.routines_named(name).is_empty()
-        {
-            return values()?.first().map(|value| cast(value, name));
-        }
         let operator = operator_of(name).filter(|known| known.operands.len() == arguments.len())?;
         if is_function() {
             return None;

@@ -6,7 +6,7 @@
 
 pub(in crate::bind) mod catalog_functions;
 
-use super::operators::many_operators;
+use crate::bind::types::undefined::{many_functions, many_operators, no_function, no_operator};
 use crate::bind::{Binder, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
@@ -183,11 +183,6 @@ fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], kind: OverloadK
     Resolution::Ambiguous
 }
 
-fn names(arguments: &[Typed]) -> Vec<String> {
-    let name = |known: DataType| known.unconstrained().to_string();
-    arguments.iter().map(|a| a.data_type.map_or_else(|| "unknown".to_owned(), name)).collect()
-}
-
 impl Binder<'_> {
     /// Binds a call of a catalog function.
     pub(in crate::bind) fn builtin(
@@ -220,7 +215,6 @@ impl Binder<'_> {
             Resolution::None => {
                 let name = name.strip_prefix(VARIADIC_PREFIX).unwrap_or(name);
                 self.refuse_procedure(name, position)?;
-                let types = names(&arguments).join(", ");
                 let (name, missing) = (crate::catalog::shown_name(name), name.contains('\0'));
                 if missing
                     && let Some((schema, _)) = name.split_once('.')
@@ -231,16 +225,9 @@ impl Binder<'_> {
                     let error = SqlError::new(SqlState::InvalidSchemaName, message);
                     return Err(error.at(position as usize));
                 }
-                let message = format!("function {name}({types}) does not exist");
-                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
+                Err(no_function(&name, types, position))
             }
-            Resolution::Ambiguous => {
-                let types = names(&arguments).join(", ");
-                let message = format!("function {name}({types}) is not unique");
-                Err(SqlError::new(SqlState::AmbiguousFunction, message)
-                    .with_hint("you might need to add explicit type casts")
-                    .at(position as usize))
-            }
+            Resolution::Ambiguous => Err(many_functions(name, types, position)),
         }
     }
 
@@ -252,17 +239,10 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let types: Vec<Option<DataType>> = operands.iter().map(|a| a.data_type).collect();
-        let written = || match &names(&operands)[..] {
-            [only] => format!("{symbol} {only}"),
-            all => all.join(&format!(" {symbol} ")),
-        };
         match resolve(overloads(symbol), &types, OverloadKind::Operator) {
             Resolution::One(builtin) => self.call_of(builtin, operands, position),
-            Resolution::None => {
-                let message = format!("operator does not exist: {}", written());
-                Err(SqlError::new(SqlState::UndefinedFunction, message).at(position as usize))
-            }
-            Resolution::Ambiguous => Err(many_operators(&written(), position)),
+            Resolution::None => Err(no_operator(symbol, &types, position)),
+            Resolution::Ambiguous => Err(many_operators(symbol, &types, position)),
         }
     }
 

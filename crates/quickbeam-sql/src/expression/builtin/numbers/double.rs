@@ -5,6 +5,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{
     Builtin, double, integer, invalid, mismatch, out_of_range, strict, volatile,
 };
+use crate::expression::frame::random_uuid;
 use crate::types::{DataType, Value, ValueRef};
 use DataType::{Double, Integer, Real};
 
@@ -35,6 +36,7 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("radians", &[Double], Double, |v| map(v, |x| x * (std::f64::consts::PI / 180.0))),
     strict("width_bucket", &[Double, Double, Double, Integer], Integer, width_bucket),
     volatile("random", &[], Double, |frame, _| Ok(Value::Double(frame.random()))),
+    volatile("gen_random_uuid", &[], DataType::Uuid, |_, _| Ok(Value::Uuid(random_uuid()))),
     volatile("setseed", &[Double], DataType::Text, |frame, v| {
         let seed = double(v, 0)?;
         if !(-1.0..=1.0).contains(&seed) {

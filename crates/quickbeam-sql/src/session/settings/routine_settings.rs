@@ -1,0 +1,123 @@
+//! The settings of functions: `CREATE FUNCTION … SET search_path = app`.
+//!
+//! A call has them until it returns. Then the settings have the values from before the call.
+
+use std::sync::Arc;
+
+use smol_str::SmolStr;
+
+use super::setting_table::{Kind, setting};
+use super::variables::unrecognized;
+use crate::bind::SearchPath;
+use crate::catalog::ObjectId;
+use crate::compile::session_command::{Control, control_of};
+use crate::error::{Result, SqlError};
+use crate::parse::RoutineSetting;
+use crate::session::Session;
+use crate::types::TextSettings;
+
+/// Resets the settings of a call when it is dropped.
+pub(in crate::session) struct SettingsGuard<'s> {
+    session: &'s Session,
+    /// The names, with the values from before the call.
+    before: Vec<(SmolStr, Option<Arc<str>>)>,
+    path_number: u64,
+    key: PathKey,
+}
+
+/// What a path number stands for, as far as a call may change it.
+#[derive(PartialEq)]
+struct PathKey {
+    path: SearchPath,
+    role: ObjectId,
+    texts: TextSettings,
+}
+
+impl Drop for SettingsGuard<'_> {
+    fn drop(&mut self) {
+        for (name, value) in self.before.drain(..) {
+            self.session.set_variable(&name, value.as_deref());
+        }
+        self.session.note_settings();
+        // The statements around the call keep their plans.
+        if self.session.path_key() == self.key {
+            self.session.path_number.set(self.path_number);
+            self.session.note_plan_key();
+        }
+    }
+}
+
+impl Session {
+    fn path_key(&self) -> PathKey {
+        let path = self.search_path.borrow().clone();
+        PathKey { path, role: self.role.get(), texts: self.clock.settings() }
+    }
+
+    /// Sets the settings of a function for one call.
+    pub(in crate::session) fn with_settings(
+        &self,
+        settings: &[(SmolStr, SmolStr)],
+    ) -> Result<Option<SettingsGuard<'_>>> {
+        if settings.is_empty() {
+            return Ok(None);
+        }
+        let (path_number, key) = (self.path_number.get(), self.path_key());
+        let before = settings.iter().map(|(name, _)| (name.clone(), self.variable(name)));
+        let guard = SettingsGuard { session: self, before: before.collect(), path_number, key };
+        for (name, value) in settings {
+            let value = self.checked_setting(name, value)?;
+            self.set_variable(name, Some(&value));
+        }
+        self.note_settings();
+        Ok(Some(guard))
+    }
+
+    /// Returns the settings of a function after some changes.
+    pub(in crate::session) fn routine_settings(
+        &self,
+        before: &[(SmolStr, SmolStr)],
+        changes: &[RoutineSetting],
+    ) -> Result<Vec<(SmolStr, SmolStr)>> {
+        let mut settings = before.to_vec();
+        for change in changes {
+            let (name, value) = match change {
+                RoutineSetting::ResetAll => {
+                    settings.clear();
+                    continue;
+                }
+                RoutineSetting::Reset(name) => (name.clone(), None),
+                RoutineSetting::Current(name) => (name.clone(), self.show(name)?),
+                RoutineSetting::Assign(text) => {
+                    let parsed = crate::parse::statement(text)?;
+                    let control = parsed.as_ref().map(control_of).transpose()?.flatten();
+                    let Some(Control::Assign(name, value, _)) = control else {
+                        return Err(SqlError::unsupported(format!("{text} of a function")));
+                    };
+                    (name, value)
+                }
+            };
+            let name: SmolStr = name.to_lowercase().into();
+            settings.retain(|(known, _)| *known != name);
+            if let Some(value) = value {
+                let checked = self.checked_setting(&name, &value)?;
+                settings.push((name, checked.into()));
+            } else if setting(&name).is_none() && !name.contains('.') {
+                return Err(unrecognized(&name));
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Checks the value of a setting of a function.
+    fn checked_setting(&self, name: &str, value: &str) -> Result<String> {
+        let Some(known) = setting(name) else {
+            let is_own = name.contains('.');
+            return if is_own { Ok(value.to_owned()) } else { Err(unrecognized(name)) };
+        };
+        if matches!(known.kind, Kind::Engine) || matches!(name, "role" | "session_authorization") {
+            return Err(SqlError::unsupported(format!("SET {name} of a function")));
+        }
+        let current = self.variable(name);
+        known.checked(value, current.as_deref().unwrap_or(known.default))
+    }
+}
