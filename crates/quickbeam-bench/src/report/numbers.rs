@@ -7,10 +7,15 @@ pub fn number(value: f64) -> String {
 
 /// A mean with its standard deviation, in as many digits as the deviation leaves: two of its own.
 pub fn spread(mean: f64, sd: f64) -> String {
-    let unit = if sd > 0.0 { 10_f64.powf(sd.log10().floor() - 1.0) } else { 0.0 };
-    if unit < 1.0 {
+    if sd <= 0.0 {
         return format!("{} ± {}", number(mean), number(sd));
     }
+    let digits = sd.log10().floor() - 1.0;
+    if digits < 0.0 {
+        let decimals = (-digits).min(9.0) as usize;
+        return format!("{mean:.decimals$} ± {sd:.decimals$}");
+    }
+    let unit = 10_f64.powf(digits);
     let rounded = |value: f64| group((value / unit).round() * unit);
     format!("{} ± {}", rounded(mean), rounded(sd))
 }
@@ -54,6 +59,8 @@ mod tests {
         assert_eq!(number(0.0421), "0.042");
         assert_eq!(spread(12_299_325.0, 4_092_807.0), "12,300,000 ± 4,100,000");
         assert_eq!(spread(8_416.0, 28.517), "8,416 ± 29");
+        assert_eq!(spread(277.3, 7.015), "277.3 ± 7.0");
+        assert_eq!(spread(0.0421, 0.004_26), "0.0421 ± 0.0043");
         assert_eq!(spread(0.5, 0.0), "0.500 ± 0");
         assert_eq!((&*ratio(0.0042), &*ratio(2.0)), ("×0.0042", "×2.00"));
         assert_eq!((&*milliseconds(0.000_712), &*milliseconds(12.3)), ("0.000712", "12.300"));

@@ -3,7 +3,7 @@
 use comfy_table::{Cell, CellAlignment, Table, presets};
 
 use super::grid::Grid;
-use super::numbers::{group, number, ratio};
+use super::numbers::{group, number, ratio, spread};
 use super::{Measurement, Report, sql};
 use crate::engine::Mode;
 use crate::published;
@@ -100,7 +100,7 @@ fn rates(report: &Report, benchmark: &str, mode: Mode, threads: usize) -> Table 
 }
 
 fn rate(result: &Measurement, quickbeam: Option<f64>) -> String {
-    let text = format!("{} ± {}", group(result.mean), group(result.stddev));
+    let text = spread(result.mean, result.stddev);
     match quickbeam {
         Some(reference) if result.engine != "quickbeam" && reference > 0.0 => {
             format!("{text}  {}", ratio(result.median / reference))
@@ -142,7 +142,7 @@ fn others(report: &Report) -> Option<Table> {
             Cell::new(format!("{}: {}", r.benchmark, r.step)),
             Cell::new(&r.engine),
             Cell::new(&r.mode),
-            right(Some(format!("{} ± {} {}", number(r.mean), number(r.stddev), r.unit))),
+            right(Some(format!("{} {}", spread(r.mean, r.stddev), r.unit))),
             right(Some(number(r.median))),
             micros(r.p50_us),
             micros(r.p99_us),
@@ -195,7 +195,7 @@ mod tests {
             "Table 5",
             "published 2010, other hardware",
             "208,139 ± 329",
-            "330,000 ± 42,426",
+            "330,000 ± 42,000",
             "×0.33",
             "90 %",
             "redb, wns/1: no such <class>",
