@@ -20,32 +20,32 @@ pub const COMMANDS: [(&str, &str, &str); 30] = [
     ("\\!", "COMMAND", "execute a command of the operating system"),
     ("\\?", "", "show this help"),
     ("\\conninfo", "", "show the environment and the session"),
-    ("\\copy", "TABLE|(QUERY) FROM|TO FILE …", "COPY with a file, whose name needs no quotes"),
-    ("\\d", "[NAME]", "list tables, views, sequences and databases, or describe one object"),
+    ("\\copy", "TABLE FROM|TO FILE", "COPY of a table or (QUERY) with a file"),
+    ("\\d", "[NAME]", "list tables and the like, or describe one"),
     ("\\di", "", "list indexes"),
     ("\\dn", "", "list schemas"),
     ("\\ds", "", "list sequences"),
     ("\\dt", "", "list tables"),
     ("\\dv", "", "list views"),
-    ("\\e", "", "edit the current statement, or the last one, in $VISUAL or $EDITOR"),
+    ("\\e", "", "edit the statement in $VISUAL or $EDITOR"),
     ("\\echo", "[TEXT]", "write a text"),
     ("\\format", "[table|csv|json]", "set the output format"),
-    ("\\g", "[FILE]", "execute the current statement, or the last one; write its result to FILE"),
+    ("\\g", "[FILE]", "execute the statement; write its result to FILE"),
     ("\\gx", "[FILE]", "as \\g, with expanded output"),
-    ("\\h", "[STATEMENT]", "show the syntax of an SQL statement, or list the statements"),
+    ("\\h", "[STATEMENT]", "show the syntax of a statement, or list them"),
     ("\\i", "FILE", "execute the statements of a file"),
     ("\\l", "", "list the SQL databases"),
-    ("\\o", "[FILE]", "append results to a file, or write them to standard output again"),
-    ("\\p", "", "show the current statement, or the last one"),
-    ("\\pset", "[NAME [VALUE]]", "set null, format, expanded, footer, tuples_only or pager"),
+    ("\\o", "[FILE]", "append results to FILE, or to standard output"),
+    ("\\p", "", "show the statement: the current or the last one"),
+    ("\\pset", "[NAME [VALUE]]", "set null, format, expanded, footer, pager, …"),
     ("\\q", "", "quit"),
     ("\\qecho", "[TEXT]", "write a text to the output of \\o"),
     ("\\r", "", "discard the current statement"),
-    ("\\set", "[NAME [VALUE]]", "set a variable, for :NAME, :'NAME' and :\"NAME\" in statements"),
+    ("\\set", "[NAME [VALUE]]", "set a variable: :NAME, :'NAME', :\"NAME\""),
     ("\\t", "[on|off]", "write rows only, without header and footer"),
     ("\\timing", "[on|off]", "show the execution time of each statement"),
     ("\\unset", "NAME", "remove a variable"),
-    ("\\watch", "[SECONDS] [c=COUNT]", "repeat the statement every 2 seconds, or COUNT times"),
+    ("\\watch", "[SECONDS] [c=COUNT]", "repeat the statement every 2 seconds"),
     ("\\x", "[on|off]", "write one line for each column"),
 ];
 
@@ -251,6 +251,9 @@ fn simple(
         }
         "\\d" if !rest.is_empty() => describe::one(shell, output, unquoted(rest)),
         "\\d" | "\\dt" | "\\di" | "\\dv" | "\\ds" => describe::all(shell, output, name),
+        "\\restrict" | "\\unrestrict" => {
+            bail!("{name} is of a script of pg_dump, which the option --lenient reads")
+        }
         _ => bail!("there is no command {name}: \\? lists the commands"),
     }
 }
@@ -352,9 +355,9 @@ fn edit(query: &str) -> anyhow::Result<String> {
 fn help(output: &mut impl Write) -> std::io::Result<()> {
     for (name, arguments, what) in COMMANDS {
         let form = format!("{name} {arguments}");
-        writeln!(output, "  {form:<40} {what}")?;
+        writeln!(output, "  {form:<27} {what}")?;
     }
-    writeln!(output, "  {:<40} execute the statement; Ctrl-C cancels it", "STATEMENT;")
+    writeln!(output, "  {:<27} execute the statement; Ctrl-C cancels it", "STATEMENT;")
 }
 
 fn timing(to: &str, shell: &mut Shell, output: &mut impl Write) -> anyhow::Result<()> {

@@ -446,6 +446,10 @@ impl Shell {
                 say(&format!("{what}: {more}"));
             }
         }
+        let first_word = text.split_whitespace().next().unwrap_or_default();
+        if !self.is_lenient && first_word.eq_ignore_ascii_case("PRAGMA") {
+            say("HINT: The option --lenient reads dumps of sqlite3.");
+        }
         self.failed()
     }
 
