@@ -222,7 +222,7 @@ fn wisconsin(c: &Connection, text: &str) -> Result<()> {
 
 fn main() -> Result<()> {
     let options = Options::new().durability(Durability::InMemory).cache_size(256 << 20);
-    let connection = SqlDatabase::memory(options)?.connect();
+    let connection = SqlDatabase::open_in_memory(options)?.connect();
     points(&connection)?;
     // `cargo bench` adds an option of its own.
     if let Some(path) = std::env::args().skip(1).find(|argument| !argument.starts_with("--")) {

@@ -70,7 +70,7 @@ fn crashed() -> Crashed {
     let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     for name in ["one", "two"] {
         let method = if name == "two" { AccessMethod::Hash } else { AccessMethod::BTree };
-        let database = environment.create_database_as(name, method).unwrap();
+        let database = environment.create_database_with(name, method).unwrap();
         let fill = |from: usize| {
             environment
                 .transact(|transaction| {

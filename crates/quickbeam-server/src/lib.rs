@@ -8,7 +8,7 @@
 //! ```
 //! use quickbeam_server::{Server, ServerOptions};
 //!
-//! let database = quickbeam_sql::SqlDatabase::memory(Default::default())?;
+//! let database = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?;
 //! let options = ServerOptions::new().listen("127.0.0.1:0".parse()?);
 //! let server = Server::start(&database, options)?;
 //! println!("psql -h 127.0.0.1 -p {}", server.address().expect("a TCP address").port());

@@ -11,7 +11,7 @@ use quickbeam_sql::SqlDatabase;
 
 /// A server over a database in memory.
 fn server() -> (SqlDatabase, Server) {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let options = ServerOptions::new().listen("127.0.0.1:0".parse().unwrap()).max_connections(8);
     let server = Server::start(&database, options).unwrap();
     (database, server)
@@ -205,7 +205,7 @@ fn stopping_ends_sessions_and_rolls_back() {
 
 #[test]
 fn a_server_without_authentication_listens_on_loopback_only() {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let options = ServerOptions::new().listen("0.0.0.0:0".parse().unwrap());
     assert!(Server::start(&database, options).is_err());
     assert!(Server::start(&database, ServerOptions::default()).is_err());
@@ -236,7 +236,7 @@ fn psql_runs_statements_over_a_unix_socket() {
         println!("psql is not installed");
         return;
     }
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let folder = tempfile::tempdir().unwrap();
     let options = ServerOptions::new().socket_directory(folder.path()).port(6543);
     let server = Server::start(&database, options).unwrap();

@@ -81,7 +81,7 @@ fn access_rules_decide_by_user_and_database() {
 #[test]
 fn a_peer_is_the_user_of_the_operating_system() {
     let folder = tempfile::tempdir().unwrap();
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let access = Access::default().rules(AccessRules::parse("local all all peer").unwrap());
     let options = ServerOptions::new().socket_directory(folder.path()).access(access);
     let _server = Server::start(&database, options).unwrap();
@@ -107,7 +107,7 @@ fn access_changes_for_new_connections() {
 
 #[test]
 fn a_server_for_other_machines_needs_users_or_rules() {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let start = |access: Access| {
         let options = ServerOptions::new().listen("0.0.0.0:0".parse().unwrap()).access(access);
         Server::start(&database, options)

@@ -291,7 +291,7 @@ fn do_step(
             commit(environment, known, durability, |transaction, state| {
                 let database = match transaction.open_database("data") {
                     Err(Error::NoSuchDatabase { .. }) => {
-                        transaction.create_database_as("data", method)?
+                        transaction.create_database_with("data", method)?
                     }
                     other => other?,
                 };
@@ -322,7 +322,7 @@ fn do_step(
             transaction.abort()
         }
         Make => commit(environment, known, SYNC, |transaction, state| {
-            let database = transaction.create_database_as("made", AccessMethod::Hash)?;
+            let database = transaction.create_database_with("made", AccessMethod::Hash)?;
             database.put(transaction, b"a", b"b")?;
             let records = Records::from([(b"a".to_vec(), b"b"[..].into())]);
             state.insert("made".into(), records);
@@ -335,7 +335,7 @@ fn do_step(
             Ok(())
         }),
         Empty => commit(environment, known, SYNC, |transaction, state| {
-            transaction.empty_database("renamed")?;
+            transaction.clear_database("renamed")?;
             state.insert("renamed".into(), Records::new());
             Ok(())
         }),

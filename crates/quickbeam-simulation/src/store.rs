@@ -217,7 +217,7 @@ fn operate(
     let name = random.pick(&["first", "second"]);
     let database: StoreDatabase = match store.open_database(name) {
         Err(Error::NoSuchDatabase { .. }) => {
-            store.create_database_as(name, plan.method_of(name))?
+            store.create_database_with(name, plan.method_of(name))?
         }
         opened => opened?,
     };

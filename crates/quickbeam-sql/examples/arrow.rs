@@ -11,7 +11,7 @@ use quickbeam_sql::arrow_array::{Array, Float64Array, Int64Array};
 use quickbeam_sql::{SqlDatabase, params};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut connection = SqlDatabase::memory(Options::default())?.connect();
+    let mut connection = SqlDatabase::open_in_memory(Options::default())?.connect();
     connection.execute(
         "CREATE TABLE reading (id BIGINT PRIMARY KEY, celsius DOUBLE PRECISION NOT NULL)",
         &[],

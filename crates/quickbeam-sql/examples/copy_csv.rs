@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         "name,country,people\nLisbon,Portugal,545796\nOslo,Norway,717710\nPorto,Portugal,231800\n",
     )?;
 
-    let database = SqlDatabase::memory(Options::default())?;
+    let database = SqlDatabase::open_in_memory(Options::default())?;
     let connection = database.connect();
     connection.set_copy_access(Folder(directory.path().to_owned()));
     connection.execute(

@@ -15,7 +15,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let photos = environment.create_database("photos")?;
 
     // SQL on an environment that is open already.
-    let database = SqlDatabase::over(&environment)?;
+    let database = SqlDatabase::attach(&environment)?;
     let sql = database.connect();
     sql.execute("CREATE TABLE album (id INTEGER PRIMARY KEY, title TEXT, photos INTEGER)", &[])?;
     sql.execute("INSERT INTO album VALUES (1, 'Summer', 0)", &[])?;

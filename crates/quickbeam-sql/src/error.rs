@@ -321,7 +321,7 @@ impl fmt::Display for SqlState {
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let database = SqlDatabase::open_in_memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// use quickbeam_sql::SqlState;
@@ -608,7 +608,7 @@ impl SqlError {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let mut connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// let error = connection.execute("SELECT 1 / 0", &[]).unwrap_err();
     /// assert!(!error.is_retryable());
     /// # Ok::<(), quickbeam_sql::SqlError>(())

@@ -92,7 +92,7 @@ fn text_of(value: &Value, settings: &TextSettings) -> String {
 
 fn connection() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let connection = SqlDatabase::memory(options).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
     connection.execute("SET statement_timeout = '10s'", &[]).unwrap();
     connection
 }

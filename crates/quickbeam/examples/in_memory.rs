@@ -7,9 +7,9 @@
 use quickbeam::{AccessMethod, Environment, Options, Result};
 
 fn main() -> Result<()> {
-    let environment = Environment::memory(Options::default())?;
+    let environment = Environment::open_in_memory(Options::default())?;
     // A hash database finds single records faster than a B+tree and has no key order.
-    let sessions = environment.create_database_as("sessions", AccessMethod::Hash)?;
+    let sessions = environment.create_database_with("sessions", AccessMethod::Hash)?;
 
     environment.transact(|transaction| {
         sessions.put(transaction, b"token-1", b"alice")?;

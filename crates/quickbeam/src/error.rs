@@ -310,7 +310,7 @@ impl Error {
     /// Returns whether the transaction may succeed if it is retried.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// use quickbeam::Error;
     ///

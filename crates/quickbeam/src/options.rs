@@ -288,7 +288,7 @@ impl Options {
 /// Settings of one transaction. `None` uses the environment's setting.
 ///
 /// ```
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// use quickbeam::TransactionOptions;
 /// use std::time::Duration;
 ///

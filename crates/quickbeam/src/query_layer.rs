@@ -9,7 +9,7 @@
 //!
 //! use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 //!
-//! # let environment = quickbeam::Environment::memory(Default::default())?;
+//! # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 //! # let fruit = environment.create_database("fruit")?;
 //! # let transaction = environment.begin()?;
 //! # fruit.put(&transaction, b"apple", b"red")?;
@@ -60,7 +60,7 @@ pub trait DatabaseExt: sealed::Handle {
     /// ```
     /// use quickbeam::query_layer::DatabaseExt;
     ///
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -85,7 +85,7 @@ pub trait DatabaseExt: sealed::Handle {
     /// ```
     /// use quickbeam::query_layer::DatabaseExt;
     ///
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -213,7 +213,7 @@ pub trait TransactionExt: sealed::Handle {
     /// ```
     /// use quickbeam::query_layer::TransactionExt;
     ///
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// let transaction = environment.begin()?;
     /// environment.transact(|later| fruit.put(later, b"apple", b"red"))?;

@@ -210,8 +210,11 @@ impl<T: ReadTransaction> Reading<'_, T> {
 
     fn walk(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> quickbeam::Result<()> {
         let mut cursor = self.inside.database.cursor(&self.inside.transaction)?;
-        let mut found =
-            if span.backward { cursor.seek_le(span.from)? } else { cursor.seek(span.from)? };
+        let mut found = if span.backward {
+            cursor.seek_at_or_before(span.from)?
+        } else {
+            cursor.seek(span.from)?
+        };
         for left in (0..span.count).rev() {
             if !found {
                 break;
@@ -340,8 +343,11 @@ impl Reader for Owner<'_> {
     fn range(&mut self, span: Span<'_>, visit: &mut Visit<'_>) -> OpResult {
         let mut walk = || {
             let mut cursor = self.store.cursor(self.database)?;
-            let mut found =
-                if span.backward { cursor.seek_le(span.from)? } else { cursor.seek(span.from)? };
+            let mut found = if span.backward {
+                cursor.seek_at_or_before(span.from)?
+            } else {
+                cursor.seek(span.from)?
+            };
             for left in (0..span.count).rev() {
                 if !found {
                     break;

@@ -87,7 +87,7 @@ fn verify_tables(
     if !has_tables {
         return Ok(None);
     }
-    let verified = quickbeam_sql::SqlDatabase::over(environment).and_then(|it| it.verify());
+    let verified = quickbeam_sql::SqlDatabase::attach(environment).and_then(|it| it.verify());
     match verified {
         Ok(verified) => {
             complaints.extend(verified.complaints);

@@ -185,7 +185,7 @@ impl<'e> Load<'e> {
             let transaction = self.transaction()?;
             let database = match transaction.open_database(name) {
                 Err(Error::NoSuchDatabase { .. }) => {
-                    transaction.create_database_as(name, method)?
+                    transaction.create_database_with(name, method)?
                 }
                 opened => opened?,
             };
@@ -199,7 +199,7 @@ impl<'e> Load<'e> {
             }
         } else {
             let staged = format!("{STAGED}{}", self.staged.len());
-            let database = self.environment.create_database_as(&staged, method)?;
+            let database = self.environment.create_database_with(&staged, method)?;
             self.staged.push(name.to_owned());
             let mut count = 0;
             loop {
@@ -284,7 +284,7 @@ fn fill(
 #[cfg(feature = "sql")]
 fn refuse_relation(environment: &Environment, name: &str) -> anyhow::Result<()> {
     if environment.databases()?.iter().any(|known| known.starts_with(TABLES)) {
-        let database = quickbeam_sql::SqlDatabase::over(environment)?;
+        let database = quickbeam_sql::SqlDatabase::attach(environment)?;
         let catalog = database.catalog().snapshot(&environment.begin_read()?)?;
         if catalog.relation(name).is_some() {
             bail!("there is a table, view, index or sequence {name:?} already");

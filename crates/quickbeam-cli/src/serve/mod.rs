@@ -131,7 +131,7 @@ fn notify(state: &str) {
 fn open(arguments: &Arguments, settings: &Settings) -> anyhow::Result<(SqlDatabase, String)> {
     let options = arguments.opening.options()?.compaction_rate(settings.compaction_rate());
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
-        let database = SqlDatabase::memory(options.create(true))?;
+        let database = SqlDatabase::open_in_memory(options.create(true))?;
         return Ok((database, "the environment in memory".to_owned()));
     };
     let shown = directory.display();
@@ -141,7 +141,7 @@ fn open(arguments: &Arguments, settings: &Settings) -> anyhow::Result<(SqlDataba
     } else {
         place::open_environment_with(directory, options)?
     };
-    let database = SqlDatabase::over(&environment)
+    let database = SqlDatabase::attach(&environment)
         .with_context(|| format!("cannot open the tables of {shown}"))?;
     Ok((database, shown.to_string()))
 }

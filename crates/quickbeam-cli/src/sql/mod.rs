@@ -121,7 +121,7 @@ fn open(arguments: &SqlArguments) -> anyhow::Result<(Session, String)> {
     let mut options = arguments.opening.options()?;
     options.page_size = arguments.page_size.unwrap_or(options.page_size);
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
-        let database = SqlDatabase::memory(options.create(true))?;
+        let database = SqlDatabase::open_in_memory(options.create(true))?;
         let name = "the environment in memory".to_owned();
         return Ok((Session::Direct(Box::new(database.connect())), name));
     };
@@ -141,7 +141,7 @@ fn open(arguments: &SqlArguments) -> anyhow::Result<(Session, String)> {
             return Ok((Session::Remote(client.into()), name));
         }
     };
-    let database = SqlDatabase::over(&environment)
+    let database = SqlDatabase::attach(&environment)
         .with_context(|| format!("cannot open the tables of {name}"))?;
     Ok((Session::Direct(Box::new(database.connect())), name))
 }

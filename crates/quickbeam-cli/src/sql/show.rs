@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     fn written(query: &str, format: Format) -> String {
-        let database = SqlDatabase::memory(Options::default()).unwrap();
+        let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
         let connection = database.connect();
         let mut output = Vec::new();
         let answer = connection.query(query, &[]).unwrap();

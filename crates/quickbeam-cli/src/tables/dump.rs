@@ -39,7 +39,7 @@ pub trait Sink {
 /// Writes all tables, views, sequences, functions and triggers of an environment. Writes nothing if
 /// there are none.
 pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<()> {
-    let database = SqlDatabase::over(environment).context("cannot open the tables")?;
+    let database = SqlDatabase::attach(environment).context("cannot open the tables")?;
     let connection = database.connect();
     let transaction = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&transaction)?;

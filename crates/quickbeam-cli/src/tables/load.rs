@@ -25,7 +25,7 @@ pub fn load(
     input: DumpInput,
     format: ItemFormat,
 ) -> anyhow::Result<(Vec<Loaded>, DumpInput)> {
-    let database = SqlDatabase::over(environment).context("cannot open the tables")?;
+    let database = SqlDatabase::attach(environment).context("cannot open the tables")?;
     let connection = database.connect();
     let input = Arc::new(Mutex::new(input));
     // Bodies may name objects that follow.

@@ -33,7 +33,7 @@ pub fn name(directory: &Path, report: &mut Value) -> anyhow::Result<()> {
     }
     // The directory was made by the salvage, so an environment that is a data store has no tables.
     let Ok(environment) = Environment::open_read_only(directory, existing()) else { return Ok(()) };
-    let database = SqlDatabase::over(&environment)?;
+    let database = SqlDatabase::attach(&environment)?;
     let snapshot = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&snapshot)?;
     for list in lists {

@@ -104,7 +104,7 @@ pub fn open_or_connect(directory: impl AsRef<Path>, options: Options) -> Result<
 }
 
 fn serve(directory: &Path, environment: &Environment) -> Result<OpenedDatabase> {
-    let database = SqlDatabase::over(environment)?;
+    let database = SqlDatabase::attach(environment)?;
     let options = ServerOptions::new().environment_directory(directory);
     let server = Server::start(&database, options).map_err(|error| connection_failed(&error))?;
     let connection = database.connect();

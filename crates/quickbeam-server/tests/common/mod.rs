@@ -10,7 +10,7 @@ use quickbeam_sql::SqlDatabase;
 
 /// A server on a free port.
 pub fn serve(options: ServerOptions) -> (SqlDatabase, Server) {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let server = Server::start(&database, options.listen("127.0.0.1:0".parse().unwrap())).unwrap();
     (database, server)
 }

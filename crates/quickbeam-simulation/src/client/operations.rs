@@ -129,7 +129,7 @@ impl Client {
         name: &str,
     ) -> Step<()> {
         let before = self.newest();
-        match transaction.create_database_as(name, self.plan.method_of(name)) {
+        match transaction.create_database_with(name, self.plan.method_of(name)) {
             Ok(_) => {
                 self.check(checks, name, Question::Name, Answer::NoDatabase, before);
                 let own = Own { renamed: true, ..Own::default() };
@@ -297,7 +297,7 @@ impl Client {
         let done = match kind {
             1 => transaction.drop_database(&name),
             2 => transaction.rename_database(&name, &other),
-            _ => transaction.empty_database(&name),
+            _ => transaction.clear_database(&name),
         };
         match done {
             Ok(()) => {}

@@ -117,7 +117,7 @@ impl Client {
                 let found = match &asked {
                     Question::AtOrAfter(key) if key.is_empty() => cursor.first(),
                     Question::AtOrAfter(key) => cursor.seek(key),
-                    Question::AtOrBefore(key) => cursor.seek_le(key),
+                    Question::AtOrBefore(key) => cursor.seek_at_or_before(key),
                     Question::Before(None) => cursor.last(),
                     _ if forward => cursor.next(),
                     _ => cursor.prev(),

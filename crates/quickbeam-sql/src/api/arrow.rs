@@ -252,7 +252,7 @@ impl Rows<'_> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -289,7 +289,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;

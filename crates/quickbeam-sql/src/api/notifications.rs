@@ -8,7 +8,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::SqlDatabase;
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// let (listener, other) = (database.connect(), database.connect());
     /// listener.execute("LISTEN news", &[])?;
     /// other.execute("NOTIFY news, 'hello'", &[])?;

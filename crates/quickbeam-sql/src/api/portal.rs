@@ -88,7 +88,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{DataType, SqlDatabase};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// let statement = connection.prepare_typed("SELECT $1, $2", &[Some(DataType::Date), None])?;
     /// assert_eq!(statement.parameters(), [DataType::Date, DataType::Text]);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
@@ -104,7 +104,7 @@ impl Connection {
     /// Returns the columns of a cursor that DECLARE has made; `None` if there is none of that name.
     ///
     /// ```
-    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?.connect();
     /// connection.execute("DECLARE c CURSOR WITH HOLD FOR SELECT 1 AS one", &[])?;
     /// assert_eq!(connection.cursor_columns("c").unwrap()[0].name, "one");
     /// # Ok::<(), quickbeam_sql::SqlError>(())

@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn a_copy_is_planned_for_the_tables_of_its_query() {
-        let database = SqlDatabase::memory(Options::default()).unwrap();
+        let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
         let connection = &database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
         let copy = "COPY (SELECT count(*) FROM t WHERE b = 3) TO STDOUT WITH (FORMAT csv)";
@@ -217,7 +217,7 @@ mod tests {
     /// Key/value databases are distinct, though none has a number.
     #[test]
     fn a_statement_is_planned_for_each_of_its_tables() {
-        let database = SqlDatabase::memory(Options::default()).unwrap();
+        let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
         for name in ["kv_a", "kv_b"] {
             database.environment().create_database(name).unwrap();
         }
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn statement_is_planned_again_when_its_tables_grow_or_shrink() {
-        let database = SqlDatabase::memory(Options::default()).unwrap();
+        let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
         let connection = &database.connect();
         connection.execute("CREATE TABLE t (a INTEGER PRIMARY KEY, b INTEGER)", &[]).unwrap();
         let mut all =

@@ -377,7 +377,7 @@ impl<'a> CatalogChange<'a> {
     pub fn fill_index(&self, handle: &TableHandle, index: &Arc<Index>) -> Result<()> {
         let table = handle.table();
         let (name, method) = (index_tree(index.id), index.access_method());
-        let entries = self.transaction.create_database_as(&name, method)?;
+        let entries = self.transaction.create_database_with(&name, method)?;
         let compile = || self.before.compile(table, index);
         let evaluator = index.is_computed().then(compile).transpose()?;
         let key = KeySpec::of_index(table, index);

@@ -417,7 +417,7 @@ impl CatalogChange<'_> {
         let old_tree = rows_tree(table);
         table.primary_key = key;
         table.generation += 1;
-        let rows = transaction.create_database_as(&rows_tree(table), table.access_method())?;
+        let rows = transaction.create_database_with(&rows_tree(table), table.access_method())?;
         let new = TableHandle::of_database(Arc::new(table.clone()), rows);
         let (mut new_key, mut next_row) = (Vec::new(), 0_u64);
         self.for_each_row(&old, |_, row| {

@@ -60,13 +60,15 @@ impl Catalog {
         if let Some(key) = &new.primary_key {
             change.define_primary_key(&mut table, key, &mut taken)?;
         }
-        change.transaction.create_database_as(&rows_tree(&table), table.access_method())?;
+        change.transaction.create_database_with(&rows_tree(&table), table.access_method())?;
         for key in &new.uniques {
             let index = Arc::new(change.define_unique(&table, key, &mut taken)?);
             table.indexes.push(index);
         }
         for index in &table.indexes {
-            change.transaction.create_database_as(&index_tree(index.id), index.access_method())?;
+            change
+                .transaction
+                .create_database_with(&index_tree(index.id), index.access_method())?;
         }
         for check in &new.checks {
             let columns = table.known_columns(&check.columns)?;
@@ -150,9 +152,9 @@ impl Catalog {
         wanted.sort();
         for id in wanted {
             let table = change.before.known_table(id)?;
-            transaction.empty_database(&rows_tree(table))?;
+            transaction.clear_database(&rows_tree(table))?;
             for index in &table.indexes {
-                transaction.empty_database(&index_tree(index.id))?;
+                transaction.clear_database(&index_tree(index.id))?;
             }
             if restart_identity {
                 let owned = change.before.sequences.values();

@@ -31,7 +31,7 @@ mod tests {
     use crate::{Connection, SqlDatabase, SqlState};
 
     fn connect() -> Connection {
-        SqlDatabase::memory(quickbeam::Options::default()).unwrap().connect()
+        SqlDatabase::open_in_memory(quickbeam::Options::default()).unwrap().connect()
     }
 
     /// Sends a parameter as a type of SQL and reads it back.

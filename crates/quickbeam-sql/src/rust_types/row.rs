@@ -55,7 +55,7 @@ impl<'r> Row<'r> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -87,7 +87,7 @@ impl<'r> Row<'r> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
     /// let mut rows = connection.query("SELECT id, name FROM fruit WHERE id = 2", &[])?;

@@ -22,7 +22,7 @@ use crate::types::current_moment;
 /// use quickbeam::Options;
 /// use quickbeam_sql::SqlDatabase;
 ///
-/// let database = SqlDatabase::memory(Options::default())?;
+/// let database = SqlDatabase::open_in_memory(Options::default())?;
 /// let mut connection = database.connect();
 /// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # Ok::<(), quickbeam_sql::SqlError>(())
@@ -108,7 +108,7 @@ impl SqlDatabase {
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
     pub fn open(path: impl AsRef<Path>, options: Options) -> Result<SqlDatabase> {
-        SqlDatabase::over(&Environment::open(path, options)?)
+        SqlDatabase::attach(&Environment::open(path, options)?)
     }
 
     /// Creates an environment without a directory. It lasts as long as its last handle.
@@ -116,30 +116,30 @@ impl SqlDatabase {
     /// ```
     /// use quickbeam_sql::SqlDatabase;
     ///
-    /// let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// let mut connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// let rows = connection.query("SELECT 6 * 7", &[])?.collect()?;
     /// assert_eq!(rows[0][0].to_string(), "42");
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
-    pub fn memory(options: Options) -> Result<SqlDatabase> {
-        SqlDatabase::over(&Environment::memory(options)?)
+    pub fn open_in_memory(options: Options) -> Result<SqlDatabase> {
+        SqlDatabase::attach(&Environment::open_in_memory(options)?)
     }
 
     /// Attaches SQL to an environment that is already open, beside its key/value databases. Call it
     /// once for each environment, and clone the result.
     ///
     /// ```
-    /// let environment = quickbeam::Environment::memory(Default::default())?;
+    /// let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// let photos = environment.create_database("photos")?;
     /// environment.transact(|transaction| photos.put(transaction, b"beach", b"..."))?;
     ///
     /// // A key/value database is a table of the columns `key` and `value`.
-    /// let database = quickbeam_sql::SqlDatabase::over(&environment)?;
+    /// let database = quickbeam_sql::SqlDatabase::attach(&environment)?;
     /// let rows = database.connect().query("SELECT key FROM photos", &[])?.collect()?;
     /// assert_eq!(rows.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn over(environment: &Environment) -> Result<SqlDatabase> {
+    pub fn attach(environment: &Environment) -> Result<SqlDatabase> {
         let catalog = Catalog::open(environment)?;
         catalog.set_index_compiler(&ExpressionCompiler);
         crate::session::temporary::sweep(&catalog)?;
@@ -150,7 +150,7 @@ impl SqlDatabase {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let events = database.environment().create_database("events")?;
@@ -195,7 +195,7 @@ impl SqlDatabase {
     /// ```
     /// use quickbeam_sql::{DataType, ScalarFunction, SqlDatabase, Value, ValueRef};
     ///
-    /// let database = SqlDatabase::memory(Default::default())?;
+    /// let database = SqlDatabase::open_in_memory(Default::default())?;
     /// let reversed = ScalarFunction::new("reversed", &[DataType::Text], DataType::Text, |values| {
     ///     let ValueRef::Text(text) = values[0] else { return Ok(Value::Null) };
     ///     Ok(Value::text(text.chars().rev().collect::<String>()))
@@ -248,7 +248,7 @@ impl SqlDatabase {
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let database = SqlDatabase::open_in_memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// let cancel = connection.cancel_handle();

@@ -420,7 +420,7 @@ impl Session {
             transaction.rollback_to(savepoint)?;
             self.restore_deferred(deferred);
         }
-        transaction.release(savepoint);
+        transaction.release_savepoint(savepoint);
         result
     }
 

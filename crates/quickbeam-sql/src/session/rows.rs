@@ -68,7 +68,7 @@ impl OpenQueries {
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let database = SqlDatabase::open_in_memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -140,7 +140,7 @@ impl<'c> Rows<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -161,7 +161,7 @@ impl<'c> Rows<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -206,7 +206,7 @@ impl<'c> Rows<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, 'pear')", &[])?;
     /// let names = connection.query("SELECT name FROM fruit ORDER BY id", &[])?;
@@ -222,7 +222,7 @@ impl<'c> Rows<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let mut connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -261,7 +261,7 @@ impl<T, F: FnMut(&Row<'_>) -> Result<T>> Iterator for MappedRows<'_, F> {
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
-/// # let connection = SqlDatabase::memory(Default::default())?.connect();
+/// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, 'pear')", &[])?;
 /// for row in connection.query("SELECT id, name FROM fruit", &[])? {

@@ -293,7 +293,7 @@ impl Session {
                 transaction.rollback_to(before)?;
                 deferred.rollback_to(mark);
             }
-            transaction.release(before);
+            transaction.release_savepoint(before);
             checked?;
             deferred.done(keys.as_deref());
         }
@@ -425,7 +425,7 @@ impl Session {
                 let mut savepoints = open.savepoints.borrow_mut();
                 let at = find(&savepoints, name)?;
                 if let Some(found) = savepoints.get(at) {
-                    transaction.release(found.savepoint);
+                    transaction.release_savepoint(found.savepoint);
                 }
                 savepoints.truncate(at);
                 Ok(())

@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn reader_waits_while_every_cached_page_is_latched() {
         let options = Options { page_size: 4096, cache_size: 64 * 4096, ..Options::default() };
-        let environment = Environment::memory(options).unwrap();
+        let environment = Environment::open_in_memory(options).unwrap();
         let database = environment.create_database("records").unwrap();
         for n in 0..3000u32 {
             let put = |t: &crate::Transaction| database.put(t, &n.to_be_bytes(), &[1; 400]);

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!([true, true], [0, 1].map(|n: usize| vfs.exists(&left[n])));
         drop(Environment::open_in(vfs.clone(), Some(directory), Options::new())?);
         assert_eq!([false, true], [0, 1].map(|n: usize| vfs.exists(&left[n])));
-        let memory = Environment::memory(Options::new())?;
+        let memory = Environment::open_in_memory(Options::new())?;
         assert!(!memory.has_temporary_files() && memory.create_temporary_file()?.is_none());
         Ok(())
     }

@@ -64,11 +64,11 @@ impl Environment {
     /// [`InMemory`](crate::Durability::InMemory).
     ///
     /// ```
-    /// let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// let environment = quickbeam::Environment::open_in_memory(quickbeam::Options::default())?;
     /// let fruit = environment.create_database("fruit")?;
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn memory(options: Options) -> Result<Environment> {
+    pub fn open_in_memory(options: Options) -> Result<Environment> {
         Environment::open_in(Arc::new(MemoryVfs::new()), None, options)
     }
 
@@ -121,7 +121,7 @@ impl Environment {
     /// Begins a transaction with the environment's isolation and durability.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// let transaction = environment.begin()?;
     /// fruit.put(&transaction, b"apple", b"red")?;
@@ -147,7 +147,7 @@ impl Environment {
     /// Begins a transaction with its own settings.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// use quickbeam::{Isolation, TransactionOptions};
     ///
     /// let options = TransactionOptions::new().isolation(Isolation::ReadCommitted);
@@ -164,7 +164,7 @@ impl Environment {
     /// aborted only if the options limit old snapshots.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// let snapshot = environment.begin_read()?;
     /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
@@ -179,7 +179,7 @@ impl Environment {
     /// Creates a B+tree database in a transaction of its own. Fails if the name exists.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// let fruit = environment.create_database("fruit")?;
     /// assert!(environment.create_database("fruit").is_err());
     /// # Ok::<(), quickbeam::Error>(())
@@ -192,22 +192,22 @@ impl Environment {
     /// Creates a database with an access method in a transaction of its own.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// use quickbeam::AccessMethod;
     ///
-    /// let sessions = environment.create_database_as("sessions", AccessMethod::Hash)?;
+    /// let sessions = environment.create_database_with("sessions", AccessMethod::Hash)?;
     /// assert_eq!(sessions.access_method(), AccessMethod::Hash);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn create_database_as(&self, name: &str, method: AccessMethod) -> Result<Database> {
-        self.transact(|transaction| transaction.create_database_as(name, method))?;
+    pub fn create_database_with(&self, name: &str, method: AccessMethod) -> Result<Database> {
+        self.transact(|transaction| transaction.create_database_with(name, method))?;
         self.open_database(name)
     }
 
     /// Opens a database. Fails with [`Error::NoSuchDatabase`] if there is none with that name.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// environment.create_database("fruit")?;
     /// let fruit = environment.open_database("fruit")?;
     /// assert_eq!(fruit.name(), "fruit");
@@ -220,7 +220,7 @@ impl Environment {
     /// Opens a database, or creates a B+tree database with that name.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// let first = environment.open_or_create_database("fruit")?;
     /// let second = environment.open_or_create_database("fruit")?;
     /// # Ok::<(), quickbeam::Error>(())
@@ -239,7 +239,7 @@ impl Environment {
     /// Returns the names of all databases in order.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// environment.create_database("nuts")?;
     /// environment.create_database("fruit")?;
     /// assert_eq!(environment.databases()?, ["fruit", "nuts"]);
@@ -252,7 +252,7 @@ impl Environment {
     /// Removes a database and its records in a transaction of its own.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// environment.drop_database("fruit")?;
     /// assert!(environment.databases()?.is_empty());
@@ -265,7 +265,7 @@ impl Environment {
     /// Renames a database in a transaction of its own.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// environment.rename_database("fruit", "vegetables")?;
     /// assert_eq!(environment.databases()?, ["vegetables"]);
@@ -278,21 +278,21 @@ impl Environment {
     /// Removes all records of a database in a transaction of its own.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
-    /// environment.empty_database("fruit")?;
+    /// environment.clear_database("fruit")?;
     /// assert!(!fruit.exists(&environment.begin_read()?, b"apple")?);
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn empty_database(&self, name: &str) -> Result<()> {
-        self.transact(|transaction| transaction.empty_database(name))
+    pub fn clear_database(&self, name: &str) -> Result<()> {
+        self.transact(|transaction| transaction.clear_database(name))
     }
 
     /// Writes a checkpoint and releases the log and data-file space that it makes free.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
     /// environment.checkpoint()?;
@@ -350,7 +350,7 @@ impl Environment {
     /// [`Options::compaction_rate`] compacts in the background instead.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// for number in 0..10_000_u32 {
     ///     environment.transact(|t| fruit.put(t, &number.to_be_bytes(), &[0; 200]))?;
@@ -367,7 +367,7 @@ impl Environment {
     /// Returns counters and sizes since opening.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
     /// assert!(environment.statistics().commits >= 1);
@@ -392,7 +392,7 @@ impl Environment {
     /// Checks every page: order, structure, reachability and space. Changes wait while it runs.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// let report = environment.verify()?;
     /// assert!(report.complaints.is_empty());
     /// # Ok::<(), quickbeam::Error>(())
@@ -411,7 +411,7 @@ impl Environment {
     /// an error.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// let transaction = environment.begin()?;
     /// assert!(environment.clone().close().is_err());
     /// transaction.commit()?;

@@ -30,7 +30,7 @@ impl Environment {
     ///
     /// ```
     /// # fn main() -> quickbeam::Result<()> {
-    /// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(quickbeam::Options::default())?;
     /// let counters = environment.create_database("counters")?;
     /// let value = environment.transact(|transaction| {
     ///     let value = counters.get(transaction, b"visits")?.map_or(0, |bytes| bytes[0]) + 1;
@@ -65,7 +65,7 @@ impl Environment {
     /// }
     ///
     /// # fn main() -> quickbeam::Result<()> {
-    /// let environment = Environment::memory(Options::default())?;
+    /// let environment = Environment::open_in_memory(Options::default())?;
     /// let accounts = environment.create_database("accounts")?;
     /// let paid = environment.transact_with(|transaction| {
     ///     let balance = accounts.get(transaction, b"alice")?.map_or(0, |bytes| bytes[0]);

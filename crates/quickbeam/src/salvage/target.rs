@@ -60,7 +60,7 @@ impl SalvageTarget {
             StoreKind::Transactional => {
                 let environment = Environment::open_in(vfs, Some(into), options)?;
                 let made = trees.iter().map(|(&tree, (name, method))| {
-                    let made = environment.create_database_as(name, *method);
+                    let made = environment.create_database_with(name, *method);
                     made.map(|database| (tree, database))
                 });
                 let databases = made.collect::<Result<_>>()?;
@@ -74,7 +74,7 @@ impl SalvageTarget {
             StoreKind::Plain => {
                 let mut store = Box::new(DataStore::open_in(vfs, Some(into), options)?);
                 let made = trees.iter().map(|(&tree, (name, method))| {
-                    store.create_database_as(name, *method).map(|made| (tree, made))
+                    store.create_database_with(name, *method).map(|made| (tree, made))
                 });
                 let databases = made.collect::<Result<_>>()?;
                 SalvageStore::Store { store, databases }

@@ -21,7 +21,7 @@ const MAX_OVERFLOW_BYTES: usize = 64 << 10;
 /// A position among the records of a [`StoreDatabase`](super::StoreDatabase).
 ///
 /// ```
-/// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+/// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
 /// # let fruit = store.create_database("fruit")?;
 /// # store.put(fruit, b"apple", b"red")?;
 /// let mut cursor = store.cursor(fruit)?;
@@ -84,7 +84,7 @@ impl<'s> StoreCursor<'s> {
     /// An error on a hash database, which has no key order.
     ///
     /// ```
-    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
     /// # let fruit = store.create_database("fruit")?;
     /// # store.put(fruit, b"apple", b"red")?;
     /// # store.put(fruit, b"pear", b"green")?;
@@ -112,7 +112,7 @@ impl<'s> StoreCursor<'s> {
 
     /// Moves to the last record whose key is not greater than `key`. Returns false if there is
     /// none. An error on a hash database.
-    pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
+    pub fn seek_at_or_before(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         key.clone_into(&mut self.bound);
         let found = self.backward(Some(SearchStart::At))?;

@@ -50,7 +50,7 @@ impl StoreDatabase {
 ///
 /// ```
 /// # fn main() -> quickbeam::Result<()> {
-/// let mut store = quickbeam::DataStore::memory(quickbeam::Options::default())?;
+/// let mut store = quickbeam::DataStore::open_in_memory(quickbeam::Options::default())?;
 /// let fruit = store.create_database("fruit")?;
 /// store.put(fruit, b"apple", b"red")?;
 /// assert_eq!(store.get(fruit, b"apple")?.as_deref(), Some(&b"red"[..]));
@@ -101,7 +101,7 @@ impl DataStore {
     }
 
     /// Creates a data store without a directory.
-    pub fn memory(options: Options) -> Result<DataStore> {
+    pub fn open_in_memory(options: Options) -> Result<DataStore> {
         DataStore::open_in(Arc::new(MemoryVfs::new()), None, options)
     }
 
@@ -242,11 +242,11 @@ impl DataStore {
 
     /// Creates a B+tree database.
     pub fn create_database(&mut self, name: &str) -> Result<StoreDatabase> {
-        self.create_database_as(name, AccessMethod::BTree)
+        self.create_database_with(name, AccessMethod::BTree)
     }
 
     /// Creates a database with an access method.
-    pub fn create_database_as(
+    pub fn create_database_with(
         &mut self,
         name: &str,
         method: AccessMethod,
@@ -374,7 +374,7 @@ impl DataStore {
     /// Returns the value of `key`, or `None` if there is no record.
     ///
     /// ```
-    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
     /// # let fruit = store.create_database("fruit")?;
     /// # store.put(fruit, b"apple", b"red")?;
     /// assert_eq!(store.get(fruit, b"apple")?.as_deref(), Some(&b"red"[..]));
@@ -421,7 +421,7 @@ impl DataStore {
     /// Inserts a record, or replaces its value.
     ///
     /// ```
-    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
     /// # let fruit = store.create_database("fruit")?;
     /// store.put(fruit, b"apple", b"red")?;
     /// store.put(fruit, b"apple", b"green")?;
@@ -454,7 +454,7 @@ impl DataStore {
     /// Removes a record. Returns false if there is none.
     ///
     /// ```
-    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
     /// # let fruit = store.create_database("fruit")?;
     /// # store.put(fruit, b"apple", b"red")?;
     /// assert!(store.delete(fruit, b"apple")?);
@@ -505,7 +505,7 @@ impl DataStore {
     /// Opens a cursor with no current record.
     ///
     /// ```
-    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
     /// # let fruit = store.create_database("fruit")?;
     /// # store.put(fruit, b"apple", b"red")?;
     /// let mut cursor = store.cursor(fruit)?;
@@ -610,7 +610,7 @@ impl DataStore {
     /// Checks every page: order, structure, reachability and space.
     ///
     /// ```
-    /// # let mut store = quickbeam::DataStore::memory(Default::default())?;
+    /// # let mut store = quickbeam::DataStore::open_in_memory(Default::default())?;
     /// # let fruit = store.create_database("fruit")?;
     /// # store.put(fruit, b"apple", b"red")?;
     /// assert!(store.verify()?.complaints.is_empty());

@@ -22,7 +22,7 @@ impl Database {
     /// already. After an error some records may have been inserted.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// let records: [(&[u8], &[u8]); 2] = [(b"apple", b"red"), (b"pear", b"green")];

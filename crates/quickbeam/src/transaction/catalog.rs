@@ -231,7 +231,7 @@ impl Transaction {
     /// Opens a database.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// let fruit = transaction.open_database("fruit")?;
@@ -247,7 +247,7 @@ impl Transaction {
     /// Creates a B+tree database. Other transactions see it once this one has committed.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// let nuts = transaction.create_database("nuts")?;
@@ -256,11 +256,11 @@ impl Transaction {
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
     pub fn create_database(&self, name: &str) -> Result<Database> {
-        self.create_database_as(name, AccessMethod::BTree)
+        self.create_database_with(name, AccessMethod::BTree)
     }
 
     /// Like [`create_database`](Self::create_database), with an access method.
-    pub fn create_database_as(&self, name: &str, method: AccessMethod) -> Result<Database> {
+    pub fn create_database_with(&self, name: &str, method: AccessMethod) -> Result<Database> {
         self.begin_call();
         check_name(name)?;
         if self.look_up(name)?.is_some() {
@@ -297,7 +297,7 @@ impl Transaction {
         if done.is_err() {
             self.rollback_to(before)?;
         }
-        self.release(before);
+        self.release_savepoint(before);
         done
     }
 
@@ -320,7 +320,7 @@ impl Transaction {
     /// Removes a database and everything in it.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// transaction.drop_database("fruit")?;
@@ -351,7 +351,7 @@ impl Transaction {
     }
 
     /// Removes every record of a database at once.
-    pub fn empty_database(&self, name: &str) -> Result<()> {
+    pub fn clear_database(&self, name: &str) -> Result<()> {
         self.begin_call();
         let old = self.lock_name(name)?;
         self.atomically(|| {

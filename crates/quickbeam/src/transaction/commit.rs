@@ -22,7 +22,7 @@ impl Transaction {
     /// whether the commit survives.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// fruit.put(&transaction, b"apple", b"red")?;

@@ -95,7 +95,7 @@ enum Expiry {
 /// it at a time.
 ///
 /// ```
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// # let fruit = environment.create_database("fruit")?;
 /// let transaction = environment.begin()?;
 /// fruit.put(&transaction, b"apple", b"red")?;
@@ -204,7 +204,7 @@ impl Transaction {
     /// Marks a point to roll back to.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// let savepoint = transaction.savepoint()?;
@@ -242,7 +242,7 @@ impl Transaction {
     /// after it do not.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -294,16 +294,16 @@ impl Transaction {
     /// Forgets a savepoint and those made after it. Changes made since are kept.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// let savepoint = transaction.savepoint()?;
     /// fruit.put(&transaction, b"pear", b"green")?;
-    /// transaction.release(savepoint);
+    /// transaction.release_savepoint(savepoint);
     /// assert!(transaction.rollback_to(savepoint).is_err());
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn release(&self, savepoint: Savepoint) {
+    pub fn release_savepoint(&self, savepoint: Savepoint) {
         let state = &mut *self.state.borrow_mut();
         if let Some(at) = state.savepoints.iter().rposition(|&id| id == savepoint.id) {
             state.savepoints.truncate(at);
@@ -335,7 +335,7 @@ impl Transaction {
     /// Undoes everything and ends the transaction.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// fruit.put(&transaction, b"apple", b"red")?;
@@ -513,7 +513,7 @@ impl Transaction {
     /// Sets how long later calls wait for records locked by others. Returns the previous timeout.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// use std::time::Duration;
@@ -529,7 +529,7 @@ impl Transaction {
     /// the environment has a log and the durability does without, or the other way round.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// use quickbeam::Durability;
     ///
     /// let transaction = environment.begin()?;

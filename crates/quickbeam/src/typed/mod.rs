@@ -32,7 +32,7 @@ pub use value::{DecodeValue, EncodeValue};
 /// ```
 /// use quickbeam::typed::TypedDatabase;
 /// # fn main() -> quickbeam::Result<()> {
-/// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(quickbeam::Options::default())?;
 /// let orders: TypedDatabase<(String, u32), u64> = environment.create_database("orders")?.typed();
 /// let transaction = environment.begin()?;
 /// for (customer, number, total) in [("alice", 2, 70), ("alice", 10, 5), ("bob", 1, 30)] {

@@ -221,8 +221,11 @@ impl<'s> Actor<'s> {
             let mut cursor = self.stage.database.cursor(self.transaction())?;
             let start = if backwards { high } else { low };
             let mut found = BTreeMap::new();
-            let mut more =
-                if backwards { cursor.seek_le(&key_of(high)) } else { cursor.seek(&key_of(low)) }?;
+            let mut more = if backwards {
+                cursor.seek_at_or_before(&key_of(high))
+            } else {
+                cursor.seek(&key_of(low))
+            }?;
             let (mut first, mut last) = (start, if backwards { low } else { high });
             while more {
                 let text = std::str::from_utf8(cursor.key()).unwrap();

@@ -75,7 +75,7 @@ fn draw_key(random: &mut Random) -> Vec<u8> {
 pub fn prepare(environment: &Environment) -> Result<()> {
     let all = SHARED.iter().copied().chain([(COUNTERS, AccessMethod::BTree)]);
     for (name, method) in all {
-        match environment.create_database_as(name, method) {
+        match environment.create_database_with(name, method) {
             Ok(_) | Err(Error::DatabaseExists { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -177,9 +177,9 @@ impl<'e> Churner<'e> {
         let methods = [AccessMethod::BTree, AccessMethod::Hash, AccessMethod::HashPrefix];
         let method = methods[self.random.below(3)];
         let done = match self.random.below(5) {
-            0 | 1 => transaction.create_database_as(&from, method).map(drop),
+            0 | 1 => transaction.create_database_with(&from, method).map(drop),
             2 => transaction.rename_database(&from, &to),
-            3 => transaction.empty_database(&from),
+            3 => transaction.clear_database(&from),
             _ => transaction.drop_database(&from),
         };
         match done {

@@ -47,7 +47,7 @@ pub fn small_options() -> Options {
 /// An environment in memory with a small cache, and a database in it.
 pub fn memory_environment() -> (Environment, Database) {
     let options = small_options().cache_size(64 * 4096);
-    let environment = Environment::memory(options).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     (environment, database)
 }
@@ -76,7 +76,7 @@ pub fn method_of(name: &str) -> AccessMethod {
 pub fn open_or_create(environment: &Environment, name: &str) -> Database {
     environment
         .open_database(name)
-        .or_else(|_| environment.create_database_as(name, method_of(name)))
+        .or_else(|_| environment.create_database_with(name, method_of(name)))
         .unwrap()
 }
 

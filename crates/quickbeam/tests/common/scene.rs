@@ -35,7 +35,7 @@ impl Scene {
     }
 
     pub fn open_again(&mut self, options: &Options) {
-        let elsewhere = Environment::memory(options.clone()).unwrap();
+        let elsewhere = Environment::open_in_memory(options.clone()).unwrap();
         std::mem::replace(&mut self.environment, elsewhere).close().unwrap();
         let opened = Environment::open_in(self.vfs.clone(), Some(place()), options.clone());
         self.environment = opened.unwrap();

@@ -121,7 +121,7 @@ fn two_threads_with_a_checkpoint_recover_from_a_crash() {
 
 #[test]
 fn environments_without_log_or_files_work() {
-    let environment = Environment::memory(options(Durability::InMemory)).unwrap();
+    let environment = Environment::open_in_memory(options(Durability::InMemory)).unwrap();
     work(&environment, 0);
     check(&environment, 1);
     environment.close().unwrap();

@@ -40,7 +40,7 @@ impl SqlEngine for Quickbeam {
             options.page_size
         );
         let database = match setup.mode {
-            Mode::InMem => SqlDatabase::memory(options)?,
+            Mode::InMem => SqlDatabase::open_in_memory(options)?,
             _ => SqlDatabase::open(&setup.directory, options)?,
         };
         Ok(Box::new(OpenQuickbeam { database, settings }))

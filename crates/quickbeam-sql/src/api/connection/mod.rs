@@ -43,7 +43,7 @@ const CACHED: NonZeroUsize = NonZeroUsize::new(256).unwrap();
 /// ```
 /// use quickbeam_sql::{SqlDatabase, params};
 ///
-/// let connection = SqlDatabase::memory(Default::default())?.connect();
+/// let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
 /// connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// connection.execute("INSERT INTO fruit VALUES ($1, $2)", params![1, "apple"])?;
 /// let rows = connection.query("SELECT name FROM fruit", &[])?.collect()?;
@@ -68,7 +68,7 @@ impl SqlDatabase {
     ///
     /// ```
     /// # use quickbeam_sql::SqlDatabase;
-    /// let database = SqlDatabase::memory(Default::default())?;
+    /// let database = SqlDatabase::open_in_memory(Default::default())?;
     /// let owner = database.connect();
     /// owner.execute("CREATE TABLE fruit (id INT)", &[])?;
     /// owner.execute("CREATE ROLE anna", &[])?;
@@ -90,7 +90,7 @@ impl SqlDatabase {
     /// Returns what is known of a role that a server may let in; `None` if there is no such role.
     ///
     /// ```
-    /// # let database = quickbeam_sql::SqlDatabase::memory(Default::default())?;
+    /// # let database = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?;
     /// database.connect().execute("CREATE USER anna CONNECTION LIMIT 3", &[])?;
     /// let anna = database.role("anna")?.unwrap();
     /// assert!(anna.may_log_in && anna.may_connect && anna.connection_limit == Some(3));
@@ -192,7 +192,7 @@ impl Connection {
     /// Returns the value of a setting as SHOW does; `None` if there is no such setting.
     ///
     /// ```
-    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?.connect();
     /// connection.set_setting("application_name", "report")?;
     /// assert_eq!(connection.setting("application_name")?.as_deref(), Some("report"));
     /// # Ok::<(), quickbeam_sql::SqlError>(())
@@ -213,7 +213,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::types::format_value;
-    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?.connect();
     /// connection.set_setting("TimeZone", "Europe/Berlin")?;
     /// let sql = "SELECT timestamptz 'epoch'";
     /// let value: quickbeam_sql::Value = connection.query_row(sql, &[], |row| row.get(0))?;
@@ -231,7 +231,7 @@ impl Connection {
     /// taken the settings of a client's start-up message.
     ///
     /// ```
-    /// # let connection = quickbeam_sql::SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?.connect();
     /// connection.set_setting("TimeZone", "Europe/Berlin")?;
     /// connection.keep_settings();
     /// connection.execute("SET TimeZone = 'Asia/Tokyo'", &[])?;
@@ -266,7 +266,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// assert!(!connection.in_transaction());
     /// connection.begin()?;
     /// assert!(connection.in_transaction());
@@ -281,7 +281,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let mut insert = connection.prepare("INSERT INTO fruit VALUES ($1, $2)")?;
     /// insert.execute(params![1, "apple"])?;
@@ -312,7 +312,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let sql = "INSERT INTO fruit VALUES ($1, 'apple'), ($2, 'pear')";
     /// assert_eq!(connection.execute(sql, params![1, 2])?, 2);
@@ -328,7 +328,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
     /// let mut rows = connection.query("SELECT name FROM fruit WHERE id = $1", params![1])?;
@@ -348,7 +348,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
     /// let count = connection.query_row("SELECT count(*) FROM fruit", &[], |row| row.get::<u64>(0))?;
@@ -369,7 +369,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let name = connection.query_optional("SELECT name FROM fruit", &[], |row| row.get::<String>(0))?;
     /// assert_eq!(name, None);
@@ -389,7 +389,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
     /// let ids = connection.query_map("SELECT id FROM fruit ORDER BY id", &[], |row| row.get(0))?;
@@ -410,7 +410,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let environment = connection.database().environment().clone();
     /// let events = environment.create_database("events")?;
@@ -449,7 +449,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.execute_script(
@@ -486,7 +486,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let mut connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// let transaction = connection.transaction()?;
     /// transaction.execute("INSERT INTO fruit VALUES (1, 'apple')", &[])?;
@@ -507,7 +507,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.begin()?;
@@ -528,7 +528,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// connection.begin()?;
@@ -545,7 +545,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// connection.set_isolation(quickbeam::Isolation::ReadCommitted);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
@@ -586,7 +586,7 @@ impl Connection {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let connection = SqlDatabase::memory(Default::default())?.connect();
+    /// # let connection = SqlDatabase::open_in_memory(Default::default())?.connect();
     /// connection.set_memory_limit(64 << 20);
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```

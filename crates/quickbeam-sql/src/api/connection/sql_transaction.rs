@@ -10,7 +10,7 @@ use crate::error::Result;
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, SqlError, params};
-/// # let mut connection = SqlDatabase::memory(Default::default())?.connect();
+/// # let mut connection = SqlDatabase::open_in_memory(Default::default())?.connect();
 /// # connection.execute("CREATE TABLE account (id INT PRIMARY KEY, balance INT NOT NULL)", &[])?;
 /// # connection.execute("INSERT INTO account VALUES (1, 100), (2, 100)", &[])?;
 /// let transaction = connection.transaction()?;

@@ -15,7 +15,7 @@ use crate::types::{DataType, Value};
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let database = SqlDatabase::open_in_memory(Default::default())?;
 /// # let connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -48,7 +48,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -65,7 +65,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -85,7 +85,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -101,7 +101,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -118,7 +118,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -138,7 +138,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -160,7 +160,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -186,7 +186,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;
@@ -208,7 +208,7 @@ impl<'c> Statement<'c> {
     ///
     /// ```
     /// # use quickbeam_sql::{SqlDatabase, params};
-    /// # let database = SqlDatabase::memory(Default::default())?;
+    /// # let database = SqlDatabase::open_in_memory(Default::default())?;
     /// # let connection = database.connect();
     /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
     /// # connection.execute("INSERT INTO fruit VALUES (1, 'apple'), (2, NULL)", &[])?;

@@ -273,7 +273,7 @@ impl CatalogChange<'_> {
         table.renew_layout()?;
         table.layouts.older.clear();
         table.generation += 1;
-        let rows = transaction.create_database_as(&rows_tree(table), table.access_method())?;
+        let rows = transaction.create_database_with(&rows_tree(table), table.access_method())?;
         let after = TableHandle::of_database(Arc::new(table.clone()), rows);
         let (mut new_key, mut bytes) = (Vec::new(), Vec::new());
         self.for_each_row(&before, |key, row| {

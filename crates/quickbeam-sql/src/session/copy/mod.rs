@@ -30,7 +30,7 @@ use crate::types::{TextSettings, Value, ValueRef, format_value, parse_assigned};
 ///
 /// ```
 /// # use quickbeam_sql::{SqlDatabase, params};
-/// # let database = SqlDatabase::memory(Default::default())?;
+/// # let database = SqlDatabase::open_in_memory(Default::default())?;
 /// # let mut connection = database.connect();
 /// # connection.execute("CREATE TABLE fruit (id INT PRIMARY KEY, name TEXT)", &[])?;
 /// use quickbeam_sql::{CopyAccess, CopyPlace};

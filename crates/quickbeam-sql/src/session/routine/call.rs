@@ -306,7 +306,7 @@ impl<'s> Invocation<'s> {
         let error = match done {
             Ok(flow) => {
                 self.place.with(session, |it| {
-                    it.release(savepoint);
+                    it.release_savepoint(savepoint);
                     Ok(())
                 })?;
                 return Ok(flow);
@@ -318,7 +318,7 @@ impl<'s> Invocation<'s> {
         };
         self.place.with(session, |it| {
             it.rollback_to(savepoint)?;
-            it.release(savepoint);
+            it.release_savepoint(savepoint);
             Ok(())
         })?;
         session.events.truncate(events);

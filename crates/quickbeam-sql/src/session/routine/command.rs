@@ -104,7 +104,7 @@ impl Session {
                     transaction.rollback_to(before)?;
                     self.restore_deferred(deferred);
                 }
-                transaction.release(before);
+                transaction.release_savepoint(before);
                 Ok(())
             })?;
             return done;

@@ -327,7 +327,7 @@ impl Session {
             transaction.rollback_to(before)?;
             self.restore_deferred(deferred);
         }
-        transaction.release(before);
+        transaction.release_savepoint(before);
         invariant!(ROUTINE_2, self.routines.before.get().is_none(), "a call that was not ended");
         result
     }

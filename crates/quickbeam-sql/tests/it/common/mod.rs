@@ -39,7 +39,7 @@ impl Expressions for Defaults {
 }
 
 pub fn memory() -> (Environment, Arc<Catalog>) {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let catalog = Catalog::open(&environment).unwrap();
     (environment, catalog)
 }

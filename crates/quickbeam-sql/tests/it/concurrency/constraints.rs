@@ -334,7 +334,8 @@ fn holds_in_every_interleaving(schema: &[&str], scripts: &[Scripts<'_>], violati
         for &(first, second) in scripts {
             each_interleaving(first.len(), second.len(), &mut |order| {
                 let database =
-                    quickbeam_sql::SqlDatabase::memory(quickbeam::Options::default()).unwrap();
+                    quickbeam_sql::SqlDatabase::open_in_memory(quickbeam::Options::default())
+                        .unwrap();
                 let sessions = [database.connect(), database.connect()];
                 for text in schema {
                     sessions[0].execute(text, &[]).unwrap();

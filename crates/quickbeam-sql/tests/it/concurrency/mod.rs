@@ -13,7 +13,7 @@ use quickbeam_sql::{Connection, Result, SqlDatabase};
 
 fn memory(isolation: Isolation, script: &str) -> SqlDatabase {
     let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(5));
-    let database = SqlDatabase::memory(options).unwrap();
+    let database = SqlDatabase::open_in_memory(options).unwrap();
     database.connect().execute_script(script).unwrap();
     database
 }

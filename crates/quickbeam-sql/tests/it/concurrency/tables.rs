@@ -494,7 +494,8 @@ fn a_database_is_a_table_of_two_columns() {
 
 #[test]
 fn a_refresh_is_seen_once_it_has_committed() {
-    let database = quickbeam_sql::SqlDatabase::memory(quickbeam::Options::default()).unwrap();
+    let database =
+        quickbeam_sql::SqlDatabase::open_in_memory(quickbeam::Options::default()).unwrap();
     let (writer, reader) = (database.connect(), database.connect());
     let count = |connection: &quickbeam_sql::Connection| {
         let count = "SELECT count(*) FROM mv";

@@ -229,7 +229,7 @@ fn rows_that_are_skipped_are_left_to_who_has_them() {
 fn waiting_for_a_row_can_be_cancelled() {
     for isolation in LEVELS {
         let options = Options::new().isolation(isolation).lock_timeout(Duration::from_secs(3_600));
-        let database = SqlDatabase::memory(options).unwrap();
+        let database = SqlDatabase::open_in_memory(options).unwrap();
         let (holder, waiting) = (database.connect(), database.connect());
         holder
             .execute_script(

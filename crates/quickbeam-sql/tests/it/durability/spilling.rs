@@ -62,7 +62,7 @@ impl World {
         vfs.set_rule(move |call, path| rule.check(call, path, kind));
         let path = Some(Path::new(DIRECTORY));
         let environment = Environment::open_in(vfs.clone(), path, Options::new()).unwrap();
-        let database = SqlDatabase::over(&environment).unwrap();
+        let database = SqlDatabase::attach(&environment).unwrap();
         let world = World { vfs, calls, database };
         let insert = format!(
             "CREATE TABLE t (id INTEGER PRIMARY KEY, k INTEGER, s TEXT, n NUMERIC(9, 2), d DATE, f DOUBLE PRECISION NOT NULL);
@@ -383,7 +383,7 @@ fn a_statement_that_ends_early_or_is_cancelled_leaves_no_file() {
 
 #[test]
 fn in_memory_and_read_only_there_is_no_file() {
-    let memory = SqlDatabase::memory(Options::new()).unwrap().connect();
+    let memory = SqlDatabase::open_in_memory(Options::new()).unwrap().connect();
     let text =
         "CREATE TABLE t AS SELECT i, repeat('x', 50) AS s FROM generate_series(1, 2000) AS g(i)";
     memory.execute(text, &[]).unwrap();

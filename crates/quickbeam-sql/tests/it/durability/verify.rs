@@ -24,8 +24,8 @@ const TABLES: &str = "
 
 fn database() -> (Environment, SqlDatabase) {
     let options = Options::new().durability(Durability::InMemory);
-    let environment = Environment::memory(options).unwrap();
-    let database = SqlDatabase::over(&environment).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
+    let database = SqlDatabase::attach(&environment).unwrap();
     database.connect().execute_script(TABLES).unwrap();
     (environment, database)
 }
@@ -284,7 +284,7 @@ fn complaints_about_one_table_are_counted_beyond_a_hundred() {
     }
     let index = tree(&database, "many_n");
     let transaction = environment.begin().unwrap();
-    transaction.empty_database(&index).unwrap();
+    transaction.clear_database(&index).unwrap();
     transaction.commit().unwrap();
     let found = database.verify().unwrap().complaints;
     assert_eq!(found.len(), 101);

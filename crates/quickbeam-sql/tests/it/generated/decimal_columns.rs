@@ -129,7 +129,7 @@ proptest! {
         queries in prop::collection::vec(query(), 1..12),
     ) {
         let options = Options::new().durability(Durability::InMemory).cache_size(4 << 20);
-        let connection = SqlDatabase::memory(options).unwrap().connect();
+        let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
         connection.execute(TABLE, &[]).unwrap();
         for (key, row) in rows.iter().enumerate() {
             let text = format!("INSERT INTO n VALUES ({key}, {row})");
@@ -152,7 +152,7 @@ proptest! {
 #[test]
 fn numbers_are_computed_by_columns() {
     let options = Options::new().durability(Durability::InMemory).cache_size(4 << 20);
-    let connection = SqlDatabase::memory(options).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
     connection.execute(TABLE, &[]).unwrap();
     connection.execute("SET execution_mode = 'vectorized'", &[]).unwrap();
     let rows = ["'a', 1.50, 0.25, 7, 1, 2", "'a', 2.50, 0.75, NULL, 1, 2"];

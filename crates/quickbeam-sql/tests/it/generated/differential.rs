@@ -478,7 +478,7 @@ proptest! {
             .durability(Durability::InMemory)
             .cache_size(4 << 20)
             .isolation(case.isolation);
-        let connection = SqlDatabase::memory(options).unwrap().connect();
+        let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
         let sqlite = sqlite::memory();
         for text in case.schema.iter().chain(&case.rows) {
             let ours = if case.hashed { with_hash_key(text) } else { text.clone() };

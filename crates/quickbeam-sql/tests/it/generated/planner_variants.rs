@@ -23,7 +23,7 @@ proptest! {
     #[test]
     fn plans_have_the_same_answers(case in case()) {
         let options = Options::new().durability(Durability::InMemory).cache_size(4 << 20);
-        let connection = SqlDatabase::memory(options).unwrap().connect();
+        let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
         for text in case.schema.iter().chain(&case.rows) {
             let text = if case.hashed { with_hash_key(text) } else { text.clone() };
             connection.execute(&text, &[]).unwrap();

@@ -57,7 +57,7 @@ impl Files {
 }
 
 fn connect() -> (Connection, Files) {
-    let connection = SqlDatabase::memory(Options::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Options::default()).unwrap().connect();
     let files = Files::default();
     connection.set_copy_access(files.clone());
     (connection, files)
@@ -195,7 +195,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
 
 #[test]
 fn who_was_given_nothing_may_not_copy() {
-    let connection = SqlDatabase::memory(Options::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Options::default()).unwrap().connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
     for copy in ["COPY t FROM '/etc/passwd' CSV", "COPY t TO '/tmp/x' CSV", "COPY t FROM STDIN CSV"]
     {

@@ -5,7 +5,7 @@ use quickbeam::Options;
 use quickbeam_sql::{Connection, SqlDatabase};
 
 fn connect(setup: &str) -> Connection {
-    let connection = SqlDatabase::memory(Options::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Options::default()).unwrap().connect();
     connection.execute_script(setup).unwrap();
     connection
 }
@@ -161,7 +161,7 @@ fn added_foreign_key_to_the_own_table_checks_its_rows() {
 
 #[test]
 fn temporary_tables_belong_to_their_session() {
-    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
     let (one, two) = (database.connect(), database.connect());
     for connection in [&one, &two] {
         connection.execute("CREATE TEMP TABLE t (a INT PRIMARY KEY)", &[]).unwrap();
@@ -209,7 +209,7 @@ fn temporary_tables_that_a_crash_left_go_at_the_next_opening() {
 
 #[test]
 fn temporary_tables_need_the_right_to_them() {
-    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
     let owner = database.connect();
     owner.execute("CREATE ROLE guest LOGIN", &[]).unwrap();
     let guest = database.connect_as("guest").unwrap();

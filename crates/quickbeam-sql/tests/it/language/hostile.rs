@@ -20,7 +20,7 @@ const SETUP: [&str; 8] = [
 ];
 
 fn connect() -> Connection {
-    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
     let connection = database.connect();
     for text in SETUP {
         connection.execute(text, &[]).unwrap();

@@ -274,7 +274,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
 ];
 
 fn connect() -> Connection {
-    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
     database.environment().create_database("d").unwrap();
     let connection = database.connect();
     connection.execute_script(SETUP).unwrap();

@@ -9,7 +9,7 @@ use quickbeam_sql::{
 };
 
 fn database() -> SqlDatabase {
-    SqlDatabase::memory(Default::default()).unwrap()
+    SqlDatabase::open_in_memory(Default::default()).unwrap()
 }
 
 fn one(connection: &Connection, text: &str) -> String {
@@ -71,7 +71,7 @@ fn registered_functions_work_in_every_clause() {
     assert_eq!(code(&connection, "CREATE INDEX ON t (doubled(id))"), "0A000");
     assert_eq!(code(&connection, "CREATE INDEX ON t (id) WHERE doubled(id) > 3"), "0A000");
     // A program without the function reads what does not need it.
-    let without = SqlDatabase::over(database.environment()).unwrap().connect();
+    let without = SqlDatabase::attach(database.environment()).unwrap().connect();
     assert_eq!(one(&without, "SELECT sum(g) FROM t"), "110");
     assert_eq!(code(&without, "SELECT * FROM v"), "42883");
     assert_eq!(code(&without, "INSERT INTO t (id, d) VALUES (11, 1)"), "42883");

@@ -3,7 +3,7 @@
 use quickbeam_sql::{Connection, SqlDatabase, SqlError};
 
 fn database(setup: &[&str]) -> (SqlDatabase, Connection) {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let owner = database.connect();
     for text in setup {
         owner.execute(text, &[]).unwrap_or_else(|error| panic!("{text}: {error}"));

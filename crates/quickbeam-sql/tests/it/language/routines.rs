@@ -31,7 +31,7 @@ fn functions_stay_after_the_database_is_opened_again() {
 
 #[test]
 fn bodies_follow_changes_of_their_tables() {
-    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Default::default()).unwrap().connect();
     let run = |text: &str| connection.execute(text, &[]).unwrap();
     run("CREATE TABLE t (id INT PRIMARY KEY, a TEXT)");
     run("INSERT INTO t VALUES (1, 'one')");
@@ -52,7 +52,7 @@ fn bodies_follow_changes_of_their_tables() {
 
 #[test]
 fn raise_leaves_notices_and_errors_with_their_fields() {
-    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Default::default()).unwrap().connect();
     connection.keep_notices();
     let block = "DO $$ BEGIN RAISE NOTICE 'n % %%', 1; RAISE WARNING 'w'; RAISE LOG 'l'; END $$";
     connection.execute(block, &[]).unwrap();
@@ -70,7 +70,7 @@ fn raise_leaves_notices_and_errors_with_their_fields() {
 
 #[test]
 fn calls_need_the_right_and_may_use_that_of_the_owner() {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let owner = database.connect();
     for statement in [
         "CREATE TABLE secret (a INT)",
@@ -101,7 +101,7 @@ fn calls_need_the_right_and_may_use_that_of_the_owner() {
 
 #[test]
 fn procedures_end_transactions_only_outside_of_one() {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let connection = database.connect();
     let run = |text: &str| connection.execute(text, &[]);
     run("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
@@ -122,7 +122,7 @@ fn procedures_end_transactions_only_outside_of_one() {
 
 #[test]
 fn calls_within_calls_are_limited() {
-    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Default::default()).unwrap().connect();
     let endless = "CREATE FUNCTION endless(n INT) RETURNS INT LANGUAGE plpgsql
         AS $$ BEGIN RETURN endless(n + 1); END $$";
     connection.execute(endless, &[]).unwrap();
@@ -164,7 +164,7 @@ fn triggers_stay_after_the_database_is_opened_again() {
 
 #[test]
 fn a_statement_that_fails_undoes_what_its_triggers_did() {
-    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Default::default()).unwrap().connect();
     run_all(&connection, &LOGGED);
     let before = "CREATE TRIGGER b_row BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION note()";
     connection.execute(before, &[]).unwrap();
@@ -192,7 +192,7 @@ impl CopyAccess for TwoRows {
 
 #[test]
 fn copy_fires_triggers_of_rows_and_of_the_statement_once() {
-    let connection = SqlDatabase::memory(Default::default()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Default::default()).unwrap().connect();
     run_all(&connection, &LOGGED);
     for trigger in ["b BEFORE", "c AFTER"] {
         let text = format!("CREATE TRIGGER {trigger} INSERT ON t EXECUTE FUNCTION note()");
@@ -216,7 +216,7 @@ fn copy_fires_triggers_of_rows_and_of_the_statement_once() {
 
 #[test]
 fn a_writer_that_does_not_know_a_trigger_cannot_commit() {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let (writer, maker) = (database.connect(), database.connect());
     let (trigger, before) = LOGGED.split_last().unwrap();
     run_all(&maker, before);

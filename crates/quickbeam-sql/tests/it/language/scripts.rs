@@ -4,7 +4,7 @@ use quickbeam::Options;
 use quickbeam_sql::{Connection, SqlDatabase, SqlError};
 
 fn connect() -> Connection {
-    SqlDatabase::memory(Options::default()).unwrap().connect()
+    SqlDatabase::open_in_memory(Options::default()).unwrap().connect()
 }
 
 /// The part of the script, from the place of the error on, with PostgreSQL's number of that place.

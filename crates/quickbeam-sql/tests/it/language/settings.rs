@@ -3,7 +3,7 @@
 use quickbeam_sql::{Connection, SqlDatabase};
 
 fn database() -> SqlDatabase {
-    let database = SqlDatabase::memory(Default::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let connection = database.connect();
     connection.execute_script("CREATE TABLE t (id INTEGER PRIMARY KEY, s TEXT)").unwrap();
     connection

@@ -5,7 +5,7 @@ use quickbeam_sql::{Connection, SqlDatabase, Value, params};
 
 fn connect() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    SqlDatabase::memory(options).unwrap().connect()
+    SqlDatabase::open_in_memory(options).unwrap().connect()
 }
 
 /// The answer as text: columns by blanks, rows by semicolons.

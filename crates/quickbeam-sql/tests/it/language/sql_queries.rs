@@ -6,7 +6,7 @@ use quickbeam_sql::{Connection, SqlDatabase, Value, params};
 
 fn connect() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    SqlDatabase::memory(options).unwrap().connect()
+    SqlDatabase::open_in_memory(options).unwrap().connect()
 }
 
 fn ask(connection: &Connection, text: &str) -> String {
@@ -291,7 +291,7 @@ fn a_statement_stays_within_its_memory_and_can_be_cancelled() {
 /// A table of many rows, and the answers of a query in each way.
 fn many() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let connection = SqlDatabase::memory(options).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
     connection
         .execute_script(
             "CREATE TABLE n (a INTEGER NOT NULL, b BIGINT, c CHAR(4), d DATE, e BOOLEAN, f DOUBLE PRECISION, g NUMERIC);

@@ -6,7 +6,7 @@ use quickbeam_sql::{Connection, SqlDatabase, Value};
 /// Rows whose columns are all equal, which the planner does not know for parameters.
 fn filled() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let c = SqlDatabase::memory(options).unwrap().connect();
+    let c = SqlDatabase::open_in_memory(options).unwrap().connect();
     c.execute_script(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, c INTEGER, k INTEGER);
          CREATE TABLE u (id INTEGER PRIMARY KEY, v INTEGER);

@@ -4,7 +4,7 @@ use quickbeam::Options;
 use quickbeam_sql::{Connection, SqlDatabase};
 
 fn filled() -> (SqlDatabase, Connection) {
-    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
     let c = database.connect();
     c.execute_script(
         "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT, age INTEGER, live BOOLEAN);

@@ -136,7 +136,7 @@ const CHANGES: [&str; 9] = [
 
 fn database() -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory);
-    let database = SqlDatabase::memory(options).unwrap();
+    let database = SqlDatabase::open_in_memory(options).unwrap();
     let connection = database.connect();
     connection
         .execute_script(

@@ -6,7 +6,7 @@ use quickbeam_sql::{Connection, SqlDatabase};
 
 fn filled() -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let c = SqlDatabase::memory(options).unwrap().connect();
+    let c = SqlDatabase::open_in_memory(options).unwrap().connect();
     c.execute_script(
         "CREATE TABLE t (id INTEGER PRIMARY KEY, a INTEGER, b INTEGER, s TEXT);
          CREATE INDEX t_a ON t (a);

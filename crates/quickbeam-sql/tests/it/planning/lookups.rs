@@ -6,7 +6,7 @@ use quickbeam_sql::{Array, Connection, DataType, ElementType, SqlDatabase, Value
 
 fn database(isolation: Isolation) -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory).isolation(isolation);
-    SqlDatabase::memory(options).unwrap()
+    SqlDatabase::open_in_memory(options).unwrap()
 }
 
 fn filled() -> Connection {

@@ -17,7 +17,7 @@ use quickbeam_sql::{Connection, SqlDatabase};
 /// A connection to a database in memory that the script has filled.
 fn filled_by(script: &str) -> Connection {
     let options = Options::new().durability(Durability::InMemory);
-    let c = SqlDatabase::memory(options).unwrap().connect();
+    let c = SqlDatabase::open_in_memory(options).unwrap().connect();
     c.execute_script(script).unwrap();
     c
 }

@@ -143,7 +143,7 @@ fn a_day_compared_with_a_moment_bounds_an_index() {
 
 #[test]
 fn explain_writes_plans_in_every_format() {
-    let connection = SqlDatabase::memory(Options::new()).unwrap().connect();
+    let connection = SqlDatabase::open_in_memory(Options::new()).unwrap().connect();
     connection.execute_script("CREATE TABLE t (a INTEGER PRIMARY KEY, b TEXT)").unwrap();
     connection.execute("INSERT INTO t VALUES (1, 'x'), (2, 'y')", &[]).unwrap();
     let explained = |options: &str| {

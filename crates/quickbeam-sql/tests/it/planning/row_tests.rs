@@ -5,7 +5,7 @@ use quickbeam_sql::{Connection, SqlDatabase, Value};
 
 fn connect() -> Connection {
     let options = Options::new().durability(Durability::InMemory).cache_size(8 << 20);
-    SqlDatabase::memory(options).unwrap().connect()
+    SqlDatabase::open_in_memory(options).unwrap().connect()
 }
 
 fn numbers(connection: &Connection, text: &str) -> Vec<i64> {

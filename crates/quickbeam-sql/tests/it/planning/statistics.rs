@@ -6,7 +6,7 @@ use quickbeam_sql::{Connection, SqlDatabase, Value};
 
 fn database() -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory).cache_size(32 << 20);
-    SqlDatabase::memory(options).unwrap()
+    SqlDatabase::open_in_memory(options).unwrap()
 }
 
 const TABLES: &str = "

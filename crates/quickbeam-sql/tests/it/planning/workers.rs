@@ -13,7 +13,7 @@ const ROWS: i32 = 8_000;
 /// A table of facts, which has many leaves, and one of their kinds.
 fn facts() -> SqlDatabase {
     let options = Options::new().durability(Durability::InMemory);
-    let database = SqlDatabase::memory(options).unwrap();
+    let database = SqlDatabase::open_in_memory(options).unwrap();
     let script = format!(
         "CREATE TABLE kind (k INTEGER PRIMARY KEY, name TEXT NOT NULL, weight NUMERIC(9, 2));
          INSERT INTO kind SELECT i, 'kind ' || i % 7, i * 3 / 2.0 FROM generate_series(0, 39) i;

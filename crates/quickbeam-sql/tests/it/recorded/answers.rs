@@ -75,7 +75,7 @@ fn ask(connection: &Connection, text: &str) -> Result<Answer, SqlError> {
 
 /// Runs a file; returns one line for each answer that differs.
 fn run(file: &str, records: &[Record]) -> Vec<String> {
-    let database = SqlDatabase::memory(Options::default()).unwrap();
+    let database = SqlDatabase::open_in_memory(Options::default()).unwrap();
     let connection = database.connect();
     let mut problems = Vec::new();
     for record in records {

@@ -186,7 +186,7 @@ fn run_file(file: &str, records: &[Record], run: &Run) -> Vec<String> {
     let database = if run.in_directory {
         SqlDatabase::open(directory.path(), options).unwrap()
     } else {
-        SqlDatabase::memory(options).unwrap()
+        SqlDatabase::open_in_memory(options).unwrap()
     };
     let mut connections: HashMap<&str, Connection> = HashMap::new();
     let mut problems = Vec::new();

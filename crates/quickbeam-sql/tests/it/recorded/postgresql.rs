@@ -70,7 +70,7 @@ fn answer(connection: &Connection, text: &str) -> Vec<String> {
 
 fn run(path: &Path, mode: &str) -> Vec<String> {
     let options = Options::new().durability(Durability::InMemory);
-    let database = SqlDatabase::memory(options).unwrap();
+    let database = SqlDatabase::open_in_memory(options).unwrap();
     let connection = database.connect();
     connection.execute_script(&format!("SET execution_mode = {mode}")).unwrap();
     let name = path.file_name().unwrap().to_string_lossy().into_owned();

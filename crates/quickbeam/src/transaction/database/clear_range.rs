@@ -29,7 +29,7 @@ impl Database {
     /// In a hash database, which has no order, the bounds must include every key.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -92,7 +92,7 @@ impl Transaction {
                 "a failed deletion of a range left undo entries"
             );
         }
-        self.release(savepoint);
+        self.release_savepoint(savepoint);
         cleared
     }
 

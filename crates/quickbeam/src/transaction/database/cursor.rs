@@ -29,7 +29,7 @@ use crate::transaction::{State, Transaction};
 /// [`prev`](Self::prev) to the last.
 ///
 /// ```
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// # let fruit = environment.create_database("fruit")?;
 /// # let transaction = environment.begin()?;
 /// # for key in [b"a", b"b", b"c"] {
@@ -86,7 +86,7 @@ impl<'t> Cursor<'t> {
     /// Moves to the first record. Returns false if there is none.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -106,7 +106,7 @@ impl<'t> Cursor<'t> {
     /// Moves to the last record. Returns false if there is none.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -126,7 +126,7 @@ impl<'t> Cursor<'t> {
     /// An error on a hash database, which has no key order.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -159,18 +159,18 @@ impl<'t> Cursor<'t> {
     /// none. An error on a hash database.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
     /// #     fruit.put(&transaction, key, b"")?;
     /// # }
     /// # let mut cursor = fruit.cursor(&transaction)?;
-    /// assert!(cursor.seek_le(b"bb")?);
+    /// assert!(cursor.seek_at_or_before(b"bb")?);
     /// assert_eq!(cursor.key(), b"b");
     /// # Ok::<(), quickbeam::Error>(())
     /// ```
-    pub fn seek_le(&mut self, key: &[u8]) -> Result<bool> {
+    pub fn seek_at_or_before(&mut self, key: &[u8]) -> Result<bool> {
         check_ordered(self.tree)?;
         self.ahead.stop();
         key.clone_into(&mut self.search.bound);
@@ -181,7 +181,7 @@ impl<'t> Cursor<'t> {
     /// record, moves to the first one.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -212,7 +212,7 @@ impl<'t> Cursor<'t> {
     /// record, moves to the last one.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -255,7 +255,7 @@ impl<'t> Cursor<'t> {
     /// Replaces the value of the current record.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -279,7 +279,7 @@ impl<'t> Cursor<'t> {
     /// if the record was gone already.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {

@@ -35,7 +35,7 @@ pub use value_reader::ValueReader;
 /// environment, on any thread.
 ///
 /// ```
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// let fruit = environment.create_database("fruit")?;
 /// let transaction = environment.begin()?;
 /// fruit.put(&transaction, b"apple", b"red")?;
@@ -226,7 +226,7 @@ impl Database {
     /// Returns the value of `key`, or `None` if there is no record.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -243,7 +243,7 @@ impl Database {
     /// empty, if there is no record. Reusing `value` saves allocations.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -271,7 +271,7 @@ impl Database {
     /// a write conflict.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -297,7 +297,7 @@ impl Database {
     /// Returns whether there is a record with that key.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -312,7 +312,7 @@ impl Database {
     /// Inserts a record, or replaces its value.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// fruit.put(&transaction, b"apple", b"red")?;
@@ -334,7 +334,7 @@ impl Database {
     /// aborted.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let files = environment.create_database("files")?;
     /// # use std::io::repeat;
     /// environment
@@ -374,7 +374,7 @@ impl Database {
     /// nothing.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -409,7 +409,7 @@ impl Database {
     /// Inserts a record. Returns false, changing nothing, if the key exists.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -429,7 +429,7 @@ impl Database {
     /// Removes a record. Returns false if there is none.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -447,7 +447,7 @@ impl Database {
     /// has added or removed a record since.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
     /// let snapshot = environment.begin_read()?;
@@ -505,7 +505,7 @@ impl Database {
     /// Opens a cursor with no current record. A transaction may have several.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;
@@ -526,7 +526,7 @@ impl Database {
     /// inserted. A hash database accepts any order.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// let records = (0..1000_u32).map(|n| (n.to_be_bytes(), b"value"));

@@ -86,7 +86,7 @@ impl Database {
     ///
     /// ```
     /// # fn main() -> quickbeam::Result<()> {
-    /// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(quickbeam::Options::default())?;
     /// let fruit = environment.create_database("fruit")?;
     /// let transaction = environment.begin()?;
     /// for (name, colour) in [("apple", "red"), ("banana", "yellow"), ("cherry", "red")] {
@@ -224,7 +224,7 @@ impl Range<'_> {
     ///
     /// ```
     /// # fn main() -> quickbeam::Result<()> {
-    /// # let environment = quickbeam::Environment::memory(quickbeam::Options::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(quickbeam::Options::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # fruit.put(&transaction, b"apple", b"red")?;

@@ -12,7 +12,7 @@ use crate::transaction::Transaction;
 /// never fails with a conflict. Old versions of records are kept for it until it is dropped.
 ///
 /// ```
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// # let fruit = environment.create_database("fruit")?;
 /// environment.transact(|transaction| fruit.put(transaction, b"apple", b"red"))?;
 /// let snapshot = environment.begin_read()?;
@@ -24,7 +24,7 @@ use crate::transaction::Transaction;
 /// A change in a snapshot does not compile:
 ///
 /// ```compile_fail,E0308
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// # let fruit = environment.create_database("fruit")?;
 /// let snapshot = environment.begin_read()?;
 /// fruit.put(&snapshot, b"apple", b"red")?;

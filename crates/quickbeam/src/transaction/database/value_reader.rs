@@ -55,7 +55,7 @@ impl Database {
     /// one value are faster with a [`value_reader`](Self::value_reader).
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let files = environment.create_database("files")?;
     /// # let transaction = environment.begin()?;
     /// files.put(&transaction, b"scan.png", &[7; 1_000_000])?;
@@ -81,7 +81,7 @@ impl Database {
     ///
     /// ```
     /// use std::io::{Read, Seek, SeekFrom};
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let files = environment.create_database("files")?;
     /// environment.transact(|transaction| files.put(transaction, b"log", &[b'a'; 100_000]))?;
     /// let snapshot = environment.begin_read()?;

@@ -36,7 +36,7 @@ fn all_but(low: u32, high: u32) -> Vec<u32> {
 
 #[test]
 fn clear_range_deletes_the_keys_in_its_bounds() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = filled(&environment);
     let transaction = environment.begin().unwrap();
     assert_eq!(database.clear_range(&transaction, key(10)..key(4000)).unwrap(), 3990);
@@ -54,7 +54,7 @@ fn clear_range_deletes_the_keys_in_its_bounds() {
 
 #[test]
 fn savepoint_rollback_restores_a_cleared_range() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = filled(&environment);
     let transaction = environment.begin().unwrap();
     database.put(&transaction, &key(7), b"own").unwrap();
@@ -73,7 +73,7 @@ fn savepoint_rollback_restores_a_cleared_range() {
 
 #[test]
 fn failed_clear_range_deletes_nothing() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = filled(&environment);
     let options = TransactionOptions::new().isolation(Some(Isolation::Snapshot));
     let late = environment.begin_with(options).unwrap();
@@ -91,7 +91,7 @@ fn failed_clear_range_deletes_nothing() {
 
 #[test]
 fn older_snapshot_sees_a_cleared_range() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = filled(&environment);
     let before = environment.begin_read().unwrap();
     let clear = |transaction: &quickbeam::Transaction| {
@@ -108,7 +108,7 @@ fn older_snapshot_sees_a_cleared_range() {
 #[test]
 fn insert_into_a_cleared_range_conflicts() {
     for (isolation, fails) in [(Isolation::Serializable, true), (Isolation::Snapshot, false)] {
-        let environment = Environment::memory(Options::default()).unwrap();
+        let environment = Environment::open_in_memory(Options::default()).unwrap();
         let database = filled(&environment);
         let options = TransactionOptions::new().isolation(Some(isolation));
         let clearing = environment.begin_with(options).unwrap();

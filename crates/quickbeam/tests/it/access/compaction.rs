@@ -62,7 +62,7 @@ fn all(environment: &Environment, database: &Database) -> Records {
 fn share_left(method: AccessMethod, in_order: bool) -> f64 {
     let directory = tempfile::tempdir().unwrap();
     let environment = Environment::open(directory.path(), options()).unwrap();
-    let database = environment.create_database_as("data", method).unwrap();
+    let database = environment.create_database_with("data", method).unwrap();
     fill(&environment, &database, in_order);
     // What use there is without any deletion, as compact as after a load.
     environment.checkpoint().unwrap();
@@ -97,7 +97,7 @@ fn compaction_returns_space_of_half_the_records() {
 
 #[test]
 fn second_compaction_finds_nothing_to_do() {
-    let environment = Environment::memory(options()).unwrap();
+    let environment = Environment::open_in_memory(options()).unwrap();
     let database = environment.create_database("data").unwrap();
     fill(&environment, &database, false);
     delete_half(&environment, &database, false);
@@ -134,7 +134,7 @@ fn long_values_move_and_stay_whole() {
 /// A snapshot taken before the deletion reads all records during and after the compaction.
 #[test]
 fn old_snapshot_reads_through_a_compaction() {
-    let environment = Environment::memory(options()).unwrap();
+    let environment = Environment::open_in_memory(options()).unwrap();
     let database = environment.create_database("data").unwrap();
     fill(&environment, &database, false);
     let snapshot = environment.begin_read().unwrap();
@@ -152,7 +152,7 @@ fn old_snapshot_reads_through_a_compaction() {
 #[test]
 fn compaction_disturbs_neither_readers_nor_writers() {
     const COUNTERS: usize = 2000;
-    let environment = Environment::memory(options().cache_size(4096 * 128)).unwrap();
+    let environment = Environment::open_in_memory(options().cache_size(4096 * 128)).unwrap();
     let database = environment.create_database("data").unwrap();
     let counter = |value: &[u8]| u64::from_be_bytes(*value.first_chunk().unwrap());
     let put = |t: &Transaction, number: usize, count: u64| {

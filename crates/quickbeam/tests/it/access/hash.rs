@@ -17,8 +17,8 @@ use quickbeam::{
 
 fn memory() -> (Environment, Database) {
     let options = small_options().cache_size(64 * 4096);
-    let environment = Environment::memory(options).unwrap();
-    let database = environment.create_database_as("data", AccessMethod::Hash).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
+    let database = environment.create_database_with("data", AccessMethod::Hash).unwrap();
     (environment, database)
 }
 
@@ -63,7 +63,7 @@ fn buckets_split_evenly_under_random_inserts() {
 fn inserts_in_hash_order_leave_full_buckets() {
     for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
         let (environment, database) = memory();
-        let sorted = environment.create_database_as("sorted", method).unwrap();
+        let sorted = environment.create_database_with("sorted", method).unwrap();
         fill(&environment, &database, 0..10_000);
         let reader = environment.begin_read().unwrap();
         let writer = environment.begin().unwrap();
@@ -93,7 +93,7 @@ fn ordered_access_to_a_hash_database_is_refused() {
     let transaction = environment.begin().unwrap();
     let mut cursor = database.cursor(&transaction).unwrap();
     assert_misuse(cursor.seek(b"key"), "hash");
-    assert_misuse(cursor.seek_le(b"key"), "hash");
+    assert_misuse(cursor.seek_at_or_before(b"key"), "hash");
     let mut batch = ScanBatch::default();
     let key: &[u8] = b"key";
     for (low, high) in
@@ -110,12 +110,12 @@ fn ordered_access_to_a_hash_database_is_refused() {
     scan.restart(Bound::Unbounded, Bound::Unbounded);
     assert!(!tree.scan(&transaction, &mut scan, &mut batch).unwrap());
 
-    let mut store = DataStore::memory(small_options()).unwrap();
-    let database = store.create_database_as("data", AccessMethod::Hash).unwrap();
+    let mut store = DataStore::open_in_memory(small_options()).unwrap();
+    let database = store.create_database_with("data", AccessMethod::Hash).unwrap();
     store.put(database, b"key", b"value").unwrap();
     let mut cursor = store.cursor(database).unwrap();
     assert_misuse(cursor.seek(b"key"), "hash");
-    assert_misuse(cursor.seek_le(b"key"), "hash");
+    assert_misuse(cursor.seek_at_or_before(b"key"), "hash");
     assert!(cursor.next().unwrap());
     assert_eq!((cursor.key(), cursor.value()), (&b"key"[..], &b"value"[..]));
     cursor.put(b"new").unwrap();
@@ -156,8 +156,8 @@ fn hash_scan_of_any_batch_size_finds_every_record_once() {
 #[test]
 fn hash_keys_up_to_the_limit_are_accepted() {
     let (environment, database) = memory();
-    let mut store = DataStore::memory(small_options()).unwrap();
-    let stored = store.create_database_as("data", AccessMethod::Hash).unwrap();
+    let mut store = DataStore::open_in_memory(small_options()).unwrap();
+    let stored = store.create_database_with("data", AccessMethod::Hash).unwrap();
     let transaction = environment.begin().unwrap();
     for length in [0, 1020] {
         let key = vec![1; length];
@@ -193,14 +193,14 @@ fn access_method_survives_reopening() {
             })
             .collect()
     };
-    let handle = environment.create_database_as("emptied", AccessMethod::Hash).unwrap();
+    let handle = environment.create_database_with("emptied", AccessMethod::Hash).unwrap();
     for name in ["renamed before", "dropped"] {
-        environment.create_database_as(name, AccessMethod::Hash).unwrap();
+        environment.create_database_with(name, AccessMethod::Hash).unwrap();
     }
     environment.create_database("tree").unwrap();
     fill(&environment, &handle, 0..500);
     environment.rename_database("renamed before", "renamed").unwrap();
-    environment.empty_database("emptied").unwrap();
+    environment.clear_database("emptied").unwrap();
     environment.drop_database("dropped").unwrap();
     // The handle goes on, though its tree is another one now.
     put(&environment, &handle, b"key", b"value");

@@ -87,7 +87,7 @@ fn assert_all(database: &Database, environment: &Environment, model: &Groups) {
 #[test]
 fn hash_prefix_records_survive_crashes_and_salvage() {
     let (vfs, environment) = environment_in_world();
-    let database = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+    let database = environment.create_database_with("groups", AccessMethod::HashPrefix).unwrap();
     let (mut random, mut model) = (Random::new(crate::common::first_seed()), Groups::new());
     for round in 0..60 {
         change(&database, &environment, &mut random, &mut model);
@@ -126,8 +126,8 @@ fn hash_prefix_records_survive_crashes_and_salvage() {
 #[test]
 fn hash_prefix_scan_of_any_batch_size_is_complete() {
     let options = small_options().cache_size(64 * 4096);
-    let environment = Environment::memory(options).unwrap();
-    let database = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
+    let database = environment.create_database_with("groups", AccessMethod::HashPrefix).unwrap();
     let (mut random, mut model) = (Random::new(7), Groups::new());
     (0..30).for_each(|_| change(&database, &environment, &mut random, &mut model));
     let reader = environment.begin_read().unwrap();
@@ -147,8 +147,9 @@ fn hash_prefix_scan_of_any_batch_size_is_complete() {
 #[test]
 fn insert_into_a_scanned_prefix_conflicts() {
     for (other, conflicts) in [(key(b"ulm", b"2"), true), (key(b"bonn", b"2"), false)] {
-        let environment = Environment::memory(small_options()).unwrap();
-        let database = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+        let environment = Environment::open_in_memory(small_options()).unwrap();
+        let database =
+            environment.create_database_with("groups", AccessMethod::HashPrefix).unwrap();
         for n in 0..200u32 {
             put(&environment, &database, &key(b"many", &n.to_be_bytes()), &[0; 80]);
         }
@@ -166,17 +167,17 @@ fn insert_into_a_scanned_prefix_conflicts() {
 
 #[test]
 fn prefix_access_without_a_hash_prefix_is_refused() {
-    let environment = Environment::memory(small_options()).unwrap();
+    let environment = Environment::open_in_memory(small_options()).unwrap();
     let transaction = environment.begin().unwrap();
     let (mut scan, mut batch) =
         (Scan::new(Bound::Unbounded, Bound::Unbounded), ScanBatch::default());
     for method in [AccessMethod::BTree, AccessMethod::Hash] {
-        let database = transaction.create_database_as(&method.to_string(), method).unwrap();
+        let database = transaction.create_database_with(&method.to_string(), method).unwrap();
         scan.restart_hash_prefix(b"\0\x01a");
         assert_misuse(database.scan(&transaction, &mut scan, &mut batch), "bucket prefixes");
         assert_misuse(database.estimate_hash_prefix(&transaction, b"\0\x01a"), "bucket prefixes");
     }
-    let groups = transaction.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+    let groups = transaction.create_database_with("groups", AccessMethod::HashPrefix).unwrap();
     assert_misuse(groups.cursor(&transaction).unwrap().seek(b"\0\x01a"), "hash");
     let mut scan = Scan::new(Bound::Included(b"a"), Bound::Unbounded);
     assert_misuse(groups.scan(&transaction, &mut scan, &mut batch), "hash");
@@ -191,8 +192,8 @@ fn prefix_access_without_a_hash_prefix_is_refused() {
 
 #[test]
 fn data_store_supports_hash_prefixes() {
-    let mut store = DataStore::memory(small_options()).unwrap();
-    let database = store.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+    let mut store = DataStore::open_in_memory(small_options()).unwrap();
+    let database = store.create_database_with("groups", AccessMethod::HashPrefix).unwrap();
     for n in 0..2000u32 {
         let stored = key(&group_of(n as usize % 7), &n.to_be_bytes());
         store.put(database, &stored, &n.to_le_bytes()).unwrap();

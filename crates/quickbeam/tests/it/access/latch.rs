@@ -255,7 +255,7 @@ fn tiny(durability: Durability) -> Options {
 fn latch_load_in_memory_keeps_all_records() {
     let mut evictions = 0;
     for mix in [SHORT, LONG] {
-        let stage = Stage::new(Environment::memory(tiny(Durability::InMemory)).unwrap());
+        let stage = Stage::new(Environment::open_in_memory(tiny(Durability::InMemory)).unwrap());
         stage.run(crate::common::first_seed(), mix, false);
         evictions += stage.environment.statistics().evictions;
     }
@@ -300,7 +300,7 @@ fn many_threads_on_few_records_lose_no_update() {
     let seed = crate::common::first_seed();
     println!("seed {seed}");
     let options = tiny(Durability::InMemory).isolation(Isolation::Serializable);
-    let environment = Environment::memory(options).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     let total = AtomicU64::new(0);
     let value_of = |found: Option<Vec<u8>>| {

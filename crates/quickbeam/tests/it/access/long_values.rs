@@ -27,12 +27,12 @@ proptest! {
         parts in prop::collection::vec((0usize..220_000, 0usize..10_000), 1..20),
         is_hashed: bool,
     ) {
-        let environment = Environment::memory(small_options()).unwrap();
+        let environment = Environment::open_in_memory(small_options()).unwrap();
         let method = if is_hashed { AccessMethod::Hash } else { AccessMethod::BTree };
-        let database = environment.create_database_as("values", method).unwrap();
+        let database = environment.create_database_with("values", method).unwrap();
         let value = bytes(length, 1);
-        let mut store = DataStore::memory(small_options()).unwrap();
-        let in_store = store.create_database_as("values", method).unwrap();
+        let mut store = DataStore::open_in_memory(small_options()).unwrap();
+        let in_store = store.create_database_with("values", method).unwrap();
         store.put(in_store, b"key", &value).unwrap();
         let transaction = environment.begin().unwrap();
         database.put(&transaction, b"key", &value).unwrap();
@@ -57,7 +57,7 @@ proptest! {
         length in 0usize..100_000,
         steps in prop::collection::vec((0u8..4, -120_000i64..120_000), 1..40),
     ) {
-        let environment = Environment::memory(small_options()).unwrap();
+        let environment = Environment::open_in_memory(small_options()).unwrap();
         let database = environment.create_database("values").unwrap();
         let value = bytes(length, 2);
         environment.transact(|transaction| database.put(transaction, b"key", &value)).unwrap();
@@ -114,7 +114,7 @@ fn a_reader_keeps_the_value_of_its_snapshot() {
 #[test]
 fn a_reader_of_an_expired_snapshot_says_so() {
     let options = small_options().reader_max_age(Duration::from_millis(50));
-    let environment = Environment::memory(options).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
     let database = environment.create_database("values").unwrap();
     let put = |seed| environment.transact(|t| database.put(t, b"key", &bytes(100_000, seed)));
     put(1).unwrap();

@@ -118,7 +118,7 @@ fn check_all(database: &Database, transaction: &impl ReadTransaction, model: &Ma
 fn check_scan(database: &Database, transaction: &impl ReadTransaction, model: &Map, at: &[u8]) {
     let mut cursor = database.cursor(transaction).unwrap();
     if !database.access_method().is_ordered() {
-        for refused in [cursor.seek(at), cursor.seek_le(at)] {
+        for refused in [cursor.seek(at), cursor.seek_at_or_before(at)] {
             assert!(matches!(refused, Err(Error::Misuse { .. })), "{refused:?}");
         }
         assert_eq!(database.get(transaction, at).unwrap().as_ref(), model.get(at));
@@ -133,7 +133,7 @@ fn check_scan(database: &Database, transaction: &impl ReadTransaction, model: &M
         assert_eq!(cursor.key(), before.map_or(key, |(key, _)| key));
     }
     let before = model.range(..=at.to_vec()).next_back();
-    assert_eq!(cursor.seek_le(at).unwrap(), before.is_some());
+    assert_eq!(cursor.seek_at_or_before(at).unwrap(), before.is_some());
     if let Some((key, _)) = before {
         assert_eq!(cursor.key(), key);
         let next = model
@@ -150,11 +150,11 @@ fn run(steps: &[Step], options: &Options, method: AccessMethod, in_directory: bo
         if in_directory {
             Environment::open(directory.path(), options.clone()).unwrap()
         } else {
-            Environment::memory(options.clone()).unwrap()
+            Environment::open_in_memory(options.clone()).unwrap()
         }
     };
     let mut environment = open();
-    let mut database = environment.create_database_as("records", method).unwrap();
+    let mut database = environment.create_database_with("records", method).unwrap();
     let mut committed = Map::new();
     let mut model = Map::new();
     let mut saved: Vec<(quickbeam::Savepoint, Map)> = Vec::new();
@@ -235,7 +235,7 @@ fn run(steps: &[Step], options: &Options, method: AccessMethod, in_directory: bo
 fn run_store(steps: &[Step], options: &Options, method: AccessMethod) {
     let directory = tempfile::tempdir().unwrap();
     let mut store = DataStore::open(directory.path(), options.clone()).unwrap();
-    let mut database = store.create_database_as("records", method).unwrap();
+    let mut database = store.create_database_with("records", method).unwrap();
     let mut model = Map::new();
     for step in steps {
         match step {

@@ -42,7 +42,7 @@ fn record_that_ends_at_a_segment_end_is_read() {
 fn longest_key_is_found() {
     for page_size in [4096, 8192, 16384, 32768, 65536] {
         let options = Options::new().page_size(page_size);
-        let environment = Environment::memory(options).unwrap();
+        let environment = Environment::open_in_memory(options).unwrap();
         let database = environment.create_database("records").unwrap();
         let transaction = environment.begin().unwrap();
         let limit = match database.put(&transaction, &vec![1; 65536], b"") {
@@ -69,7 +69,7 @@ fn longest_key_is_found() {
 /// record in half.
 #[test]
 fn stale_savepoint_is_refused() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = environment.create_database("records").unwrap();
     let transaction = environment.begin().unwrap();
     let first = transaction.savepoint().unwrap();
@@ -127,7 +127,7 @@ fn commit_beside_close_is_kept_or_refused() {
 #[test]
 fn ordered_inserts_leave_full_leaves() {
     for length in 0..48 {
-        let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
+        let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
         let database = environment.create_database("data").unwrap();
         let fill = |transaction: &Transaction| {
             (0..1500u32).try_for_each(|n| {
@@ -146,7 +146,7 @@ fn ordered_inserts_leave_full_leaves() {
 #[test]
 fn ordered_inserts_of_long_keys_leave_full_leaves() {
     for (gaps, least) in [([1, 1, 1], 0.85), ([3, 3, 3], 0.85), ([1, 20, 400], 0.6)] {
-        let environment = Environment::memory(Options::default()).unwrap();
+        let environment = Environment::open_in_memory(Options::default()).unwrap();
         let database = environment.create_database("records").unwrap();
         let mut number = 0u64;
         for batch in 0..300 {
@@ -171,7 +171,7 @@ fn ordered_inserts_of_long_keys_leave_full_leaves() {
 #[test]
 fn random_inserts_share_records_with_neighbors() {
     for (length, descending) in [(8, false), (8, true), (100, false), (400, false)] {
-        let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
+        let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
         let database = environment.create_database("data").unwrap();
         let key = |n: u32| {
             let mixed = n.wrapping_mul(0x9e37_79b1).rotate_left(11).wrapping_mul(0x85eb_ca6b);
@@ -196,7 +196,7 @@ fn random_inserts_share_records_with_neighbors() {
 /// the empty one after it and split again each time.
 #[test]
 fn inserts_and_deletes_at_the_end_move_no_other_records() {
-    let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
+    let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
     let database = environment.create_database("data").unwrap();
     let put = |number: u64| {
         environment.transact(|t| database.put(t, &number.to_be_bytes(), &[7; 100])).unwrap();
@@ -231,7 +231,7 @@ fn inserts_and_deletes_at_the_end_move_no_other_records() {
 #[test]
 fn dropped_tree_is_freed_after_its_writers_end() {
     for (empty, savepoint) in [(false, false), (true, false), (false, true), (true, true)] {
-        let environment = Environment::memory(Options::new().page_size(4096)).unwrap();
+        let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
         let dropped = environment.create_database("dropped").unwrap();
         let kept = environment.create_database("kept").unwrap();
         let put = |key: &[u8], value: &[u8]| {
@@ -242,7 +242,7 @@ fn dropped_tree_is_freed_after_its_writers_end() {
 
         let dropper = environment.begin().unwrap();
         if empty {
-            dropper.empty_database("dropped").unwrap();
+            dropper.clear_database("dropped").unwrap();
         } else {
             dropper.drop_database("dropped").unwrap();
         }

@@ -20,7 +20,7 @@ fn catalog_calls_change_the_names() {
     assert!(matches!(environment.create_database("a"), Err(Error::DatabaseExists { .. })));
     assert!(matches!(environment.open_database("b"), Err(Error::NoSuchDatabase { .. })));
     assert!(matches!(environment.drop_database("b"), Err(Error::NoSuchDatabase { .. })));
-    assert!(matches!(environment.empty_database("b"), Err(Error::NoSuchDatabase { .. })));
+    assert!(matches!(environment.clear_database("b"), Err(Error::NoSuchDatabase { .. })));
     assert!(matches!(environment.rename_database("b", "c"), Err(Error::NoSuchDatabase { .. })));
     environment.open_or_create_database("b").unwrap();
     environment.open_or_create_database("b").unwrap();
@@ -37,7 +37,7 @@ fn catalog_calls_change_the_names() {
         "it has another name"
     );
     drop(reader);
-    environment.empty_database("c").unwrap();
+    environment.clear_database("c").unwrap();
     let reader = environment.begin_read().unwrap();
     assert!(
         crate::common::records(&c, &reader).unwrap().is_empty(),
@@ -81,7 +81,7 @@ fn catalog_changes_are_visible_outside_after_commit() {
         let made = transaction.create_database("made").unwrap();
         made.put(&transaction, b"key", b"value").unwrap();
         transaction.drop_database("dropped").unwrap();
-        transaction.empty_database("emptied").unwrap();
+        transaction.clear_database("emptied").unwrap();
         transaction.rename_database("renamed", "other").unwrap();
         assert_eq!(transaction.databases().unwrap(), ["emptied", "made", "other"]);
         assert!(matches!(transaction.open_database("dropped"), Err(Error::NoSuchDatabase { .. })));
@@ -157,7 +157,7 @@ fn space_of_dropped_databases_is_reused() {
         fill(&environment, &database, 8, 30_000);
         match cycle % 3 {
             0 => environment.drop_database("a").unwrap(),
-            1 => environment.empty_database("a").unwrap(),
+            1 => environment.clear_database("a").unwrap(),
             _ => {
                 let all = |transaction: &Transaction| {
                     let mut cursor = database.cursor(transaction)?;
@@ -215,7 +215,7 @@ fn change(random: &mut Random, transaction: &Transaction, all: &mut All) -> Resu
             }
         }
         4 => {
-            assert_eq!(transaction.empty_database(&one).is_ok(), known);
+            assert_eq!(transaction.clear_database(&one).is_ok(), known);
             all.entry(one).and_modify(Records::clear);
         }
         _ => {

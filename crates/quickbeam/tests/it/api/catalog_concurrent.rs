@@ -16,11 +16,11 @@ fn second_change_of_a_database_name_conflicts() {
     let changes: [Change; 3] = [
         |transaction| transaction.drop_database("a"),
         |transaction| transaction.rename_database("a", "b"),
-        |transaction| transaction.empty_database("a"),
+        |transaction| transaction.clear_database("a"),
     ];
     for change in changes {
         let late = environment.begin().unwrap();
-        environment.empty_database("a").unwrap();
+        environment.clear_database("a").unwrap();
         let refused = change(&late);
         assert!(matches!(refused, Err(Error::WriteConflict)), "{refused:?}");
     }
@@ -38,7 +38,7 @@ fn writer_of_a_dropped_database_fails_at_commit() {
             fill(&environment, &database, 3, 10);
             let writer = begin(&environment, isolation);
             database.put(&writer, b"late", &[3; 9000]).unwrap();
-            if drop_it { environment.drop_database("a") } else { environment.empty_database("a") }
+            if drop_it { environment.drop_database("a") } else { environment.clear_database("a") }
                 .unwrap();
             let refused = writer.commit();
             let clear = match isolation {
@@ -168,7 +168,7 @@ fn handles_and_snapshots_agree_while_a_database_empties() {
     let renew = || {
         for round in 0..1500u64 {
             let renew = |transaction: &Transaction| {
-                transaction.empty_database("a")?;
+                transaction.clear_database("a")?;
                 database.put(transaction, &round.to_le_bytes(), b"only")
             };
             environment.transact(renew).unwrap();

@@ -24,8 +24,8 @@ fn invalid_options_are_refused() {
         ("log_segment_size", base.log_segment_size((256 << 10) + 1)),
     ];
     for (word, options) in cases {
-        assert_misuse(Environment::memory(options.clone()), word);
-        assert_misuse(DataStore::memory(options), word);
+        assert_misuse(Environment::open_in_memory(options.clone()), word);
+        assert_misuse(DataStore::open_in_memory(options), word);
     }
     assert_misuse("sink".parse::<Durability>(), "sink");
     // The page size is the environment's; a cache too small for it is found when it is known.
@@ -50,7 +50,7 @@ fn durability_that_needs_a_missing_log_is_refused() {
 #[test]
 fn keys_and_values_beyond_the_limits_are_refused() {
     let (environment, database) = memory_environment();
-    let mut store = DataStore::memory(small_options()).unwrap();
+    let mut store = DataStore::open_in_memory(small_options()).unwrap();
     let in_store = store.create_database("data").unwrap();
     let longest = vec![7; 1024];
     let too_long = vec![7; 1025];
@@ -125,7 +125,7 @@ fn handles_of_another_environment_are_refused() {
     assert_misuse(database.cursor(&transaction).map(|_| ()), "another environment");
     transaction.commit().unwrap();
     assert!(contents(&one).unwrap()["data"].is_empty());
-    let mut stores = [(); 2].map(|()| DataStore::memory(small_options()).unwrap());
+    let mut stores = [(); 2].map(|()| DataStore::open_in_memory(small_options()).unwrap());
     let handle = stores[0].create_database("data").unwrap();
     stores[1].create_database("data").unwrap();
     assert_misuse(stores[1].put(handle, b"key", b""), "another data store");
@@ -151,7 +151,7 @@ fn write_in_a_read_only_transaction_fails() {
     drop(cursor);
     assert!(matches!(reader.create_database("new"), Err(Error::ReadOnly)));
     assert!(matches!(reader.drop_database("data"), Err(Error::ReadOnly)));
-    assert!(matches!(reader.empty_database("data"), Err(Error::ReadOnly)));
+    assert!(matches!(reader.clear_database("data"), Err(Error::ReadOnly)));
     assert!(matches!(reader.rename_database("data", "other"), Err(Error::ReadOnly)));
     let savepoint = reader.savepoint().unwrap();
     reader.rollback_to(savepoint).unwrap();
@@ -163,7 +163,7 @@ fn write_in_a_read_only_transaction_fails() {
 #[test]
 fn invalid_database_names_are_refused() {
     let (environment, _) = memory_environment();
-    let mut store = DataStore::memory(small_options()).unwrap();
+    let mut store = DataStore::open_in_memory(small_options()).unwrap();
     store.create_database("data").unwrap();
     for name in [String::new(), "n".repeat(256)] {
         assert_misuse(environment.create_database(&name), "255");
@@ -367,7 +367,7 @@ fn transact_with_retries_a_conflict_under_a_callers_error() {
 #[test]
 fn transact_returns_a_conflict_after_its_timeout() {
     let options = small_options().retry_timeout(Duration::ZERO);
-    let environment = Environment::memory(options).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     let mut calls = 0;
     let done = environment.transact(|transaction| {

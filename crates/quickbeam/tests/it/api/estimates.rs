@@ -5,7 +5,7 @@ use quickbeam::{AccessMethod, Environment, Error, Isolation, Options, Transactio
 
 #[test]
 fn sampled_keys_are_near_the_requested_quantile() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = environment.create_database("records").unwrap();
     let empty = environment.begin_read().unwrap();
     assert_eq!(database.sample_key(&empty, 0.5).unwrap(), None);
@@ -25,10 +25,10 @@ fn sampled_keys_are_near_the_requested_quantile() {
 
 #[test]
 fn sampled_keys_of_a_hash_database_exist() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     for method in [AccessMethod::Hash, AccessMethod::HashPrefix] {
         let name = format!("{method:?}");
-        let database = environment.create_database_as(&name, method).unwrap();
+        let database = environment.create_database_with(&name, method).unwrap();
         let key = |n: u32| [&[0, 4][..], &n.to_be_bytes(), b"rest"].concat();
         for n in 0..20_000 {
             environment.transact(|t| database.put(t, &key(n), b"value")).unwrap();
@@ -46,7 +46,7 @@ fn sampled_keys_of_a_hash_database_exist() {
 
 #[test]
 fn sampled_leaf_fill_is_close_to_the_verified_fill() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     // More small trees than leaves are sampled, and the large ones after them.
     for n in 0..100 {
         let small = environment.create_database(&format!("small {n}")).unwrap();
@@ -74,8 +74,8 @@ fn sampled_leaf_fill_is_close_to_the_verified_fill() {
 #[test]
 fn count_is_exact_in_every_snapshot() {
     for method in [AccessMethod::BTree, AccessMethod::Hash] {
-        let environment = Environment::memory(Options::default()).unwrap();
-        let database = environment.create_database_as("records", method).unwrap();
+        let environment = Environment::open_in_memory(Options::default()).unwrap();
+        let database = environment.create_database_with("records", method).unwrap();
         let empty = environment.begin_read().unwrap();
         let long = vec![7; 20_000];
         for n in 0..5_000_u32 {
@@ -100,7 +100,7 @@ fn count_is_exact_in_every_snapshot() {
 
 #[test]
 fn count_must_still_hold_when_a_serializable_commit_succeeds() {
-    let environment = Environment::memory(Options::default()).unwrap();
+    let environment = Environment::open_in_memory(Options::default()).unwrap();
     let database = environment.create_database("records").unwrap();
     let options = TransactionOptions::new().isolation(Isolation::Serializable);
     let counting = environment.begin_with(options).unwrap();

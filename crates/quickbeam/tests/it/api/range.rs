@@ -97,8 +97,8 @@ fn prefix_delivers_the_keys_that_begin_with_it() {
 
 #[test]
 fn hash_database_is_read_whole_and_from_the_front_only() {
-    let environment = Environment::memory(small_options()).unwrap();
-    let database = environment.create_database_as("hash", AccessMethod::Hash).unwrap();
+    let environment = Environment::open_in_memory(small_options()).unwrap();
+    let database = environment.create_database_with("hash", AccessMethod::Hash).unwrap();
     for number in 0..500u32 {
         crate::common::put(&environment, &database, &number.to_be_bytes(), b"value");
     }

@@ -36,7 +36,7 @@ fn assert_unchangeable(environment: &Environment) {
     assert_refused(environment.open_or_create_database("new"));
     assert_refused(environment.drop_database("data"));
     assert_refused(environment.rename_database("data", "other"));
-    assert_refused(environment.empty_database("data"));
+    assert_refused(environment.clear_database("data"));
     assert_refused(environment.checkpoint());
 }
 

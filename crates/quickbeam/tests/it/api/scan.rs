@@ -14,7 +14,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 fn environment() -> Environment {
     let options = Options::new().durability(quickbeam::Durability::InMemory).page_size(4096);
-    Environment::memory(options).unwrap()
+    Environment::open_in_memory(options).unwrap()
 }
 
 fn read_all(
@@ -230,7 +230,7 @@ proptest! {
         method in prop::sample::select(vec![AccessMethod::BTree, AccessMethod::Hash]),
     ) {
         let environment = environment();
-        let database = environment.create_database_as("d", method).unwrap();
+        let database = environment.create_database_with("d", method).unwrap();
         let key = |n: u32| format!("{n:04}").into_bytes();
         let transaction = environment.begin().unwrap();
         for n in 0..count {
@@ -438,7 +438,7 @@ fn released_savepoint_is_refused() {
     database.put(&transaction, b"a", b"1").unwrap();
     let inner = transaction.savepoint().unwrap();
     database.put(&transaction, b"a", b"2").unwrap();
-    transaction.release(inner);
+    transaction.release_savepoint(inner);
     assert!(transaction.rollback_to(inner).is_err());
     assert_eq!(database.get(&transaction, b"a").unwrap().unwrap(), b"2");
     transaction.rollback_to(outer).unwrap();

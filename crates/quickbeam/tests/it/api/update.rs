@@ -29,7 +29,7 @@ fn add_one(
 
 fn databases() -> (Environment, Vec<Database>) {
     let (environment, tree) = memory_environment();
-    let hashed = environment.create_database_as("hashed", AccessMethod::Hash).unwrap();
+    let hashed = environment.create_database_with("hashed", AccessMethod::Hash).unwrap();
     (environment, vec![tree, hashed])
 }
 

@@ -165,7 +165,7 @@ fn backup_without_a_log_has_the_checkpoint() {
 #[test]
 fn environment_in_memory_is_backed_up_to_a_directory() {
     let folder = tempfile::tempdir().unwrap();
-    let environment = Environment::memory(small_options()).unwrap();
+    let environment = Environment::open_in_memory(small_options()).unwrap();
     let database = environment.create_database("data").unwrap();
     put(&environment, &database, b"apple", &[7; 20_000]);
     let target = folder.path().join("backup");

@@ -107,7 +107,7 @@ fn commit_one(environment: &Environment, thread: u64, counter: u64) -> Result<u6
             // One in two is found by hash.
             let hashed = number.is_multiple_of(40);
             let method = if hashed { AccessMethod::Hash } else { AccessMethod::BTree };
-            let database = transaction.create_database_as(&made, method)?;
+            let database = transaction.create_database_with(&made, method)?;
             database.put(transaction, &count(number), &vec![7; number as usize % 6000])?;
         }
         if let Some(dropped) = dropped {
@@ -132,7 +132,7 @@ fn victim() {
         Environment::open(directory.join("environment"), options(durability)).unwrap();
     environment.open_or_create_database("data").unwrap();
     if environment.open_database("order").is_err() {
-        environment.create_database_as("order", AccessMethod::Hash).unwrap();
+        environment.create_database_with("order", AccessMethod::Hash).unwrap();
     }
     let work = |thread: u64| {
         let mut counter = counter_of(&environment, thread);

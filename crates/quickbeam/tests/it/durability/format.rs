@@ -37,7 +37,7 @@ fn environment(crashed: bool) -> Files {
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let database = environment.create_database("data").unwrap();
-    let hashed = environment.create_database_as("hashed", AccessMethod::Hash).unwrap();
+    let hashed = environment.create_database_with("hashed", AccessMethod::Hash).unwrap();
     for (number, (key, value)) in expected().iter().enumerate() {
         crate::common::put(&environment, &database, key, value);
         crate::common::put(&environment, &hashed, key, value);
@@ -46,7 +46,7 @@ fn environment(crashed: bool) -> Files {
         }
     }
     if crashed {
-        let late = environment.create_database_as("late", AccessMethod::Hash).unwrap();
+        let late = environment.create_database_with("late", AccessMethod::Hash).unwrap();
         crate::common::put(&environment, &late, b"key", b"value");
         return vfs.files(place());
     }
@@ -58,7 +58,7 @@ fn store() -> Files {
     let vfs = FaultyVfs::in_memory();
     let mut store = DataStore::open_in(vfs.clone(), Some(place()), options()).unwrap();
     let database = store.create_database("data").unwrap();
-    let hashed = store.create_database_as("hashed", AccessMethod::Hash).unwrap();
+    let hashed = store.create_database_with("hashed", AccessMethod::Hash).unwrap();
     for (key, value) in expected() {
         store.put(database, &key, &value).unwrap();
         store.put(hashed, &key, &value).unwrap();
@@ -71,7 +71,7 @@ fn store() -> Files {
 fn groups() -> Files {
     let vfs = FaultyVfs::in_memory();
     let environment = Environment::open_in(vfs.clone(), Some(place()), options()).unwrap();
-    let made = environment.create_database_as("groups", AccessMethod::HashPrefix).unwrap();
+    let made = environment.create_database_with("groups", AccessMethod::HashPrefix).unwrap();
     for (key, value) in &grouped() {
         crate::common::put(&environment, &made, key, value);
     }

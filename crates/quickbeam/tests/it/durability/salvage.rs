@@ -239,7 +239,7 @@ fn salvage_of_a_data_store_makes_a_data_store() {
     let vfs = FaultyVfs::in_memory();
     let mut store = DataStore::open_in(vfs.clone(), Some(place()), options()).unwrap();
     for (name, method) in [("data", AccessMethod::BTree), ("hashed", AccessMethod::Hash)] {
-        let database = store.create_database_as(name, method).unwrap();
+        let database = store.create_database_with(name, method).unwrap();
         for n in 0..500usize {
             store.put(database, format!("{n:05}").as_bytes(), &vec![n as u8; n % 400]).unwrap();
         }

@@ -16,9 +16,9 @@ use quickbeam::{AccessMethod, Environment, Isolation, Options};
 
 fn stage(random: &mut Random, isolation: Isolation, lock_timeout: Duration) -> Stage {
     let options = Options::new().page_size(4096).cache_size(64 * 4096);
-    let environment = Environment::memory(options).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
     let methods = [AccessMethod::BTree, AccessMethod::Hash, AccessMethod::HashPrefix];
-    let database = environment.create_database_as("history", methods[random.below(2)]).unwrap();
+    let database = environment.create_database_with("history", methods[random.below(2)]).unwrap();
     Stage {
         database,
         environment,

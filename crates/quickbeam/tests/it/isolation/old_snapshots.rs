@@ -71,7 +71,7 @@ fn change(environment: &Environment, database: &Database, random: &mut Random, m
 fn snapshots_are_stable_while_others_commit_and_end() {
     for seed in 0..12 {
         let mut random = Random::new(seed);
-        let environment = Environment::memory(options()).unwrap();
+        let environment = Environment::open_in_memory(options()).unwrap();
         let database = environment.create_database("data").unwrap();
         let mut model = Model::new();
         let mut readers: Vec<(Snapshot, Model)> = Vec::new();
@@ -118,7 +118,7 @@ fn snapshots_are_stable_while_others_commit_and_end() {
 
 #[test]
 fn old_reader_keeps_only_the_versions_it_needs() {
-    let environment = Environment::memory(options()).unwrap();
+    let environment = Environment::open_in_memory(options()).unwrap();
     let database = environment.create_database("data").unwrap();
     for n in 0..100 {
         environment.transact(|t| database.put(t, &key(n), &[0; 8])).unwrap();
@@ -136,7 +136,7 @@ fn old_reader_keeps_only_the_versions_it_needs() {
 
 #[test]
 fn tracked_read_committed_detects_each_commit_between() {
-    let environment = Environment::memory(options()).unwrap();
+    let environment = Environment::open_in_memory(options()).unwrap();
     let database = environment.create_database("data").unwrap();
     let old = environment.begin_read().unwrap();
     let put = |n: u64| environment.transact(|t| database.put(t, b"key", &n.to_le_bytes())).unwrap();
@@ -159,7 +159,7 @@ fn tracked_read_committed_detects_each_commit_between() {
 #[test]
 fn transfers_keep_the_sum_in_every_snapshot() {
     const ACCOUNTS: usize = 40;
-    let environment = Environment::memory(options()).unwrap();
+    let environment = Environment::open_in_memory(options()).unwrap();
     let database = environment.create_database("accounts").unwrap();
     let number = |bytes: Vec<u8>| i64::from_le_bytes(bytes.try_into().unwrap());
     for n in 0..ACCOUNTS {

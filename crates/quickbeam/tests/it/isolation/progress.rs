@@ -18,7 +18,7 @@ const PATIENCE: u32 = 400_000;
 
 fn environment() -> (Environment, Database) {
     let options = Options::new().durability(Durability::InMemory);
-    let environment = Environment::memory(options).unwrap();
+    let environment = Environment::open_in_memory(options).unwrap();
     let database = environment.create_database("data").unwrap();
     (environment, database)
 }

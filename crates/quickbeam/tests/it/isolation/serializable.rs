@@ -77,8 +77,8 @@ fn absent_keys_are_validated_under_serializable() {
     let seek = |database: &Database, t: &Transaction| {
         assert!(database.cursor(t).unwrap().seek(b"e").unwrap());
     };
-    let seek_le = |database: &Database, t: &Transaction| {
-        assert!(database.cursor(t).unwrap().seek_le(b"j").unwrap());
+    let seek_at_or_before = |database: &Database, t: &Transaction| {
+        assert!(database.cursor(t).unwrap().seek_at_or_before(b"j").unwrap());
     };
     let forwards = |database: &Database, t: &Transaction| {
         assert_eq!(crate::common::records(database, t).unwrap().len(), 3);
@@ -99,7 +99,7 @@ fn absent_keys_are_validated_under_serializable() {
     type Case<'a> = (&'a str, Look<'a>, &'a [&'a [u8]], &'a [&'a [u8]]);
     let cases: [Case<'_>; 6] = [
         ("seek", &seek, &[b"e", b"g", b"jj"], &[b"c", b"dd", b"l"]),
-        ("seek_le", &seek_le, &[b"dd", b"g", b"j"], &[b"c", b"jj", b"l"]),
+        ("seek_at_or_before", &seek_at_or_before, &[b"dd", b"g", b"j"], &[b"c", b"jj", b"l"]),
         ("forwards", &forwards, &[b"a", b"g", b"q", b"zzzz"], &[]),
         ("backwards", &backwards, &[b"", b"g", b"q", b"zz"], &[]),
         ("past the end", &past_the_end, &[b"q", b"zzzz"], &[b"o", b"d"]),
@@ -170,7 +170,9 @@ fn wider_second_range_is_validated_whole() {
         }
         let transaction = begin(&environment, Isolation::Serializable);
         let mut cursor = database.cursor(&transaction).unwrap();
-        assert!(if backwards { cursor.seek_le(b"o") } else { cursor.seek(b"m") }.unwrap());
+        assert!(
+            if backwards { cursor.seek_at_or_before(b"o") } else { cursor.seek(b"m") }.unwrap()
+        );
         assert_eq!(cursor.key(), b"n");
         cursor.delete().unwrap();
         assert!(if backwards { cursor.last() } else { cursor.seek(b"a") }.unwrap());

@@ -34,7 +34,7 @@ fn assert_too_old<T>(result: Result<T>) {
 }
 
 fn fill(environment: &Environment, name: &str, method: AccessMethod) -> Database {
-    let database = environment.create_database_as(name, method).unwrap();
+    let database = environment.create_database_with(name, method).unwrap();
     change_all(environment, &database, 0);
     database
 }
@@ -59,7 +59,7 @@ fn aging(milliseconds: u64) -> Environment {
         .reader_max_age(Duration::from_millis(milliseconds))
         .cache_size(256 << 13)
         .isolation(Isolation::Snapshot);
-    Environment::memory(options).unwrap()
+    Environment::open_in_memory(options).unwrap()
 }
 
 fn limited(policy: UndoPolicy) -> Environment {
@@ -69,7 +69,7 @@ fn limited(policy: UndoPolicy) -> Environment {
         .isolation(Isolation::Snapshot)
         .lock_timeout(Duration::from_millis(50))
         .retry_timeout(Duration::ZERO);
-    Environment::memory(options).unwrap()
+    Environment::open_in_memory(options).unwrap()
 }
 
 fn wait_for_expiry(environment: &Environment, count: u64) {
@@ -88,7 +88,9 @@ fn assert_all_calls_fail(reader: &Snapshot, database: &Database) {
     assert_too_old(reader.databases());
     assert_too_old(reader.open_database("never made"));
     if database.access_method().is_ordered() {
-        assert_too_old(database.cursor(reader).and_then(|mut cursor| cursor.seek_le(&key)));
+        assert_too_old(
+            database.cursor(reader).and_then(|mut cursor| cursor.seek_at_or_before(&key)),
+        );
         assert_too_old(database.estimate_before(reader, &key));
     }
 }

@@ -186,7 +186,7 @@ proptest! {
             .durability(Durability::InMemory)
             .cache_size(4 << 20)
             .isolation(case.isolation);
-        let connection = SqlDatabase::memory(options).unwrap().connect();
+        let connection = SqlDatabase::open_in_memory(options).unwrap().connect();
         let mut sqlite = sqlite::memory();
         sqlite.progress_handler(MOST_STEPS, Some(|| true)).unwrap();
         let Script { definitions, tables, steps } = case.script();

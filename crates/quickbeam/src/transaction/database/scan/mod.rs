@@ -40,7 +40,7 @@ pub use batch::ScanBatch;
 /// A scan does not borrow the transaction and can be paused, restarted and reused.
 ///
 /// ```
-/// # let environment = quickbeam::Environment::memory(Default::default())?;
+/// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
 /// # let fruit = environment.create_database("fruit")?;
 /// # let transaction = environment.begin()?;
 /// # for key in [b"a", b"b", b"c"] {
@@ -109,7 +109,7 @@ impl Scan {
     /// Scans in descending order.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -146,7 +146,7 @@ impl Scan {
     /// Delivers at most `records` records in a batch.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
@@ -207,7 +207,7 @@ impl Scan {
     /// Restarts with another range. Buffers and settings are kept.
     ///
     /// ```
-    /// # let environment = quickbeam::Environment::memory(Default::default())?;
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
     /// # let fruit = environment.create_database("fruit")?;
     /// # let transaction = environment.begin()?;
     /// # for key in [b"a", b"b", b"c"] {
