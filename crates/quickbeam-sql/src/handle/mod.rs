@@ -12,4 +12,4 @@ pub(crate) use index_build::Filling;
 pub(crate) use index_evaluator::{EntryForm, NoEvaluator};
 pub use index_evaluator::{IndexCompiler, IndexEvaluator};
 pub use table_handle::{IndexHandle, TableHandle};
-pub(crate) use table_handle::{RowIds, describe, index_tree, rows_tree};
+pub(crate) use table_handle::{RowIds, describe, describe_key, index_tree, rows_tree};

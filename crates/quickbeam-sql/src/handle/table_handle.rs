@@ -188,12 +188,18 @@ impl TableHandle {
     /// The row with that key: its bytes replace what is in `row`. False when there is none.
     #[inline]
     pub fn get(&self, transaction: &Transaction, key: &[u8], row: &mut Vec<u8>) -> Result<bool> {
-        let found = self.rows.get_into(transaction, key, row)?;
+        let found = self.rows.get_into(transaction, key, row).map_err(|e| self.failed(e))?;
         if found && self.table.is_database() {
             let value = std::mem::take(row);
             self.encode_record(key, &value, row)?;
         }
         Ok(found)
+    }
+
+    /// Returns the error of a read in the table's tree. Damage is reported with the table's name.
+    #[cold]
+    pub(crate) fn failed(&self, error: quickbeam::Error) -> SqlError {
+        damaged_in(error, "table", &self.table.name)
     }
 
     /// What stands in the table's tree for a row of these bytes.
@@ -209,6 +215,12 @@ impl TableHandle {
 }
 
 impl IndexHandle {
+    /// Returns the error of a read in the index's tree. Damage is reported with the index's name.
+    #[cold]
+    pub(crate) fn failed(&self, error: quickbeam::Error) -> SqlError {
+        damaged_in(error, "index", &self.index.name)
+    }
+
     /// Appends the key of a row's entry. Returns its form.
     pub(crate) fn encode_entry(
         &self,
@@ -316,6 +328,17 @@ impl IndexHandle {
     }
 }
 
+/// Adds what the damaged bytes belong to.
+#[cold]
+fn damaged_in(error: quickbeam::Error, kind: &str, name: &str) -> SqlError {
+    let is_damage = matches!(error, quickbeam::Error::Corruption { .. });
+    let error = SqlError::from(error);
+    if !is_damage {
+        return error;
+    }
+    error.with_detail(format!("The damaged bytes are read for {kind} \"{name}\"."))
+}
+
 #[cold]
 fn damaged() -> SqlError {
     SqlError::corrupted("an entry of an index cannot be read")
@@ -405,4 +428,20 @@ pub(crate) fn describe(table: &Table, positions: &[usize], row: StoredRow<'_>) -
     let show = |&p: &usize| row.get(p).map_or_else(|_| "?".into(), shown_value);
     let values: Vec<String> = positions.iter().map(show).collect();
     format!("({})=({})", names.join(", "), values.join(", "))
+}
+
+/// `(a, b)=(1, 2)` of a key of a table's rows, if its values can be decoded.
+pub(crate) fn describe_key(table: &TableHandle, key: &[u8]) -> Option<String> {
+    let spec = table.key();
+    if spec.grouped {
+        return None;
+    }
+    let (mut rest, mut values) = (key, Vec::new());
+    for part in &spec.parts {
+        values.push(shown_value(part.decode(&mut rest).ok()?.as_ref()));
+    }
+    let columns = &table.table().primary_key.as_ref()?.columns;
+    let names = columns.iter().map(|&at| Some(table.table().columns.get(at)?.name.as_str()));
+    let names = names.collect::<Option<Vec<_>>>()?;
+    rest.is_empty().then(|| format!("({})=({})", names.join(", "), values.join(", ")))
 }

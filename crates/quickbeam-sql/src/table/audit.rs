@@ -4,7 +4,8 @@
 //! Above: verification of a database, which evaluates CHECK. Below: rows, keys, the trees. What is
 //! wrong is text for people; an error means that no more of the tree can be read.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
 use std::fmt::Write;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use super::foreign_keys::has_parent;
 use crate::catalog::CatalogSnapshot;
 use crate::error::{Result, SqlError};
 use crate::handle::table_handle::{IndexHandle, TableHandle};
-use crate::handle::{EntryForm, describe};
+use crate::handle::{EntryForm, describe, describe_key};
 use crate::schema::ObjectId;
 use crate::schema::encoding::row_format::StoredRow;
 
@@ -112,14 +113,17 @@ impl<'a> Audit<'a> {
             (None, _, Some(number)) if key.len() == 8 => {
                 format!("row {}", u64::from_be_bytes(*number))
             }
-            _ => format!("key {}", hexadecimal(key)),
+            _ => describe_key(self.handle, key)
+                .unwrap_or_else(|| format!("key {}", hexadecimal(key))),
         }
     }
 
-    /// Looks at all rows; how many.
-    pub fn rows(&mut self, conditions: &mut Conditions<'_>) -> Result<u64> {
+    /// Looks at all rows; how many. `last` becomes the key of the last row that was reached.
+    fn rows(&mut self, conditions: &mut Conditions<'_>, last: &mut Vec<u8>) -> Result<u64> {
         let (handle, transaction) = (self.handle, self.transaction);
         each_record(handle.database(), transaction, |key, bytes| {
+            last.clear();
+            last.extend_from_slice(key);
             let row =
                 StoredRow::new(handle.table(), bytes).and_then(|row| row.to_values().map(|_| row));
             let problems = match row {
@@ -203,16 +207,22 @@ impl<'a> Audit<'a> {
         Ok(found && self.stored == self.value)
     }
 
-    /// Looks at all entries of an index; how many.
-    pub fn entries(&mut self, index: &IndexHandle) -> Result<u64> {
+    /// Looks at all entries of an index; how many. Entries whose rows cannot be read for the same
+    /// reason are one complaint.
+    fn entries(&mut self, index: &IndexHandle) -> Result<u64> {
         let (handle, transaction) = (self.handle, self.transaction);
-        each_record(&index.entries, transaction, |entry, value| {
-            let problem = match self.problem_of(index, entry, value) {
+        let name = &index.index.name;
+        let mut unread: BTreeMap<String, (String, u64)> = BTreeMap::new();
+        let counted = each_record(&index.entries, transaction, |entry, value| {
+            let (problem, is_of_engine) = match self.problem_of(index, entry, value) {
                 Ok(None) => return Ok(()),
-                Ok(Some(problem)) => problem,
-                Err(error) => error.message().to_owned(),
+                Ok(Some(problem)) => (problem, false),
+                Err(error) => (error.message().to_owned(), error.source().is_some()),
             };
-            let name = &index.index.name;
+            if let (true, Some((_, count))) = (is_of_engine, unread.get_mut(&problem)) {
+                *count += 1;
+                return Ok(());
+            }
             let shown = match index.row_key(entry, value) {
                 Ok(row_key) => {
                     let mut row = Vec::new();
@@ -222,9 +232,19 @@ impl<'a> Audit<'a> {
                 }
                 Err(_) => format!("entry {}", hexadecimal(entry)),
             };
-            self.complain(&format!(", index \"{name}\", {shown}: {problem}"));
+            if is_of_engine {
+                unread.insert(problem, (shown, 1));
+            } else {
+                self.complain(&format!(", index \"{name}\", {shown}: {problem}"));
+            }
             Ok(())
-        })
+        });
+        for (problem, (first, count)) in unread {
+            self.complain(&format!(
+                ", index \"{name}\": rows of {count} entries cannot be read, first {first}: {problem}"
+            ));
+        }
+        counted
     }
 
     /// Looks for rows with equal values of a key that is DEFERRABLE.
@@ -259,8 +279,13 @@ impl<'a> Audit<'a> {
     /// Looks at the rows and all entries; how many of each there are. What cannot be read is a
     /// complaint.
     pub fn run(&mut self, conditions: &mut Conditions<'_>) -> (u64, u64) {
-        let rows = self.rows(conditions);
-        let rows = self.or_complain("", rows);
+        let mut last = Vec::new();
+        let rows = self.rows(conditions, &mut last);
+        let reached = match last.is_empty() {
+            true => String::new(),
+            false => format!(", after {}", self.shown(&last, None)),
+        };
+        let rows = self.or_complain(&reached, rows);
         let mut entries = 0;
         let handle = self.handle;
         for index in handle.indexes() {

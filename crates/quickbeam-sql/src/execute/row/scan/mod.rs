@@ -497,7 +497,8 @@ impl TableScan {
         if let ScanMethod::Entry(number, _) = self.method {
             let index = index_of(&self.handle, number)?;
             let mut value = std::mem::take(&mut self.key);
-            let found = index.entries.get_into(context.transaction, &self.entry, &mut value)?;
+            let found = index.entries.get_into(context.transaction, &self.entry, &mut value);
+            let found = found.map_err(|error| index.failed(error))?;
             if found {
                 let start = value.len() - index.row_key(&self.entry, &value)?.len();
                 value.drain(..start);
@@ -557,7 +558,8 @@ impl TableScan {
         }
         let transaction = context.transaction;
         let slot = context.slot(self.slot)?;
-        let more = self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)?;
+        let more = self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch);
+        let more = more.map_err(|error| self.handle.failed(error))?;
         if !more {
             self.state = ScanState::Done;
         }
@@ -585,7 +587,9 @@ impl TableScan {
         loop {
             let mut slot = context.slot(self.slot)?;
             while self.next >= slot.batch.len() {
-                if !self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch)? {
+                let more =
+                    self.handle.database().scan(transaction, &mut self.scan, &mut slot.batch);
+                if !more.map_err(|error| self.handle.failed(error))? {
                     return Ok(false);
                 }
                 self.next = 0;
@@ -665,7 +669,8 @@ impl TableScan {
         while self.ahead.has_room() {
             if self.next >= self.entries.len() {
                 let (scan, entries) = (&mut self.scan, &mut self.entries);
-                if !index.entries.scan(context.transaction, scan, entries)? {
+                let more = index.entries.scan(context.transaction, scan, entries);
+                if !more.map_err(|error| index.failed(error))? {
                     break;
                 }
                 self.next = 0;

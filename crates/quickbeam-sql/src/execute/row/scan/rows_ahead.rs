@@ -135,7 +135,7 @@ impl RowsAhead {
             }
             let keys: Vec<&[u8]> =
                 group.iter().map(|(_, number)| self.key(*number as usize)).collect();
-            handle.database().get_each(
+            let read = handle.database().get_each(
                 context.transaction,
                 &keys,
                 &mut row,
@@ -150,7 +150,8 @@ impl RowsAhead {
                         };
                     }
                 },
-            )?;
+            );
+            read.map_err(|error| handle.failed(error))?;
         }
         (self.found, self.rows) = (found, rows);
         (self.order, self.row) = (order, row);
