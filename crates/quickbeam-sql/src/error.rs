@@ -332,12 +332,10 @@ impl fmt::Display for SqlState {
 /// println!("{error}");
 /// # Ok::<(), quickbeam_sql::SqlError>(())
 /// ```
-#[derive(Debug)]
 pub struct SqlError {
     content: Box<Content>,
 }
 
-#[derive(Debug)]
 struct Content {
     state: SqlState,
     /// A SQLSTATE that a function raised and that is none of the known ones.
@@ -621,6 +619,37 @@ impl SqlError {
             SqlState::LockNotAvailable,
         ];
         states.contains(&self.content.state)
+    }
+}
+
+/// What `main` and `unwrap` print: the fields that are set.
+impl fmt::Debug for SqlError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Content { message, position, object, cause, .. } = &*self.content;
+        let mut fields = f.debug_struct("SqlError");
+        fields.field("code", &self.code()).field("message", message);
+        if let Some(position) = position {
+            fields.field("position", position);
+        }
+        let texts = [
+            ("detail", self.detail()),
+            ("hint", self.hint()),
+            ("context", self.content.context.as_deref()),
+            ("schema", object.schema.as_deref()),
+            ("table", object.table.as_deref()),
+            ("column", object.column.as_deref()),
+            ("constraint", object.constraint.as_deref()),
+            ("data_type", object.data_type.as_deref()),
+        ];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                fields.field(name, &text);
+            }
+        }
+        if let Some(cause) = cause {
+            fields.field("cause", cause);
+        }
+        fields.finish()
     }
 }
 

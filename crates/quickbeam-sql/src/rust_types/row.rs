@@ -167,7 +167,7 @@ impl ColumnIndex for &str {
 
 #[cold]
 fn misread<T>(columns: &[OutputColumn], column: usize, value: ValueRef<'_>) -> SqlError {
-    let wanted = std::any::type_name::<T>();
+    let wanted = short_type_name::<T>();
     let (name, data_type) =
         columns.get(column).map_or(("?", DataType::Text), |it| (it.name.as_str(), it.data_type));
     if value.is_null() {
@@ -178,4 +178,17 @@ fn misread<T>(columns: &[OutputColumn], column: usize, value: ValueRef<'_>) -> S
     let message = format!("column \"{name}\" of type {data_type} cannot be read as {wanted}");
     SqlError::new(SqlState::DatatypeMismatch, message)
         .with_hint("The type is another one, or the value is out of its range.")
+}
+
+/// Returns the name of a type without the paths of its modules: `Option<String>`.
+fn short_type_name<T>() -> String {
+    let mut short = String::new();
+    for part in std::any::type_name::<T>().split_inclusive(|c: char| !is_of_path(c)) {
+        short.push_str(part.rsplit_once("::").map_or(part, |(_, name)| name));
+    }
+    short
+}
+
+fn is_of_path(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == ':'
 }
