@@ -34,6 +34,10 @@
 //! - [`Statement::execute_in`] runs in a transaction of the engine, together with key/value calls.
 //! - [`SqlError`] has PostgreSQL's codes; [`SqlError::is_retryable`] says whether to try again.
 //!
+//! All calls block. An asynchronous program runs the statements of a transaction together in its
+//! runtime's thread pool for blocking calls, such as `tokio::task::spawn_blocking`, on a connection
+//! that it makes there: `examples/async_sql.rs`.
+//!
 //! The public modules, bottom first: [`types`] (data types and values), [`catalog`]
 //! (definitions), [`table`] (rows and keys as bytes, tables). The upper half parses, binds, plans
 //! and executes statements on them.

@@ -39,6 +39,11 @@
 //! - [`Error`]: what failed, where, and how to go on; [`Error::is_retryable`].
 //! - [`query_layer`]: batches, estimates and statements, for layers such as SQL.
 //!
+//! All calls block, and a transaction may wait for locks and for the disk. An asynchronous program
+//! runs each transaction as a whole in its runtime's thread pool for blocking calls, such as
+//! `tokio::task::spawn_blocking`: [`Environment`] and [`Database`] are cheap to clone and may be
+//! sent there. `examples/async_tokio.rs` shows it.
+//!
 //! `docs/limits.md` lists the limits; `ARCHITECTURE.md` and `docs/internals` describe the modules.
 
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used))]
