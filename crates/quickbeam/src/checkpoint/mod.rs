@@ -28,6 +28,7 @@ mod meta_page;
 pub mod page_map;
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::sync::locks::Mutex;
@@ -134,6 +135,32 @@ pub struct Checkpointer {
     pub counters: CheckpointCounters,
 }
 
+/// Begins an epoch, with page changes quiesced. Returns it, the pages that changed before, and
+/// what `fix` found.
+fn begin_epoch(
+    pool: &Pool,
+    fix: impl FnOnce() -> EpochStart,
+) -> Result<(Arc<CheckpointEpoch>, Vec<PageId>, EpochStart)> {
+    let mut fixed = None;
+    let (checkpoint, changed) = pool.close_for(|| {
+        let mut start = fix();
+        let active = std::mem::take(&mut start.active);
+        fixed = Some(start);
+        pool.begin_epoch(|number| CheckpointEpoch {
+            number,
+            active,
+            pending: Mutex::default(),
+            cancelled: Mutex::default(),
+        })
+    });
+    let Some(fixed) = fixed else {
+        return Err(Error::misuse(
+            "internal error: the checkpoint epoch began without its state (CKPT-1)",
+        ));
+    };
+    Ok((checkpoint, changed, fixed))
+}
+
 impl Checkpointer {
     /// Continues from the checkpoint found when the data file was opened.
     pub fn new(identity: Identity, slots: MetaPages, root: Root, loaded: PageMap) -> Checkpointer {
@@ -170,32 +197,10 @@ impl Checkpointer {
             return Err(Error::Failed { reason: reason.clone() });
         }
         let started = pool.vfs.now();
-        let mut fixed = None;
-        let (checkpoint, changed) = pool.close_for(|| {
-            let mut start = fix();
-            let active = std::mem::take(&mut start.active);
-            fixed = Some(start);
-            pool.begin_epoch(|number| CheckpointEpoch {
-                number,
-                active,
-                pending: Mutex::default(),
-                cancelled: Mutex::default(),
-            })
-        });
-        let Some(fixed) = fixed else {
-            return Err(Error::misuse(
-                "internal error: the checkpoint epoch began without its state (CKPT-1)",
-            ));
-        };
+        let (checkpoint, changed, fixed) = begin_epoch(pool, fix)?;
         self.counters.running.store(true, Ordering::Relaxed);
         probe(Probe::CheckpointBegins);
-        self.counters.pages.store(changed.len() as u64, Ordering::Relaxed);
-        self.counters.pages_done.store(0, Ordering::Relaxed);
-        let imaged = changed.iter().try_for_each(|&page| {
-            self.counters.pages_done.fetch_add(1, Ordering::Relaxed);
-            pool.checkpoint_page(&checkpoint, page)
-        });
-        let imaged = imaged.and_then(|()| checkpoint.cancelled.lock().take().map_or(Ok(()), Err));
+        let imaged = self.write_images(pool, &checkpoint, &changed);
         pool.end_epoch(if imaged.is_err() { &changed } else { &[] });
         let mut pending = std::mem::take(&mut state.carried);
         pending.append(&mut checkpoint.pending.lock());
@@ -234,6 +239,22 @@ impl Checkpointer {
             log.discard_before(fixed.log_start, segments)?;
         }
         pool.shrink_file()
+    }
+
+    /// Writes the images of the pages that changed before the epoch began.
+    fn write_images(
+        &self,
+        pool: &Pool,
+        checkpoint: &CheckpointEpoch,
+        changed: &[PageId],
+    ) -> Result<()> {
+        self.counters.pages.store(changed.len() as u64, Ordering::Relaxed);
+        self.counters.pages_done.store(0, Ordering::Relaxed);
+        changed.iter().try_for_each(|&page| {
+            self.counters.pages_done.fetch_add(1, Ordering::Relaxed);
+            pool.checkpoint_page(checkpoint, page)
+        })?;
+        checkpoint.cancelled.lock().take().map_or(Ok(()), Err)
     }
 
     /// Lets the next checkpoint move the parts of the page map in blocks from number `from` on.

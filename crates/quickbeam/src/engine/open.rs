@@ -1,10 +1,12 @@
 //! Opening and creating environments and data stores.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use super::{Engine, lock_file, temporary};
+use crate::access::btree::Tree;
 use crate::access::overflow::free_chain;
 use crate::buffer::{Pool, Sharing};
 use crate::catalog::CATALOG_TREE;
@@ -89,27 +91,8 @@ pub fn open_data_file(
         Access::Write => create_data_file(&**vfs, directory, options, kind)?,
     };
     let found = MetaPages.read(&*file, &data_path)?;
-    let is_doubtful = found.is_doubtful;
-    if found.is_other_damaged && !shows_newer_root(&**vfs, directory, &found) {
-        // Without a log that shows what the newer root had, the loss is undetectable.
-        let detail = format!(
-            "one is damaged, and there is no log that would show what was newer than root {}",
-            found.root.sequence
-        );
-        let file = data_path.display().to_string();
-        return Err(Damage::from(detail).at(file, DamagedPlace::MetaPages));
-    }
-    let FoundMetaPage { identity, root, .. } = found;
-    if identity.kind != kind {
-        let (found, wanted) = match kind {
-            StoreKind::Plain => ("an Environment", "a DataStore"),
-            StoreKind::Transactional => ("a DataStore", "an Environment"),
-        };
-        return Err(Error::misuse(format!(
-            "{} was made by {found} and cannot be opened as {wanted}",
-            data_path.display()
-        )));
-    }
+    check_found(&**vfs, directory, &found, kind)?;
+    let FoundMetaPage { identity, root, is_doubtful, .. } = found;
     if let Some(path) = path.filter(|_| exists && access == Access::Write) {
         // The process that created the files may have crashed before their names were durable.
         vfs.sync_directory(path)
@@ -126,21 +109,57 @@ pub fn open_data_file(
         StoreKind::Plain => Sharing::Exclusive,
     };
     let pool = Pool::new(vfs.clone(), file, transactions, page_size, options.cache_size, sharing)?;
-    let loaded = load_directory(&pool, root.directory)?;
-    check_blocks(&pool, &loaded)?;
-    for &location in loaded.chunks.iter().chain(&loaded.pages) {
+    let directory = load_page_map(&pool, &root)?;
+    let created = !exists;
+    Ok(Opened { pool, identity, root, is_doubtful, directory, lock, created })
+}
+
+/// Returns an error if the newest root may be lost, or if the file is one of another kind.
+fn check_found(
+    vfs: &dyn Vfs,
+    directory: &Path,
+    found: &FoundMetaPage,
+    kind: StoreKind,
+) -> Result<()> {
+    let data_path = directory.join(DATA_FILE);
+    if found.is_other_damaged && !shows_newer_root(vfs, directory, found) {
+        // Without a log that shows what the newer root had, the loss is undetectable.
+        let detail = format!(
+            "one is damaged, and there is no log that would show what was newer than root {}",
+            found.root.sequence
+        );
+        let file = data_path.display().to_string();
+        return Err(Damage::from(detail).at(file, DamagedPlace::MetaPages));
+    }
+    if found.identity.kind != kind {
+        let (found, wanted) = match kind {
+            StoreKind::Plain => ("an Environment", "a DataStore"),
+            StoreKind::Transactional => ("a DataStore", "an Environment"),
+        };
+        return Err(Error::misuse(format!(
+            "{} was made by {found} and cannot be opened as {wanted}",
+            data_path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Reads the page map of a root. The pool takes its pages, and the blocks that it names are in use.
+fn load_page_map(pool: &Pool, root: &Root) -> Result<PageMap> {
+    let map = load_directory(pool, root.directory)?;
+    check_blocks(pool, &map)?;
+    for &location in map.chunks.iter().chain(&map.pages) {
         if location.0 != 0 && !pool.blocks.mark(location.block()) {
             return Err(Error::page(0, format!("block {} is claimed twice", location.block())));
         }
     }
-    for (page, &location) in loaded.mapping.iter().enumerate() {
+    for (page, &location) in map.mapping.iter().enumerate() {
         if location.0 != 0 {
             pool.adopt(page as u64, location)?;
         }
     }
     pool.collect_free_pages();
-    let created = !exists;
-    Ok(Opened { pool, identity, root, is_doubtful, directory: loaded, lock, created })
+    Ok(map)
 }
 
 /// Returns an error if the page map names a block past any possible end of the file. The allocator
@@ -232,6 +251,55 @@ fn create_data_file(
     vfs.open(&path, OpenMode::Write).map_err(on)
 }
 
+/// The state of an environment after recovery.
+struct Recovered {
+    /// All trees by number, and the number of the next one.
+    trees: BTreeMap<u32, Tree>,
+    next_tree: u32,
+    catalog: Tree,
+    /// The incarnation of the log that this opening writes.
+    incarnation: u32,
+    /// The end of the log that was read.
+    end: u64,
+}
+
+/// Brings the pages of an opened data file to the end of the log.
+fn recover(
+    vfs: &Arc<dyn Vfs>,
+    path: Option<&Path>,
+    opened: &Opened,
+    transactions: &TransactionTable,
+) -> Result<Recovered> {
+    let Opened { pool, identity, root, is_doubtful, directory, .. } = opened;
+    let mut trees = recovery::TreeMap::new(pool, &directory.trees)?;
+    transactions.newest_commit.store(root.timestamp, Ordering::SeqCst);
+    for &chain in &directory.dead_chains {
+        free_chain(pool, &pool.enter(0), chain)?;
+    }
+    let mut incarnation = root.incarnation;
+    let mut end = root.log_position;
+    if let Some(path) = path
+        && !root.clean
+    {
+        let replayed = recovery::replay(vfs, pool, &mut trees, identity, root, path)?;
+        incarnation = incarnation.max(replayed.incarnation);
+        end = end.max(replayed.end);
+        transactions.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
+    }
+    // A lost root may have had the next incarnation; its log records must not continue this log.
+    incarnation += 1 + u32::from(*is_doubtful);
+    recovery::free_nameless(pool, &mut trees)?;
+    invariant!(
+        RECOV_2,
+        has_blocks_of(pool, directory),
+        "a block of checkpoint {} is free after recovery",
+        root.sequence
+    );
+    let catalog = trees.get_or_create(CATALOG_TREE, AccessMethod::BTree)?;
+    let (trees, next_tree) = trees.into_parts();
+    Ok(Recovered { trees, next_tree, catalog, incarnation, end })
+}
+
 /// Opens an environment and recovers it.
 pub fn open(
     vfs: Arc<dyn Vfs>,
@@ -246,37 +314,13 @@ pub fn open(
     let transactions = Arc::new(TransactionTable::new(&*vfs));
     let kind = StoreKind::Transactional;
     let opened = open_data_file(&vfs, path, &options, (kind, access), transactions.clone())?;
-    let Opened { pool, identity, root, is_doubtful, directory, lock, created } = opened;
-    let mut trees = recovery::TreeMap::new(&pool, &directory.trees)?;
-    transactions.newest_commit.store(root.timestamp, Ordering::SeqCst);
-    for &chain in &directory.dead_chains {
-        free_chain(&pool, &pool.enter(0), chain)?;
-    }
-    let mut incarnation = root.incarnation;
-    let mut end = root.log_position;
-    if let Some(path) = path
-        && !root.clean
-    {
-        let replayed = recovery::replay(&vfs, &pool, &mut trees, &identity, &root, path)?;
-        incarnation = incarnation.max(replayed.incarnation);
-        end = end.max(replayed.end);
-        transactions.newest_commit.fetch_max(replayed.timestamp, Ordering::SeqCst);
-    }
-    // A lost root may have had the next incarnation; its log records must not continue this log.
-    incarnation += 1 + u32::from(is_doubtful);
-    recovery::free_nameless(&pool, &mut trees)?;
-    invariant!(
-        RECOV_2,
-        has_blocks_of(&pool, &directory),
-        "a block of checkpoint {} is free after recovery",
-        root.sequence
-    );
+    let recovered = recover(&vfs, path, &opened, &transactions)?;
+    let Recovered { trees, next_tree, catalog, incarnation, end } = recovered;
+    let Opened { pool, identity, root, directory, lock, created, .. } = opened;
     let log = match path.filter(|_| options.durability != Durability::InMemory) {
         Some(path) => Some(open_log(&vfs, path, &options, &identity, incarnation, end)?),
         None => None,
     };
-    let catalog = trees.get_or_create(CATALOG_TREE, AccessMethod::BTree)?;
-    let (map, next_tree) = trees.into_parts();
     let checkpointer = Checkpointer::new(identity.clone(), MetaPages, root, directory);
     let engine = Engine {
         id: vfs.random() ^ identity.environment,
@@ -293,7 +337,7 @@ pub fn open(
         old_snapshots: super::OldSnapshots::new(&options, &*vfs),
         incarnation,
         temporary_files: AtomicU64::new(0),
-        trees: crate::sync::locks::RwLock::new(map),
+        trees: crate::sync::locks::RwLock::new(trees),
         freeing_trees: crate::sync::locks::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),
         directories: crate::sync::locks::Mutex::default(),

@@ -136,6 +136,12 @@ impl SalvagedLog {
         record.map(|(_, payload)| payload.to_vec()).unwrap_or_default()
     }
 
+    /// Describes a part of the log that is lost.
+    fn lost(&self, from: Lsn, to: Lsn, detail: &str) -> LostLog {
+        let file = format!("{:012}.log", from / self.segment_size);
+        LostLog { file, from, to, detail: detail.into() }
+    }
+
     /// Calls `apply` with every operation of every whole commit from `position` on. Reading begins
     /// at `start`.
     pub fn replay<E>(
@@ -148,17 +154,7 @@ impl SalvagedLog {
         let places = self.places(start, incarnation);
         let first = self.segments.first().map_or(0, |(number, _)| number * self.segment_size);
         if start > 0 && first > start {
-            report.lost_log.push(LostLog {
-                file: format!("{:012}.log", start / self.segment_size),
-                from: start,
-                to: first,
-                detail: "the segments are missing".into(),
-            });
-        }
-        // The highest durable LSN that this or a later record names.
-        let mut durable: Vec<Lsn> = places.iter().map(|place| place.durable).collect();
-        for at in (1..durable.len()).rev() {
-            durable[at - 1] = durable[at - 1].max(durable[at]);
+            report.lost_log.push(self.lost(start, first, "the segments are missing"));
         }
         let mut expected = places.first().map_or(start, |place| match start {
             0 => place.lsn,
@@ -167,18 +163,14 @@ impl SalvagedLog {
         let mut fragments: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
         let mut loaded = (u64::MAX, Vec::new());
         let mut gap = false;
-        for (place, durable) in places.iter().zip(durable) {
+        for (place, durable) in places.iter().zip(durable_from(&places)) {
             if place.lsn != expected {
                 if durable <= expected {
                     break;
                 }
                 gap = true;
-                report.lost_log.push(LostLog {
-                    file: format!("{:012}.log", expected / self.segment_size),
-                    from: expected,
-                    to: place.lsn,
-                    detail: "no whole record, though this part of the log was durable".into(),
-                });
+                let detail = "no whole record, though this part of the log was durable";
+                report.lost_log.push(self.lost(expected, place.lsn, detail));
                 // Transactions whose fragments began before the gap may have lost fragments in it.
                 fragments.clear();
             }
@@ -199,12 +191,8 @@ impl SalvagedLog {
                     // All or nothing: a commit that lost a fragment most likely cannot be decoded
                     // as a whole.
                     if decode_operations(&operations, |_| Ok::<_, E>(())).is_err() {
-                        report.lost_log.push(LostLog {
-                            file: format!("{:012}.log", place.lsn / self.segment_size),
-                            from: place.lsn,
-                            to: place.next,
-                            detail: "a commit whose beginning is lost".into(),
-                        });
+                        let detail = "a commit whose beginning is lost";
+                        report.lost_log.push(self.lost(place.lsn, place.next, detail));
                         continue;
                     }
                     match decode_operations(&operations, &mut apply) {
@@ -222,4 +210,13 @@ impl SalvagedLog {
         }
         Ok(())
     }
+}
+
+/// Returns, for each record, the highest durable LSN that it or a later one names.
+fn durable_from(places: &[RecordPosition]) -> Vec<Lsn> {
+    let mut durable: Vec<Lsn> = places.iter().map(|place| place.durable).collect();
+    for at in (1..durable.len()).rev() {
+        durable[at - 1] = durable[at - 1].max(durable[at]);
+    }
+    durable
 }

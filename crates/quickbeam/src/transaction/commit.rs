@@ -132,15 +132,11 @@ impl Transaction {
             let timestamp = transactions.newest_commit.load(Ordering::SeqCst) + 1;
             let end = buffer.as_mut().map(|(log, buffer)| {
                 let dropped = planted(Canary::RecordDropped) && timestamp.is_multiple_of(16);
-                let (redo, payload) =
+                let (redo, payload_checksum) =
                     if dropped { (&[][..], 0) } else { (state.redo.bytes(), payload) };
-                let record = Appended {
-                    kind: RecordKind::Commit,
-                    timestamp,
-                    transaction: writer.id(),
-                    payload_checksum: payload,
-                    durable: log.durable(),
-                };
+                let (kind, transaction) = (RecordKind::Commit, writer.id());
+                let durable = log.durable();
+                let record = Appended { kind, timestamp, transaction, payload_checksum, durable };
                 log.append(buffer, &record, redo)
             });
             if state.changed_catalog {

@@ -134,21 +134,7 @@ impl Transaction {
             if live > 0 {
                 let page = latched.write(&change_guard)?;
                 let logged = state.redo.position();
-                for position in first..end {
-                    let record = page.record(position);
-                    if record.is_tombstone() {
-                        continue;
-                    }
-                    key.clear();
-                    page.append_key(position, &mut key);
-                    let record = Some(record);
-                    let word = self.push_undo(state, writer, tree, &key, page, record, None, None);
-                    page.set_version(position, word);
-                    page.set_record_flags(position, TOMBSTONE);
-                    if position + 1 < end || !planted(Canary::ClearNotLogged) {
-                        self.append_redo(state, tree, &key, WriteOp::Delete);
-                    }
-                }
+                self.delete_records(state, writer, tree, page, first..end, &mut key);
                 invariant!(
                     CLEAR_2,
                     self.engine().log.is_none()
@@ -172,6 +158,34 @@ impl Transaction {
             tree.check_forward(leaf, &start.key, &fence)?;
             std::mem::swap(&mut start.key, &mut fence);
             start.beyond = false;
+        }
+    }
+
+    /// Makes tombstones of the records of a latched leaf at these positions. `key` becomes the key
+    /// of the last one.
+    fn delete_records(
+        &self,
+        state: &mut State,
+        writer: &Arc<TransactionRecord>,
+        tree: Tree,
+        page: Page<'_>,
+        positions: std::ops::Range<usize>,
+        key: &mut Vec<u8>,
+    ) {
+        for position in positions.clone() {
+            let record = page.record(position);
+            if record.is_tombstone() {
+                continue;
+            }
+            key.clear();
+            page.append_key(position, key);
+            let record = Some(record);
+            let word = self.push_undo(state, writer, tree, key, page, record, None, None);
+            page.set_version(position, word);
+            page.set_record_flags(position, TOMBSTONE);
+            if position + 1 < positions.end || !planted(Canary::ClearNotLogged) {
+                self.append_redo(state, tree, key, WriteOp::Delete);
+            }
         }
     }
 

@@ -378,10 +378,7 @@ impl<'t> Cursor<'t> {
                 }
                 None => {
                     let (guard, _) = tree.leaf_after(pool, &search.bound, &mut hint)?;
-                    let first = match guard.page.search(&search.bound) {
-                        Ok(at) if start == SearchStart::Beyond => at + 1,
-                        Ok(at) | Err(at) => at,
-                    };
+                    let first = first_after(guard.page, &search.bound, start);
                     (guard, first)
                 }
             };
@@ -399,11 +396,7 @@ impl<'t> Cursor<'t> {
                 continue;
             }
             if transaction.tracks_reads() {
-                let high = match seen {
-                    LeafSearch::Nothing if has_fence => Bound::Excluded(&search.fence[..]),
-                    LeafSearch::Nothing => Bound::Unbounded,
-                    _ => Bound::Included(&search.key[..]),
-                };
+                let high = search.end_forward(&seen, has_fence);
                 state.reads.range(tree, &search.bound, high, guard.id, guard.content_version());
             }
             if start == SearchStart::Beyond && !matches!(seen, LeafSearch::Nothing) {
@@ -411,19 +404,10 @@ impl<'t> Cursor<'t> {
             }
             match seen {
                 LeafSearch::At(position, flags) => {
-                    if flags & OVERFLOW != 0 {
-                        transaction.read_overflow_value(&mut search.value)?;
-                    }
                     let slot = LeafSlot::of(&guard, position);
-                    self.place_at(slot, hint);
-                    return Ok(true);
+                    return self.place_at(slot, hint, flags).map(|()| true);
                 }
-                LeafSearch::Nothing if !has_fence => {
-                    if !is_step {
-                        self.unset();
-                    }
-                    return Ok(false);
-                }
+                LeafSearch::Nothing if !has_fence => return Ok(self.end_without(is_step)),
                 LeafSearch::Nothing => {
                     tree.check_forward(guard.id, &search.bound, &search.fence)?;
                     std::mem::swap(&mut search.bound, &mut search.fence);
@@ -494,13 +478,7 @@ impl<'t> Cursor<'t> {
                 continue;
             }
             if transaction.tracks_reads() {
-                let is_empty = matches!(seen, LeafSearch::Nothing);
-                let low = if is_empty { &search.fence } else { &search.key };
-                let high = match start {
-                    None => Bound::Unbounded,
-                    Some(SearchStart::At) => Bound::Included(&search.bound[..]),
-                    Some(SearchStart::Beyond) => Bound::Excluded(&search.bound[..]),
-                };
+                let (low, high) = search.range_backward(&seen, start);
                 state.reads.range(tree, low, high, guard.id, guard.content_version());
             }
             let is_beyond = start == Some(SearchStart::Beyond);
@@ -509,18 +487,11 @@ impl<'t> Cursor<'t> {
             }
             match seen {
                 LeafSearch::At(position, flags) => {
-                    if flags & OVERFLOW != 0 {
-                        transaction.read_overflow_value(&mut search.value)?;
-                    }
                     let slot = LeafSlot::of(&guard, position);
-                    self.place_at(slot, hint);
-                    return Ok(true);
+                    return self.place_at(slot, hint, flags).map(|()| true);
                 }
                 LeafSearch::Nothing if search.fence.is_empty() => {
-                    if !is_step {
-                        self.unset();
-                    }
-                    return Ok(false);
+                    return Ok(self.end_without(is_step));
                 }
                 LeafSearch::Nothing => {
                     let from = start.map(|start| (&search.bound[..], start == SearchStart::At));
@@ -539,12 +510,25 @@ impl<'t> Cursor<'t> {
         }
     }
 
-    /// Makes the record that the search found the current one.
-    fn place_at(&mut self, slot: LeafSlot, hint: SiblingHint) {
+    /// Makes the record with these flags, which the search found, the current one.
+    #[inline]
+    fn place_at(&mut self, slot: LeafSlot, hint: SiblingHint, flags: u8) -> Result<()> {
+        if flags & OVERFLOW != 0 {
+            self.transaction.read_overflow_value(&mut self.search.value)?;
+        }
         std::mem::swap(&mut self.key, &mut self.search.key);
         std::mem::swap(&mut self.value, &mut self.search.value);
         (self.place, self.sibling_hint) = (Some(slot), hint);
         self.is_placed = true;
+        Ok(())
+    }
+
+    /// Ends a search that found no record: a step leaves the current record. Returns false.
+    fn end_without(&mut self, is_step: bool) -> bool {
+        if !is_step {
+            self.unset();
+        }
+        false
     }
 
     /// Leaves the cursor without a current record.
@@ -553,6 +537,15 @@ impl<'t> Cursor<'t> {
         self.key.clear();
         self.value.clear();
         self.place = None;
+    }
+}
+
+/// Returns the first position of a leaf that a search forward from `key` looks at.
+#[inline]
+fn first_after(page: Page<'_>, key: &[u8], start: SearchStart) -> usize {
+    match page.search(key) {
+        Ok(at) if start == SearchStart::Beyond => at + 1,
+        Ok(at) | Err(at) => at,
     }
 }
 
@@ -619,6 +612,33 @@ impl Search {
             Visibility::Nothing => LeafSearch::Passed(position),
             Visibility::Hidden(_) | Visibility::Again => LeafSearch::Again,
         }
+    }
+
+    /// Returns the end of the keys that a search forward read in a leaf, for validation.
+    #[inline]
+    fn end_forward(&self, seen: &LeafSearch, has_fence: bool) -> Bound<&[u8]> {
+        match seen {
+            LeafSearch::Nothing if has_fence => Bound::Excluded(&self.fence[..]),
+            LeafSearch::Nothing => Bound::Unbounded,
+            _ => Bound::Included(&self.key[..]),
+        }
+    }
+
+    /// Returns the keys that a search backward read in a leaf, for validation.
+    #[inline]
+    fn range_backward(
+        &self,
+        seen: &LeafSearch,
+        start: Option<SearchStart>,
+    ) -> (&[u8], Bound<&[u8]>) {
+        let is_empty = matches!(seen, LeafSearch::Nothing);
+        let low = if is_empty { &self.fence } else { &self.key };
+        let high = match start {
+            None => Bound::Unbounded,
+            Some(SearchStart::At) => Bound::Included(&self.bound[..]),
+            Some(SearchStart::Beyond) => Bound::Excluded(&self.bound[..]),
+        };
+        (low, high)
     }
 }
 

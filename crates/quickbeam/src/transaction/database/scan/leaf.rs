@@ -50,6 +50,127 @@ struct LeafScan {
     is_filtered_rightly: bool,
 }
 
+/// Where the range of an ascending scan begins in a leaf.
+#[derive(Clone, Copy)]
+enum RangeStart {
+    /// Where the leaf does, unless the low bound is excluded.
+    Leaf,
+    /// Where a search for the low bound ended.
+    Found(std::result::Result<usize, usize>),
+    /// Not searched for yet.
+    Unknown,
+}
+
+impl RangeStart {
+    /// Returns the position of the first record in the range.
+    #[inline]
+    fn position(self, page: Page<'_>, low: &Bound<Vec<u8>>) -> usize {
+        let search = |key| match self {
+            RangeStart::Found(found) => found,
+            RangeStart::Leaf | RangeStart::Unknown => page.search(key),
+        };
+        match low {
+            Bound::Unbounded => 0,
+            Bound::Included(_) if matches!(self, RangeStart::Leaf) => 0,
+            Bound::Included(key) => search(key).unwrap_or_else(|at| at),
+            Bound::Excluded(key) => search(key).map_or_else(|at| at, |at| at + 1),
+        }
+    }
+}
+
+/// Returns the key of a bound; an empty one of no bound.
+#[inline]
+fn key_of(bound: &Bound<Vec<u8>>) -> &[u8] {
+    match bound {
+        Bound::Included(key) | Bound::Excluded(key) => key,
+        Bound::Unbounded => &[],
+    }
+}
+
+/// Finds the leaf in which an ascending scan goes on.
+#[inline]
+fn first_leaf<'p>(
+    pool: &'p Pool,
+    tree: Tree,
+    scan: &mut Scan,
+    state: &mut State,
+) -> Result<(ReadGuard<'p>, RangeStart)> {
+    let low = key_of(&scan.low);
+    if scan.is_hash_prefix {
+        let (guard, found) = tree.locate(pool, low, state.leaf_hints.of(tree))?;
+        return Ok((guard, RangeStart::Found(found)));
+    }
+    if let Some((guard, slot)) = resume(pool, tree, &mut scan.resume, &mut scan.sibling_hint) {
+        return Ok((guard, RangeStart::Found(Ok(slot))));
+    }
+    let (guard, starts) = tree.leaf_after(pool, low, &mut scan.sibling_hint)?;
+    Ok((guard, if starts { RangeStart::Leaf } else { RangeStart::Unknown }))
+}
+
+/// Returns the position of the first record after the range of an ascending scan, or `usize::MAX`
+/// if the range does not end in the leaf.
+#[inline]
+fn end_in_leaf(page: Page<'_>, high: &Bound<Vec<u8>>) -> usize {
+    match high {
+        Bound::Included(key) if page.covers(key) => {
+            page.search(key).map_or_else(|at| at, |at| at + 1)
+        }
+        Bound::Excluded(key) if page.covers(key) => page.search(key).unwrap_or_else(|at| at),
+        Bound::Included(key) | Bound::Excluded(key) if is_below(page, key) => 0,
+        _ => usize::MAX,
+    }
+}
+
+/// Finds the leaf in which a descending scan goes on, with the slot after its next record if the
+/// scan stopped in that leaf.
+#[inline]
+fn last_leaf<'p>(
+    pool: &'p Pool,
+    tree: Tree,
+    scan: &mut Scan,
+) -> Result<(ReadGuard<'p>, Option<usize>)> {
+    let hint = &mut scan.sibling_hint;
+    if let Some((guard, slot)) = resume(pool, tree, &mut scan.resume, hint) {
+        return Ok((guard, Some(slot)));
+    }
+    let guard = match &scan.high {
+        Bound::Included(key) => tree.leaf(pool, key)?,
+        Bound::Excluded(key) => tree.leaf_before(pool, Some(key), hint)?,
+        Bound::Unbounded => tree.leaf_before(pool, None, hint)?,
+    };
+    Ok((guard, None))
+}
+
+/// Returns the position after the first record that a descending scan reads in a leaf.
+#[inline]
+fn end_of_descent(page: Page<'_>, high: &Bound<Vec<u8>>) -> usize {
+    match high {
+        Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => page.count(),
+        Bound::Included(key) => page.search(key).map_or_else(|at| at, |at| at + 1),
+        Bound::Excluded(key) => page.search(key).unwrap_or_else(|at| at),
+        Bound::Unbounded => page.count(),
+    }
+}
+
+/// Returns the position of the last record that a descending scan reads in a leaf with that lower
+/// fence, and true if the range ends there.
+#[inline]
+fn begin_of_descent(
+    page: Page<'_>,
+    low: &Bound<Vec<u8>>,
+    fence: &[u8],
+    end: usize,
+) -> (usize, bool) {
+    match low {
+        Bound::Included(key) | Bound::Excluded(key) if key[..] < *fence => (0, fence.is_empty()),
+        // The range is empty: it begins beyond the leaf in which it ends.
+        Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => (end, true),
+        Bound::Included(key) => (page.search(key).unwrap_or_else(|at| at), true),
+        Bound::Excluded(key) => (page.search(key).map_or_else(|at| at, |at| at + 1), true),
+        Bound::Unbounded => (0, fence.is_empty()),
+    }
+}
+
 impl Transaction {
     /// Reads leaves until a batch has a record. Returns false at the end of the scan. Calls
     /// `read_one` after each leaf.
@@ -96,42 +217,11 @@ impl Transaction {
         let pool = &self.engine().pool;
         let mut tries = Tries::default();
         loop {
-            let low: &[u8] = match &scan.low {
-                Bound::Included(key) | Bound::Excluded(key) => key,
-                Bound::Unbounded => &[],
-            };
-            let (guard, starts, found) = if scan.is_hash_prefix {
-                let (guard, found) = tree.locate(pool, low, state.leaf_hints.of(tree))?;
-                (guard, false, Some(found))
-            } else if let Some((guard, slot)) =
-                resume(pool, tree, &mut scan.resume, &mut scan.sibling_hint)
-            {
-                (guard, false, Some(Ok(slot)))
-            } else {
-                let (guard, starts) = tree.leaf_after(pool, low, &mut scan.sibling_hint)?;
-                (guard, starts, None)
-            };
+            let (guard, start) = first_leaf(pool, tree, scan, state)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
-            let search = || found.unwrap_or_else(|| page.search(low));
-            let first = match &scan.low {
-                Bound::Unbounded => 0,
-                // The range begins where the leaf does.
-                Bound::Included(_) if starts => 0,
-                Bound::Included(_) => search().unwrap_or_else(|at| at),
-                Bound::Excluded(_) => search().map_or_else(|at| at, |at| at + 1),
-            };
-            let end = match &scan.high {
-                Bound::Included(key) if page.covers(key) => {
-                    page.search(key).map_or_else(|at| at, |at| at + 1)
-                }
-                Bound::Excluded(key) if page.covers(key) => {
-                    page.search(key).unwrap_or_else(|at| at)
-                }
-                Bound::Included(key) | Bound::Excluded(key) if is_below(page, key) => 0,
-                _ => usize::MAX,
-            };
-            let positions = first..end.min(page.count());
+            let end = end_in_leaf(page, &scan.high);
+            let positions = start.position(page, &scan.low)..end.min(page.count());
             if end == usize::MAX && positions.len() < scan.record_limit {
                 tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Forward);
             }
@@ -151,30 +241,46 @@ impl Transaction {
             if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
                 continue;
             }
-            let is_stopped = step.stopped_at.is_some();
-            scan.resume = step.stopped_at.map(|slot| LeafSlot::of(&guard, slot));
-            if self.tracks_reads() {
-                let high = if is_stopped {
-                    Bound::Included(&scan.boundary[..])
-                } else if goes_on && !step.is_finished {
-                    Bound::Excluded(&scan.boundary[..])
-                } else {
-                    as_slice(&scan.high)
-                };
-                state.reads.range(tree, low, high, guard.id, guard.content_version());
-            }
-            scan.is_finished = step.is_finished && !is_stopped;
-            if is_stopped {
-                if matches!(scan.low, Bound::Excluded(_)) {
-                    tree.check_progress(guard.id, &scan.boundary, Ordering::Greater, low)?;
-                }
-                move_to_boundary(&mut scan.low, &mut scan.boundary, Bound::Excluded);
-            } else if goes_on {
-                tree.check_forward(guard.id, low, &scan.boundary)?;
-                move_to_boundary(&mut scan.low, &mut scan.boundary, Bound::Included);
-            }
+            self.leave_forward(state, tree, &guard, scan, &step, goes_on)?;
             return self.read_overflow_values(batch);
         }
+    }
+
+    /// Records what an ascending scan read of a leaf, and moves the scan's low bound beyond it.
+    #[inline]
+    fn leave_forward(
+        &self,
+        state: &mut State,
+        tree: Tree,
+        guard: &ReadGuard<'_>,
+        scan: &mut Scan,
+        step: &LeafScan,
+        goes_on: bool,
+    ) -> Result<()> {
+        let is_stopped = step.stopped_at.is_some();
+        scan.resume = step.stopped_at.map(|slot| LeafSlot::of(guard, slot));
+        let low = key_of(&scan.low);
+        if self.tracks_reads() {
+            let high = if is_stopped {
+                Bound::Included(&scan.boundary[..])
+            } else if goes_on && !step.is_finished {
+                Bound::Excluded(&scan.boundary[..])
+            } else {
+                as_slice(&scan.high)
+            };
+            state.reads.range(tree, low, high, guard.id, guard.content_version());
+        }
+        scan.is_finished = step.is_finished && !is_stopped;
+        if is_stopped {
+            if matches!(scan.low, Bound::Excluded(_)) {
+                tree.check_progress(guard.id, &scan.boundary, Ordering::Greater, low)?;
+            }
+            move_to_boundary(&mut scan.low, &mut scan.boundary, Bound::Excluded);
+        } else if goes_on {
+            tree.check_forward(guard.id, low, &scan.boundary)?;
+            move_to_boundary(&mut scan.low, &mut scan.boundary, Bound::Included);
+        }
+        Ok(())
     }
 
     /// Reads the next leaf of a descending scan.
@@ -191,41 +297,13 @@ impl Transaction {
         // Before a leaf's first record the scan goes to another leaf in any case.
         scan.resume = scan.resume.filter(|last| last.slot > 0);
         loop {
-            let resumed = resume(pool, tree, &mut scan.resume, &mut scan.sibling_hint);
-            let (guard, slot) = match (resumed, &scan.high) {
-                (Some((guard, slot)), _) => (guard, Some(slot)),
-                (None, Bound::Included(key)) => (tree.leaf(pool, key)?, None),
-                (None, Bound::Excluded(key)) => {
-                    (tree.leaf_before(pool, Some(key), &mut scan.sibling_hint)?, None)
-                }
-                (None, Bound::Unbounded) => {
-                    (tree.leaf_before(pool, None, &mut scan.sibling_hint)?, None)
-                }
-            };
+            let (guard, slot) = last_leaf(pool, tree, scan)?;
             let Some(attempt) = tries.begin(guard) else { continue };
             let page = guard.page;
-            let end = match (slot, &scan.high) {
-                (Some(slot), _) => slot,
-                (_, Bound::Included(key) | Bound::Excluded(key)) if !page.covers(key) => {
-                    page.count()
-                }
-                (_, Bound::Included(key)) => page.search(key).map_or_else(|at| at, |at| at + 1),
-                (_, Bound::Excluded(key)) => page.search(key).unwrap_or_else(|at| at),
-                (_, Bound::Unbounded) => page.count(),
-            };
+            let end = slot.unwrap_or_else(|| end_of_descent(page, &scan.high));
             scan.boundary.clear();
             page.append_lower_fence(&mut scan.boundary);
-            let fence = &scan.boundary[..];
-            let (first, is_bounded) = match &scan.low {
-                Bound::Included(key) | Bound::Excluded(key) if key[..] < *fence => {
-                    (0, fence.is_empty())
-                }
-                // The range is empty: it begins beyond the leaf in which it ends.
-                Bound::Included(key) | Bound::Excluded(key) if !page.covers(key) => (end, true),
-                Bound::Included(key) => (page.search(key).unwrap_or_else(|at| at), true),
-                Bound::Excluded(key) => (page.search(key).map_or_else(|at| at, |at| at + 1), true),
-                Bound::Unbounded => (0, fence.is_empty()),
-            };
+            let (first, is_bounded) = begin_of_descent(page, &scan.low, &scan.boundary, end);
             let positions = (first..end.min(page.count())).rev();
             if first == 0 && positions.len() < scan.record_limit {
                 tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Backward);
@@ -241,38 +319,50 @@ impl Transaction {
             if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
                 continue;
             }
-            let is_stopped = step.stopped_at.is_some();
-            scan.resume = step.stopped_at.map(|slot| LeafSlot::of(&guard, slot));
-            if self.tracks_reads() {
-                let low: &[u8] = match &scan.low {
-                    Bound::Included(key) | Bound::Excluded(key)
-                        if step.is_finished && !is_stopped =>
-                    {
-                        key
-                    }
-                    _ => &scan.boundary,
-                };
-                let high = as_slice(&scan.high);
-                state.reads.range(tree, low, high, guard.id, guard.content_version());
-            }
-            scan.is_finished = step.is_finished && !is_stopped;
-            if is_stopped {
-                if let Bound::Excluded(high) = &scan.high {
-                    tree.check_progress(guard.id, &scan.boundary, Ordering::Less, high)?;
-                }
-            } else if !scan.is_finished {
-                let from = match &scan.high {
-                    Bound::Included(key) => Some((&key[..], true)),
-                    Bound::Excluded(key) => Some((&key[..], false)),
-                    Bound::Unbounded => None,
-                };
-                tree.check_backward(guard.id, from, &scan.boundary)?;
-            }
-            if !scan.is_finished {
-                move_to_boundary(&mut scan.high, &mut scan.boundary, Bound::Excluded);
-            }
+            self.leave_backward(state, tree, &guard, scan, &step)?;
             return self.read_overflow_values(batch);
         }
+    }
+
+    /// Records what a descending scan read of a leaf, and moves the scan's high bound below it.
+    #[inline]
+    fn leave_backward(
+        &self,
+        state: &mut State,
+        tree: Tree,
+        guard: &ReadGuard<'_>,
+        scan: &mut Scan,
+        step: &LeafScan,
+    ) -> Result<()> {
+        let is_stopped = step.stopped_at.is_some();
+        scan.resume = step.stopped_at.map(|slot| LeafSlot::of(guard, slot));
+        if self.tracks_reads() {
+            let low: &[u8] = match &scan.low {
+                Bound::Included(key) | Bound::Excluded(key) if step.is_finished && !is_stopped => {
+                    key
+                }
+                _ => &scan.boundary,
+            };
+            let high = as_slice(&scan.high);
+            state.reads.range(tree, low, high, guard.id, guard.content_version());
+        }
+        scan.is_finished = step.is_finished && !is_stopped;
+        if is_stopped {
+            if let Bound::Excluded(high) = &scan.high {
+                tree.check_progress(guard.id, &scan.boundary, Ordering::Less, high)?;
+            }
+        } else if !scan.is_finished {
+            let from = match &scan.high {
+                Bound::Included(key) => Some((&key[..], true)),
+                Bound::Excluded(key) => Some((&key[..], false)),
+                Bound::Unbounded => None,
+            };
+            tree.check_backward(guard.id, from, &scan.boundary)?;
+        }
+        if !scan.is_finished {
+            move_to_boundary(&mut scan.high, &mut scan.boundary, Bound::Excluded);
+        }
+        Ok(())
     }
 
     /// Puts the visible records at those positions into the batch, after the filter. Returns `None`
