@@ -7,11 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{self, Task};
 use super::trial::Trial;
-use super::{Scratch, one_trial_each};
+use super::{measure_in_turns, one_trial_each};
 use crate::args::KvArgs;
 use crate::engine::{Engine, Instance, Mode};
 use crate::machine;
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::workload::content::Content;
 use crate::workload::{Step, Workload};
@@ -43,29 +42,14 @@ pub fn run(
 ) -> Result<()> {
     let threads = args.threads.first().copied().unwrap_or(1);
     let trials = one_trial_each(args, workload, engines, &PREFERRED, threads, report);
-    let progress = Progress::new(trials.len() as u64 * u64::from(args.repetitions()));
-    let mut outcomes: Vec<Vec<LargerOutcome>> = trials.iter().map(|_| Vec::new()).collect();
-    for repetition in 0..args.repetitions() {
-        for (trial, outcomes) in trials.iter().zip(&mut outcomes) {
-            let scratch = Scratch::new(&args.places, trial.mode, &trial.engine)?;
-            let directory = scratch.path().to_owned();
-            let trial = Trial { directory, repetition, ..trial.clone() };
-            let label = super::label(&trial);
-            progress.message(&label);
-            let outcome: Result<LargerOutcome> = child::spawn(&Task::Larger(trial.clone()));
-            progress.done(&label, outcome.as_ref().map(summary));
-            match outcome {
-                Ok(outcome) => outcomes.push(outcome),
-                Err(error) => report.failures.push(super::failure(&trial, &error)),
-            }
-        }
-    }
+    let measure = |trial: &Trial| child::spawn(&Task::Larger(trial.clone()));
+    let outcomes: Vec<Vec<LargerOutcome>> =
+        measure_in_turns(args, &trials, report, measure, summary)?;
     for (trial, outcomes) in trials.iter().zip(&outcomes) {
         if !outcomes.is_empty() {
             add_results(trial, outcomes, report)?;
         }
     }
-    progress.finish();
     Ok(())
 }
 

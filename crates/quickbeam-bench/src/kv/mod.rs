@@ -22,6 +22,7 @@ use crate::args::{KvArgs, Places};
 use crate::engine::{Engine, Mode};
 use crate::engines;
 use crate::machine::Machine;
+use crate::progress::Progress;
 use crate::report::{Failure, Measurement, NotSupported, Outputs, Report, Run, terminal};
 use crate::workload::Workload;
 use trial::Trial;
@@ -104,6 +105,36 @@ fn failure(trial: &Trial, error: &anyhow::Error) -> Failure {
         threads: trial.threads,
         error: format!("{error:#}"),
     }
+}
+
+/// Measures every trial as often as asked for, the engines in turns. Returns the outcomes of each
+/// trial; failures go to the report.
+fn measure_in_turns<T>(
+    args: &KvArgs,
+    trials: &[Trial],
+    report: &mut Report,
+    measure: impl Fn(&Trial) -> Result<T>,
+    summary: impl Fn(&T) -> String,
+) -> Result<Vec<Vec<T>>> {
+    let progress = Progress::new(trials.len() as u64 * u64::from(args.repetitions()));
+    let mut all: Vec<Vec<T>> = trials.iter().map(|_| Vec::new()).collect();
+    for repetition in 0..args.repetitions() {
+        for (trial, outcomes) in trials.iter().zip(&mut all) {
+            let scratch = Scratch::new(&args.places, trial.mode, &trial.engine)?;
+            let directory = scratch.path().to_owned();
+            let trial = Trial { directory, repetition, ..trial.clone() };
+            let label = label(&trial);
+            progress.message(&label);
+            let outcome = measure(&trial);
+            progress.done(&label, outcome.as_ref().map(&summary));
+            match outcome {
+                Ok(outcome) => outcomes.push(outcome),
+                Err(error) => report.failures.push(failure(&trial, &error)),
+            }
+        }
+    }
+    progress.finish();
+    Ok(all)
 }
 
 /// The class in which an engine is measured where a benchmark needs only one: the one asked for,

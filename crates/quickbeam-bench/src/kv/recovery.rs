@@ -11,12 +11,11 @@ use serde::{Deserialize, Serialize};
 
 use super::child::{self, Task};
 use super::trial::Trial;
-use super::{Scratch, one_trial_each};
+use super::{measure_in_turns, one_trial_each};
 use crate::args::KvArgs;
 use crate::engine::{Engine, Instance, Mode, OpError};
 use crate::engines;
 use crate::machine;
-use crate::progress::Progress;
 use crate::report::Report;
 use crate::workload::content::Content;
 use crate::workload::{Step, Workload};
@@ -64,27 +63,12 @@ pub fn run(
         .into_iter()
         .map(|trial| Trial { automatic_checkpoints: false, ..trial })
         .collect();
-    let progress = Progress::new(trials.len() as u64 * u64::from(args.repetitions()));
-    let mut outcomes: Vec<Vec<(Passes, Opened)>> = trials.iter().map(|_| Vec::new()).collect();
-    for repetition in 0..args.repetitions() {
-        for (trial, outcomes) in trials.iter().zip(&mut outcomes) {
-            let scratch = Scratch::new(&args.places, trial.mode, &trial.engine)?;
-            let directory = scratch.path().to_owned();
-            let trial = Trial { directory, repetition, ..trial.clone() };
-            let label = super::label(&trial);
-            progress.message(&label);
-            let outcome = measure(&trial, args.log_tail);
-            let summary = |(passes, opened): &(Passes, Opened)| {
-                let mebibytes = passes.bytes >> 20;
-                format!("{:.3} s after {mebibytes} MiB, {:.3} s", opened.first, opened.clean)
-            };
-            progress.done(&label, outcome.as_ref().map(summary));
-            match outcome {
-                Ok(outcome) => outcomes.push(outcome),
-                Err(error) => report.failures.push(super::failure(&trial, &error)),
-            }
-        }
-    }
+    let measure = |trial: &Trial| measure(trial, args.log_tail);
+    let summary = |(passes, opened): &(Passes, Opened)| {
+        let mebibytes = passes.bytes >> 20;
+        format!("{:.3} s after {mebibytes} MiB, {:.3} s", opened.first, opened.clean)
+    };
+    let outcomes = measure_in_turns(args, &trials, report, measure, summary)?;
     for (trial, outcomes) in trials.iter().zip(&outcomes) {
         if let Some((passes, _)) = outcomes.first() {
             if engines::find(&trial.engine)?.replays_log() {
@@ -98,7 +82,6 @@ pub fn run(
             report.results.push(result.with_runs(runs));
         }
     }
-    progress.finish();
     Ok(())
 }
 
