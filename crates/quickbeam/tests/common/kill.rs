@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use quickbeam::Durability;
+use quickbeam::{Durability, Options};
 
 use quickbeam_testing::Random;
 
@@ -26,6 +26,31 @@ pub const THREADS: u64 = 4;
 pub fn orders() -> Option<(PathBuf, Durability)> {
     let directory = std::env::var_os(VICTIM).map(PathBuf::from)?;
     Some((directory, std::env::var(DURABILITY).unwrap().parse().unwrap()))
+}
+
+/// Small everything, so that evictions, segment changes and checkpoints come soon.
+pub fn busy_options(durability: Durability) -> Options {
+    // Without a log checkpoints come by time only.
+    let interval = if durability == Durability::InMemory { 30 } else { 300 };
+    Options::new()
+        .durability(durability)
+        .page_size(4096)
+        .cache_size(4096 * 128)
+        .log_segment_size(256 << 10)
+        .log_buffer(128 << 10)
+        .checkpoint_bytes(384 << 10)
+        .checkpoint_interval(Duration::from_millis(interval))
+        .log_write_interval(Duration::from_millis(5))
+}
+
+/// Runs `work` in all threads of the process that is to be killed, each with its number.
+pub fn work_until_killed(work: impl Fn(u64) + Sync) {
+    let work = &work;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || work(thread));
+        }
+    });
 }
 
 /// How long the next one lives, in milliseconds at most; now and then so soon that it is still

@@ -10,10 +10,12 @@
 mod kill;
 
 use std::path::Path;
-use std::time::Duration;
 
-use kill::{Acknowledgements, THREADS, assert_kept, draw_wait, orders, run_and_kill};
-use quickbeam::{Durability, Options};
+use kill::{
+    Acknowledgements, THREADS, assert_kept, busy_options, draw_wait, orders, run_and_kill,
+    work_until_killed,
+};
+use quickbeam::Durability;
 use quickbeam_sql::{Connection, SqlDatabase, Statement, params};
 use quickbeam_testing::{Random, first_seed, rounds};
 
@@ -34,26 +36,8 @@ fn draw(random: &mut Random, end: i64) -> i64 {
     random.below(end as usize) as i64
 }
 
-/// Small everything, so that evictions, segment changes and checkpoints come soon.
-fn options(durability: Durability) -> Options {
-    Options::new()
-        .durability(durability)
-        .page_size(4096)
-        .cache_size(4096 * 128)
-        .log_segment_size(256 << 10)
-        .log_buffer(128 << 10)
-        .checkpoint_bytes(384 << 10)
-        // Without a log checkpoints come by time only.
-        .checkpoint_interval(Duration::from_millis(if durability == Durability::InMemory {
-            30
-        } else {
-            300
-        }))
-        .log_write_interval(Duration::from_millis(5))
-}
-
 fn open(directory: &Path, durability: Durability) -> SqlDatabase {
-    SqlDatabase::open(directory.join("environment"), options(durability)).unwrap()
+    SqlDatabase::open(directory.join("environment"), busy_options(durability)).unwrap()
 }
 
 fn set_up(directory: &Path, durability: Durability) {
@@ -159,12 +143,7 @@ fn victim() {
             acknowledgements.note(counter);
         }
     };
-    let work = &work;
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            scope.spawn(move || work(thread));
-        }
-    });
+    work_until_killed(work);
 }
 
 /// Whether what there is hangs together.

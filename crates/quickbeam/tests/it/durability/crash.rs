@@ -8,27 +8,13 @@
 //! `QUICKBEAM_SEED` repeats the waits, not the moments.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::common::kill::{
-    Acknowledgements, THREADS, assert_kept, draw_wait, orders, run_and_kill,
+    Acknowledgements, THREADS, assert_kept, busy_options, draw_wait, orders, run_and_kill,
+    work_until_killed,
 };
-use crate::common::{Random, Records, assert_same, contents, small_options};
-use quickbeam::{AccessMethod, Durability, Environment, Options, Result, Transaction};
-
-fn options(durability: Durability) -> Options {
-    small_options()
-        .durability(durability)
-        .cache_size(4096 * 128)
-        .checkpoint_bytes(384 << 10)
-        // Without a log checkpoints come by time only.
-        .checkpoint_interval(Duration::from_millis(if durability == Durability::InMemory {
-            30
-        } else {
-            300
-        }))
-        .log_write_interval(Duration::from_millis(5))
-}
+use crate::common::{Random, Records, assert_same, contents};
+use quickbeam::{AccessMethod, Durability, Environment, Result, Transaction};
 
 type All = BTreeMap<String, Records>;
 
@@ -129,7 +115,7 @@ fn counter_of(environment: &Environment, thread: u64) -> u64 {
 fn victim() {
     let Some((directory, durability)) = orders() else { return };
     let environment =
-        Environment::open(directory.join("environment"), options(durability)).unwrap();
+        Environment::open(directory.join("environment"), busy_options(durability)).unwrap();
     environment.open_or_create_database("data").unwrap();
     if environment.open_database("order").is_err() {
         environment.create_database_with("order", AccessMethod::Hash).unwrap();
@@ -148,12 +134,7 @@ fn victim() {
             acknowledgements.note(counter);
         }
     };
-    let work = &work;
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            scope.spawn(move || work(thread));
-        }
-    });
+    work_until_killed(work);
 }
 
 /// Kills in one directory. Then the test continues in a new one, because the whole content is
@@ -188,12 +169,12 @@ fn kill_in_one_place(durability: Durability, keeps: bool, rounds: usize, seed: u
             // The same recovery twice: once on a copy that is never closed.
             let copy = directory.path().join("copy");
             crate::common::files::copy_environment(&place, &copy).unwrap();
-            let environment = Environment::open(&copy, options(durability)).unwrap();
+            let environment = Environment::open(&copy, busy_options(durability)).unwrap();
             crate::common::assert_sound(&environment);
             drop(environment);
             std::fs::remove_dir_all(&copy).unwrap();
         }
-        let environment = Environment::open(&place, options(durability)).unwrap();
+        let environment = Environment::open(&place, busy_options(durability)).unwrap();
         let mut found = contents(&environment).unwrap();
         let order = found.get("order").cloned().unwrap_or_default();
         let newest = order.get(&b"newest"[..]).map_or(0, |bytes| number_in(bytes));
@@ -266,14 +247,9 @@ fn churn_victim() {
     let path = directory.join("environment");
     let environment = Environment::open(path, crate::common::churn::options(durability)).unwrap();
     crate::common::churn::prepare(&environment).unwrap();
-    let (environment, directory) = (&environment, &directory);
-    std::thread::scope(|scope| {
-        for thread in 0..THREADS {
-            scope.spawn(move || {
-                let mut churner = crate::common::churn::Churner::new(environment, thread).unwrap();
-                churner.work(&mut Acknowledgements::of(directory, thread));
-            });
-        }
+    work_until_killed(|thread| {
+        let mut churner = crate::common::churn::Churner::new(&environment, thread).unwrap();
+        churner.work(&mut Acknowledgements::of(&directory, thread));
     });
 }
 
