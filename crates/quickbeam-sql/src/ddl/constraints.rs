@@ -309,73 +309,14 @@ impl CatalogChange<'_> {
             let message = format!("constraints on {kind} tables may reference only {kind} tables");
             return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
         }
-        let wrong = |message: String| SqlError::new(SqlState::InvalidForeignKey, message);
-        let parent_columns = match (&new.parent_columns[..], &parent.primary_key) {
-            ([], Some(key)) => key.columns.clone(),
-            ([], None) => {
-                if parent.primary_index().is_some() {
-                    return Err(deferrable_parent("primary key", parent));
-                }
-                let message =
-                    format!("there is no primary key for referenced table \"{}\"", parent.name);
-                return Err(SqlError::new(SqlState::UndefinedObject, message));
-            }
-            (names, _) => parent.known_columns(names)?,
-        };
+        let parent_columns = referenced_columns(parent, &new.parent_columns)?;
         if columns.len() != parent_columns.len() {
-            return Err(wrong(
-                "number of referencing and referenced columns for foreign key disagree".into(),
-            ));
+            let message = "number of referencing and referenced columns for foreign key disagree";
+            return Err(SqlError::new(SqlState::InvalidForeignKey, message));
         }
-        let is_same = |mut a: Vec<usize>| {
-            let mut b = parent_columns.clone();
-            a.sort_unstable();
-            b.sort_unstable();
-            a == b
-        };
-        let unique = parent.indexes.iter().filter(|index| index.unique && !index.is_partial());
-        let has_key = parent.primary_key.as_ref().is_some_and(|key| is_same(key.columns.clone()))
-            || unique.map(|i| i.columns.iter().map(|c| c.position).collect()).any(&is_same);
-        let positions = |i: &Index| i.columns.iter().map(|c| c.position).collect::<Vec<_>>();
-        let mut deferrable = parent.indexes.iter().filter(|index| index.timing.is_deferrable());
-        if !has_key && deferrable.any(|index| is_same(positions(index))) {
-            return Err(deferrable_parent("unique constraint", parent));
-        }
-        if !has_key {
-            return Err(wrong(format!(
-                "there is no unique constraint matching given keys for referenced table \"{}\"",
-                parent.name
-            )));
-        }
-        for (&child, &parent_column) in columns.iter().zip(&parent_columns) {
-            let (a, b) = (&table.columns[child], &parent.columns[parent_column]);
-            let integers = a.data_type.is_integer() && b.data_type.is_integer();
-            if !integers && !a.data_type.is_same_kind(b.data_type) {
-                let message = format!(
-                    "foreign key columns \"{}\" and \"{}\" are of incompatible types",
-                    a.name, b.name
-                );
-                return Err(SqlError::new(SqlState::DatatypeMismatch, message)
-                    .with_detail(format!("The types are {} and {}.", a.data_type, b.data_type)));
-            }
-        }
-        let is_generated = |&position: &usize| table.columns[position].generated.is_some();
-        if columns.iter().any(is_generated) {
-            use ForeignKeyAction::{Cascade, SetDefault, SetNull};
-            let on = if matches!(new.on_update, Cascade | SetNull | SetDefault) {
-                Some("UPDATE")
-            } else if matches!(new.on_delete, SetNull | SetDefault) {
-                Some("DELETE")
-            } else {
-                None
-            };
-            if let Some(on) = on {
-                let message = format!(
-                    "invalid ON {on} action for foreign key constraint containing generated column"
-                );
-                return Err(SqlError::new(SqlState::SyntaxError, message));
-            }
-        }
+        check_referenced_key(parent, &parent_columns)?;
+        check_compatible(table, &columns, parent, &parent_columns)?;
+        check_generated(table, &columns, new)?;
         Ok(ForeignKey {
             name: table.constraint_name(new.name.as_ref(), &new.columns, "fkey")?,
             parent: parent.id,
@@ -444,4 +385,86 @@ impl CatalogChange<'_> {
         self.is_regenerated(table.id);
         Ok(())
     }
+}
+
+/// Returns the columns that a foreign key refers to: by default those of the primary key.
+fn referenced_columns(parent: &Table, names: &[SmolStr]) -> Result<Vec<usize>> {
+    match (names, &parent.primary_key) {
+        ([], Some(key)) => Ok(key.columns.clone()),
+        ([], None) if parent.primary_index().is_some() => {
+            Err(deferrable_parent("primary key", parent))
+        }
+        ([], None) => {
+            let message =
+                format!("there is no primary key for referenced table \"{}\"", parent.name);
+            Err(SqlError::new(SqlState::UndefinedObject, message))
+        }
+        (names, _) => parent.known_columns(names),
+    }
+}
+
+/// Returns an error if the columns are not those of a key of the table that is checked at once.
+fn check_referenced_key(parent: &Table, columns: &[usize]) -> Result<()> {
+    let is_same = |mut a: Vec<usize>| {
+        let mut b = columns.to_vec();
+        a.sort_unstable();
+        b.sort_unstable();
+        a == b
+    };
+    let positions = |i: &Index| i.columns.iter().map(|c| c.position).collect::<Vec<_>>();
+    let mut unique = parent.indexes.iter().filter(|index| index.unique && !index.is_partial());
+    if parent.primary_key.as_ref().is_some_and(|key| is_same(key.columns.clone()))
+        || unique.any(|index| is_same(positions(index)))
+    {
+        return Ok(());
+    }
+    let mut deferrable = parent.indexes.iter().filter(|index| index.timing.is_deferrable());
+    if deferrable.any(|index| is_same(positions(index))) {
+        return Err(deferrable_parent("unique constraint", parent));
+    }
+    let message = format!(
+        "there is no unique constraint matching given keys for referenced table \"{}\"",
+        parent.name
+    );
+    Err(SqlError::new(SqlState::InvalidForeignKey, message))
+}
+
+/// Returns an error if a column cannot be compared with the one that it refers to.
+fn check_compatible(
+    table: &Table,
+    columns: &[usize],
+    parent: &Table,
+    parent_columns: &[usize],
+) -> Result<()> {
+    for (&child, &parent_column) in columns.iter().zip(parent_columns) {
+        let (a, b) = (&table.columns[child], &parent.columns[parent_column]);
+        let integers = a.data_type.is_integer() && b.data_type.is_integer();
+        if !integers && !a.data_type.is_same_kind(b.data_type) {
+            let message = format!(
+                "foreign key columns \"{}\" and \"{}\" are of incompatible types",
+                a.name, b.name
+            );
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message)
+                .with_detail(format!("The types are {} and {}.", a.data_type, b.data_type)));
+        }
+    }
+    Ok(())
+}
+
+/// Returns an error if an action would change a generated column.
+fn check_generated(table: &Table, columns: &[usize], new: &NewForeignKey) -> Result<()> {
+    use ForeignKeyAction::{Cascade, SetDefault, SetNull};
+    if !columns.iter().any(|&position| table.columns[position].generated.is_some()) {
+        return Ok(());
+    }
+    let on = if matches!(new.on_update, Cascade | SetNull | SetDefault) {
+        "UPDATE"
+    } else if matches!(new.on_delete, SetNull | SetDefault) {
+        "DELETE"
+    } else {
+        return Ok(());
+    };
+    let message =
+        format!("invalid ON {on} action for foreign key constraint containing generated column");
+    Err(SqlError::new(SqlState::SyntaxError, message))
 }

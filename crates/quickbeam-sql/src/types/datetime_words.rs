@@ -226,120 +226,148 @@ impl DateFields {
 
 /// Reads a text of words and numbers.
 pub(super) fn read_words(text: &str, order: DateOrder) -> Parsed<Moment> {
-    let mut date = DateFields::of_order(order);
-    let mut moment = Moment::default();
-    let (mut is_before_christ, mut is_julian, mut after_t) = (false, false, false);
-    let mut reader = DateTimeReader::new(text);
-    while let Some(first) = reader.rest.chars().next() {
-        let rest = reader.rest;
+    let mut words = WordReader {
+        reader: DateTimeReader::new(text),
+        date: DateFields::of_order(order),
+        moment: Moment::default(),
+        is_before_christ: false,
+        is_julian: false,
+        after_t: false,
+    };
+    while let Some(first) = words.reader.rest.chars().next() {
         match first {
-            '0'..='9' => {
-                let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
-                let next = rest.as_bytes().get(digits.len());
-                match (next, digits.len()) {
-                    (_, _) if is_julian => {
-                        let (_, number) = reader.number()?;
-                        date.days = Some(number - 2_440_588);
-                        is_julian = false;
-                    }
-                    (Some(b':'), _) => moment.time = Some(once(&moment.time, reader.time()?)?),
-                    (_, 4 | 6) if after_t || date.is_complete() => {
-                        moment.time = Some(once(&moment.time, reader.time()?)?);
-                    }
-                    (Some(b'-' | b'/' | b'.'), _) if !date.is_complete() => {
-                        // As in PostgreSQL, a date in this form does not follow the time.
-                        if moment.time.is_some() && date.is_empty() {
-                            return Err(Fault::Syntax);
-                        }
-                        let end = date_end(rest, digits.len());
-                        date.separated(&rest[..end])?;
-                        if next != Some(&b'.') && !date.is_complete() {
-                            return Err(Fault::Syntax);
-                        }
-                        reader.rest = &rest[end..];
-                    }
-                    (_, 6 | 8) if date.is_empty() => {
-                        date.run_together(digits)?;
-                        reader.rest = &rest[digits.len()..];
-                    }
-                    _ => {
-                        let (length, number) = reader.number()?;
-                        if date.is_complete() {
-                            return Err(Fault::Syntax);
-                        }
-                        date.number(length, number)?;
-                    }
-                }
-                after_t = false;
+            '0'..='9' => words.read_number()?,
+            '+' | '-' if words.moment.zone.is_none() => {
+                words.moment.zone = words.reader.zone()?.map(Zone::Offset);
             }
-            '+' | '-' if moment.zone.is_none() => {
-                moment.zone = reader.zone()?.map(Zone::Offset);
-            }
-            first if first.is_ascii_alphabetic() => {
-                let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-                let word = rest[..end].to_ascii_lowercase();
-                let next = rest[end..].chars().next();
-                let is_longer = matches!(next, Some('-' | '/' | '_' | '+' | '0'..='9' | '.'));
-                if is_longer
-                    && (!is_keyword(&word)
-                        || matches!(next, Some('-' | '/' | '.')) && month_of(&word).is_some())
-                {
-                    let is_part = |c: char| c.is_ascii_alphanumeric() || "-/_+.:".contains(c);
-                    let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-                    let name = &rest[..end];
-                    reader.rest = &rest[end..];
-                    if month_of(&word).is_some() {
-                        date.separated(name)?;
-                    } else {
-                        moment.zone = Some(once_zone(&moment.zone, name)?);
-                    }
-                    continue;
-                }
-                reader.rest = &rest[end..];
-                match &word[..] {
-                    "t" => after_t = true,
-                    "j" | "jd" | "julian" => is_julian = true,
-                    "bc" => is_before_christ = true,
-                    "ad" | "at" | "on" => {}
-                    "am" | "pm" => moment.time = Some(half_day(moment.time, word == "pm")?),
-                    "allballs" => {
-                        moment.time = Some(once(&moment.time, 0)?);
-                        moment.zone = Some(Zone::Offset(0));
-                    }
-                    "dst" if moment.zone.is_some() => {}
-                    word if is_weekday(word) => {}
-                    word => match (month_of(word), zone_abbreviation(word)) {
-                        (Some(month), _) => date.name_month(month)?,
-                        (None, Some(east)) if moment.zone.is_none() => {
-                            moment.zone = Some(Zone::Offset(east.into()));
-                            if let Some('+' | '-') = reader.rest.chars().next() {
-                                // As in POSIX, the offset after a name is positive to the west.
-                                let offset = reader.zone()?.unwrap_or_default();
-                                moment.zone = Some(Zone::Offset(-offset));
-                            }
-                        }
-                        _ if word.len() > 2 => {
-                            moment.zone = Some(once_zone(&moment.zone, word)?);
-                        }
-                        _ => return Err(Fault::Syntax),
-                    },
-                }
-            }
+            first if first.is_ascii_alphabetic() => words.read_word()?,
+            '+' | '-' => return Err(Fault::Syntax),
             first if first.is_whitespace() || first.is_ascii_punctuation() => {
-                let is_sign = matches!(first, '+' | '-');
-                if is_sign {
-                    return Err(Fault::Syntax);
-                }
-                reader.rest = &rest[first.len_utf8()..];
+                words.reader.rest = &words.reader.rest[first.len_utf8()..];
             }
             _ => return Err(Fault::Syntax),
         }
     }
-    if is_julian || after_t {
+    if words.is_julian || words.after_t {
         return Err(Fault::Syntax);
     }
-    moment.days = date.finish(is_before_christ)?;
-    Ok(moment)
+    words.moment.days = words.date.finish(words.is_before_christ)?;
+    Ok(words.moment)
+}
+
+/// A text of words and numbers while it is read.
+struct WordReader<'t> {
+    reader: DateTimeReader<'t>,
+    date: DateFields,
+    moment: Moment,
+    is_before_christ: bool,
+    /// The next number is one of days, after `J`.
+    is_julian: bool,
+    /// The next number is a time, after `T`.
+    after_t: bool,
+}
+
+impl WordReader<'_> {
+    /// Reads what begins with a digit.
+    fn read_number(&mut self) -> Parsed<()> {
+        let (reader, date, moment) = (&mut self.reader, &mut self.date, &mut self.moment);
+        let rest = reader.rest;
+        let digits = &rest[..rest.bytes().take_while(u8::is_ascii_digit).count()];
+        let next = rest.as_bytes().get(digits.len());
+        match (next, digits.len()) {
+            (_, _) if self.is_julian => {
+                let (_, number) = reader.number()?;
+                date.days = Some(number - 2_440_588);
+                self.is_julian = false;
+            }
+            (Some(b':'), _) => moment.time = Some(once(&moment.time, reader.time()?)?),
+            (_, 4 | 6) if self.after_t || date.is_complete() => {
+                moment.time = Some(once(&moment.time, reader.time()?)?);
+            }
+            (Some(b'-' | b'/' | b'.'), _) if !date.is_complete() => {
+                // As in PostgreSQL, a date in this form does not follow the time.
+                if moment.time.is_some() && date.is_empty() {
+                    return Err(Fault::Syntax);
+                }
+                let end = date_end(rest, digits.len());
+                date.separated(&rest[..end])?;
+                if next != Some(&b'.') && !date.is_complete() {
+                    return Err(Fault::Syntax);
+                }
+                reader.rest = &rest[end..];
+            }
+            (_, 6 | 8) if date.is_empty() => {
+                date.run_together(digits)?;
+                reader.rest = &rest[digits.len()..];
+            }
+            _ => {
+                let (length, number) = reader.number()?;
+                if date.is_complete() {
+                    return Err(Fault::Syntax);
+                }
+                date.number(length, number)?;
+            }
+        }
+        self.after_t = false;
+        Ok(())
+    }
+
+    /// Reads what begins with a letter: a word, or a name of several parts.
+    fn read_word(&mut self) -> Parsed<()> {
+        let rest = self.reader.rest;
+        let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+        let word = rest[..end].to_ascii_lowercase();
+        let next = rest[end..].chars().next();
+        let is_longer = matches!(next, Some('-' | '/' | '_' | '+' | '0'..='9' | '.'));
+        if is_longer
+            && (!is_keyword(&word)
+                || matches!(next, Some('-' | '/' | '.')) && month_of(&word).is_some())
+        {
+            let is_part = |c: char| c.is_ascii_alphanumeric() || "-/_+.:".contains(c);
+            let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            let name = &rest[..end];
+            self.reader.rest = &rest[end..];
+            if month_of(&word).is_some() {
+                self.date.separated(name)?;
+            } else {
+                self.moment.zone = Some(once_zone(&self.moment.zone, name)?);
+            }
+            return Ok(());
+        }
+        self.reader.rest = &rest[end..];
+        self.take_word(&word)
+    }
+
+    fn take_word(&mut self, word: &str) -> Parsed<()> {
+        let moment = &mut self.moment;
+        match word {
+            "t" => self.after_t = true,
+            "j" | "jd" | "julian" => self.is_julian = true,
+            "bc" => self.is_before_christ = true,
+            "ad" | "at" | "on" => {}
+            "am" | "pm" => moment.time = Some(half_day(moment.time, word == "pm")?),
+            "allballs" => {
+                moment.time = Some(once(&moment.time, 0)?);
+                moment.zone = Some(Zone::Offset(0));
+            }
+            "dst" if moment.zone.is_some() => {}
+            word if is_weekday(word) => {}
+            word => match (month_of(word), zone_abbreviation(word)) {
+                (Some(month), _) => self.date.name_month(month)?,
+                (None, Some(east)) if moment.zone.is_none() => {
+                    moment.zone = Some(Zone::Offset(east.into()));
+                    if let Some('+' | '-') = self.reader.rest.chars().next() {
+                        // As in POSIX, the offset after a name is positive to the west.
+                        let offset = self.reader.zone()?.unwrap_or_default();
+                        moment.zone = Some(Zone::Offset(-offset));
+                    }
+                }
+                _ if word.len() > 2 => moment.zone = Some(once_zone(&moment.zone, word)?),
+                _ => return Err(Fault::Syntax),
+            },
+        }
+        Ok(())
+    }
 }
 
 /// Returns the length of the date at the start of `text`. It begins with `digits` digits and a

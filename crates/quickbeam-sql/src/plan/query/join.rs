@@ -390,48 +390,10 @@ impl Planner<'_> {
                 None => rest.push(conjunct.clone()),
             }
         }
-        let mut found = None;
-        // For each outer row a lookup by key or index?
-        if let JoinItem::Table(slot) = item
-            && let Source::Table(table) = &self.slots[*slot].source
-        {
-            let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
-            let bound = &(&outer_slots | outside);
-            let values = &|| self.slot_of_members(*slot);
-            let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
-            let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
-            let (access, members, cost, _) =
-                choose(table, *slot, &conjuncts, self.statistics, &wish);
-            let hashed = match keys.is_empty() {
-                true => f64::INFINITY,
-                false => inner.cost + hash_cost(outer, inner),
-            };
-            let hashed = hashed + self.off.cost_of_hash_join();
-            let looped = outer.rows.max(1.0) * cost + self.off.cost_of_nested_loop();
-            let is_lookup = !matches!(access.path, AccessPath::All);
-            let rows = (outer.rows * access.rows).max(1.0);
-            let rows = match keys.is_empty() {
-                true => rows,
-                false => rows.min(self.join_rows(outer.rows, inner.rows, &keys)),
-            };
-            found = is_lookup.then_some(rows);
-            if is_lookup && looped < hashed {
-                let node = PlanNode::NestedLoop {
-                    outer: Box::new(outer.node.clone()),
-                    inner: Box::new(node_of(access, members)),
-                    inner_slots: vec![*slot],
-                    join: Join::Inner,
-                    condition: None,
-                    guard: self.loop_guard(outer, inner, (keys, rest), Join::Inner, cost),
-                };
-                return Ok(JoinSide {
-                    node,
-                    slots,
-                    rows,
-                    cost: outer.cost + looped,
-                    ordered: false,
-                });
-            }
+        let (lookup, found) =
+            self.join_by_lookup(outer, item, inner, (&conjuncts, &keys, &rest), outside);
+        if let Some(lookup) = lookup {
+            return Ok(lookup);
         }
         if (keys.is_empty() || self.off.hash_join) && !is_kept(&inner.node) {
             let rows = self.join_rows(outer.rows, inner.rows, &keys);
@@ -470,6 +432,56 @@ impl Planner<'_> {
             condition: Expr::all(rest),
         }));
         Ok(JoinSide { node, slots, rows, cost, ordered: false })
+    }
+
+    /// Plans a lookup of `inner` by key or index for each outer row. Returns the join if it is
+    /// cheaper than a hash join, and the rows that it would deliver if a lookup is possible.
+    fn join_by_lookup(
+        &self,
+        outer: &JoinSide,
+        item: &JoinItem<'_>,
+        inner: &JoinSide,
+        (conjuncts, keys, rest): (&[Expr], &[(Expr, Expr)], &[Expr]),
+        outside: &Slots,
+    ) -> (Option<JoinSide>, Option<f64>) {
+        let JoinItem::Table(slot) = item else { return (None, None) };
+        let Source::Table(table) = &self.slots[*slot].source else { return (None, None) };
+        let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
+        let bound = &(&outer.set() | outside);
+        let values = &|| self.slot_of_members(*slot);
+        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
+        let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
+        let (access, members, cost, _) = choose(table, *slot, conjuncts, self.statistics, &wish);
+        if matches!(access.path, AccessPath::All) {
+            return (None, None);
+        }
+        let hashed = match keys.is_empty() {
+            true => f64::INFINITY,
+            false => inner.cost + hash_cost(outer, inner),
+        };
+        let hashed = hashed + self.off.cost_of_hash_join();
+        let looped = outer.rows.max(1.0) * cost + self.off.cost_of_nested_loop();
+        let rows = (outer.rows * access.rows).max(1.0);
+        let rows = match keys.is_empty() {
+            true => rows,
+            false => rows.min(self.join_rows(outer.rows, inner.rows, keys)),
+        };
+        if looped >= hashed {
+            return (None, Some(rows));
+        }
+        let conditions = (keys.to_vec(), rest.to_vec());
+        let node = PlanNode::NestedLoop {
+            outer: Box::new(outer.node.clone()),
+            inner: Box::new(node_of(access, members)),
+            inner_slots: vec![*slot],
+            join: Join::Inner,
+            condition: None,
+            guard: self.loop_guard(outer, inner, conditions, Join::Inner, cost),
+        };
+        let mut slots = outer.slots.clone();
+        slots.extend(&inner.slots);
+        let cost = outer.cost + looped;
+        (Some(JoinSide { node, slots, rows, cost, ordered: false }), Some(rows))
     }
 
     /// Returns the hash join that takes over from a nested loop when it has read far more outer

@@ -7,12 +7,14 @@
 //! - COPY-2: a COPY is not tried again by itself: what it read or wrote may be gone.
 
 pub(crate) mod binary;
+mod record_writer;
 
 use quickbeam::query_layer::TransactionExt;
 use quickbeam::{CHECKS_INVARIANTS, invariant};
 use std::io::{self, Read, Write};
 
-use self::binary::{BinaryCodec, BinaryReader, header, trailer};
+use self::binary::{BinaryCodec, BinaryReader};
+use self::record_writer::RecordWriter;
 use super::executor::{Done, TransactionUse, deferred_of};
 use crate::bind::{CopyForm, CopyFormat, CopyHeader, CopyPlace};
 use crate::compile::cascades::Cascades;
@@ -24,7 +26,7 @@ use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::Slot;
 use crate::session::Session;
 use crate::table::{self, RowBatch};
-use crate::types::{TextSettings, Value, ValueRef, format_value, parse_assigned};
+use crate::types::{TextSettings, Value, parse_assigned};
 
 /// What COPY may read and write on a connection. A connection without it refuses COPY.
 ///
@@ -234,19 +236,10 @@ impl Session {
         let Prepared { work, slots, columns, executions, .. } = query;
         *executions += 1;
         form.check_columns(columns)?;
-        let quoted = columns.iter().map(|column| form.force_quote.has(&column.name));
-        let quoted: Vec<bool> = quoted.collect();
-        let width = columns.len();
-        let output = access.writer(place, width);
+        let output = access.writer(place, columns.len());
         let mut output = output.map_err(|error| not_opened(place, "writing", error))?;
-        // Clients expect the header and the first record in one piece.
-        let mut record = if codec.is_some() { header() } else { Vec::new() };
-        if form.header != CopyHeader::Absent {
-            let names = columns.iter().map(|column| Some(column.name.as_str()));
-            form.format.write_record(&mut record, names);
-            output.write_all(&record).map_err(|error| not_written(&error))?;
-            record.clear();
-        }
+        let mut lines = RecordWriter::new(form, codec, columns, self.clock.settings());
+        lines.write_names(&mut *output, columns)?;
         let budget = MemoryBudget::new(*executions);
         let mut context = Context {
             transaction: look.transaction,
@@ -260,67 +253,31 @@ impl Session {
             limits: &self.limits,
             budget: &budget,
         };
-        let settings = self.clock.settings();
-        let mut text = String::new();
-        let mut put = |record: &mut Vec<u8>, number: usize, value: ValueRef<'_>| {
-            if let Some(codec) = codec {
-                return codec.write_field(record, value);
-            }
-            let field = match value {
-                ValueRef::Null => None,
-                ValueRef::Text(text) => Some(text),
-                other => {
-                    text.clear();
-                    format_value(&mut text, other, &settings);
-                    Some(text.as_str())
-                }
-            };
-            match field {
-                Some(text) if quoted[number] => form.format.write_quoted(record, number, text),
-                field => form.format.write_field(record, number, field, width == 1),
-            }
-        };
         let mut rows = changed.unwrap_or_default().into_iter();
-        let mut write = || -> Result<u64> {
-            let mut count = 0;
+        let mut count = 0;
+        if let Program::Query(program) = work {
+            program.root.rewind();
+        }
+        loop {
+            lines.begin();
             if let Program::Query(program) = work {
-                program.root.rewind();
-            }
-            loop {
-                if codec.is_some() {
-                    record.extend_from_slice(&i16::try_from(width).unwrap_or(-1).to_be_bytes());
+                if !program.root.next(&mut context)? {
+                    break;
                 }
-                if let Program::Query(program) = work {
-                    if !program.root.next(&mut context)? {
-                        break;
-                    }
-                    for (number, output) in program.outputs.iter().enumerate() {
-                        put(&mut record, number, output.evaluate(&context.frame())?.as_ref());
-                    }
-                } else {
-                    let Some(row) = rows.next() else { break };
-                    for (number, value) in row.iter().enumerate() {
-                        put(&mut record, number, value.as_ref());
-                    }
+                for (number, output) in program.outputs.iter().enumerate() {
+                    lines.put(number, output.evaluate(&context.frame())?.as_ref());
                 }
-                if codec.is_none() {
-                    record.push(b'\n');
+            } else {
+                let Some(row) = rows.next() else { break };
+                for (number, value) in row.iter().enumerate() {
+                    lines.put(number, value.as_ref());
                 }
-                output.write_all(&record).map_err(|error| not_written(&error))?;
-                record.clear();
-                count += 1;
             }
-            if codec.is_some() {
-                // The number of fields of a row that is not there.
-                record.truncate(record.len().saturating_sub(2));
-                record.extend_from_slice(&trailer());
-                output.write_all(&record).map_err(|error| not_written(&error))?;
-            }
-            output.flush().map_err(|error| not_written(&error))?;
-            Ok(count)
-        };
-        let written = write();
-        Ok(Done { count: written?, returned: Returned::new() })
+            lines.end(&mut *output)?;
+            count += 1;
+        }
+        lines.finish(&mut *output)?;
+        Ok(Done { count, returned: Returned::new() })
     }
 }
 

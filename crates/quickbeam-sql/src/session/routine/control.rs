@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use super::call::{Flow, Invocation};
 use super::variables::Cell;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::plpgsql::{BlockStatement, LoopKind};
+use crate::parse::plpgsql::{AssignmentTarget, BlockStatement, BodyQuery, LoopKind};
 use crate::types::{ArrayBuilder, ArrayRef, DataType, Value, ValueRef};
 
 /// What a loop does after its statements.
@@ -85,46 +85,9 @@ impl Invocation<'_> {
                     return Err(SqlError::new(SqlState::InvalidParameterValue, message));
                 }
                 let step = if *reverse { -step } else { step };
-                let mut at = first;
-                let mut found = false;
-                let mut end = Flow::Next;
-                while if *reverse { at >= last } else { at <= last } {
-                    found = true;
-                    self.session.limits.check()?;
-                    self.cells[*variable] = Cell::Scalar(Value::Integer(at));
-                    if let After::End(flow) = after(self.statements(body)?, label) {
-                        end = flow;
-                        break;
-                    }
-                    match at.checked_add(step) {
-                        Some(next) => at = next,
-                        None => break,
-                    }
-                }
-                self.set_found(found);
-                Ok(end)
+                self.integer_loop(*variable, (first, last, step), label, body)
             }
-            LoopKind::Rows(targets, query) => {
-                let ran = self.run_query(query)?;
-                if !ran.reads {
-                    let message = "cannot open a statement that returns no rows as cursor";
-                    return Err(SqlError::new(SqlState::SyntaxError, message));
-                }
-                let (mut found, mut end) = (false, Flow::Next);
-                for row in ran.rows {
-                    found = true;
-                    self.assign_row(targets, &ran.columns, Some(row))?;
-                    if let After::End(flow) = after(self.statements(body)?, label) {
-                        end = flow;
-                        break;
-                    }
-                }
-                if !found {
-                    self.assign_row(targets, &ran.columns, None)?;
-                }
-                self.set_found(found);
-                Ok(end)
-            }
+            LoopKind::Rows(targets, query) => self.row_loop(targets, query, label, body),
             LoopKind::Cursor(record, variable, arguments) => {
                 self.cursor_loop((*record, *variable), arguments, label, body)
             }
@@ -154,6 +117,61 @@ impl Invocation<'_> {
                 Ok(end)
             }
         }
+    }
+
+    /// FOR over integers from `first` to `last`, forward or, with a negative step, backward.
+    fn integer_loop(
+        &mut self,
+        variable: usize,
+        (first, last, step): (i32, i32, i32),
+        label: Option<&SmolStr>,
+        body: &[BlockStatement],
+    ) -> Result<Flow> {
+        let (mut at, mut found, mut end) = (first, false, Flow::Next);
+        while if step < 0 { at >= last } else { at <= last } {
+            found = true;
+            self.session.limits.check()?;
+            self.cells[variable] = Cell::Scalar(Value::Integer(at));
+            if let After::End(flow) = after(self.statements(body)?, label) {
+                end = flow;
+                break;
+            }
+            match at.checked_add(step) {
+                Some(next) => at = next,
+                None => break,
+            }
+        }
+        self.set_found(found);
+        Ok(end)
+    }
+
+    /// FOR over the rows of a query.
+    fn row_loop(
+        &mut self,
+        targets: &[AssignmentTarget],
+        query: &BodyQuery,
+        label: Option<&SmolStr>,
+        body: &[BlockStatement],
+    ) -> Result<Flow> {
+        let ran = self.run_query(query)?;
+        if !ran.reads {
+            let message = "cannot open a statement that returns no rows as cursor";
+            return Err(SqlError::new(SqlState::SyntaxError, message));
+        }
+        let (mut found, mut end) = (false, Flow::Next);
+        for row in ran.rows {
+            found = true;
+            self.assign_row(targets, &ran.columns, Some(row))?;
+            if let After::End(flow) = after(self.statements(body)?, label) {
+                end = flow;
+                break;
+            }
+        }
+        if !found {
+            self.assign_row(targets, &ran.columns, None)?;
+        }
+        self.set_found(found);
+        Ok(end)
     }
 
     fn bound(&self, fragment: usize, what: &str) -> Result<i32> {
