@@ -305,7 +305,7 @@ fn tables_that_do_not_fit_their_indexes_are_found_by_verify() {
     assert_eq!(output.status.code(), Some(1), "{}", text(&output.stderr));
     let report = text(&output.stdout);
     assert!(
-        report.contains("table \"t\", index \"t_n\", key \\x80000002: an entry without its row"),
+        report.contains("table \"t\", index \"t_n\", (id)=(2): an entry without its row"),
         "{report}"
     );
     let output = finish(command(&["verify", "--json", &directory]), "");

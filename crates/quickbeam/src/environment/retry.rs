@@ -25,8 +25,8 @@ impl Environment {
     /// [retryable](Error::is_retryable) error, retries both in a new transaction until
     /// [`Options::retry_timeout`](crate::Options::retry_timeout) has passed.
     ///
-    /// `work` may run more than once: it should have no effects outside the transaction. With errors
-    /// of its own it runs in [`transact_with`](Self::transact_with).
+    /// `work` may run more than once: it should have no effects outside the transaction. If it has
+    /// errors of its own, use [`transact_with`](Self::transact_with).
     /// [`Statistics::retries`](crate::Statistics::retries) counts the retries.
     ///
     /// ```
