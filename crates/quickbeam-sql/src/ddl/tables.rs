@@ -8,11 +8,12 @@ use smol_str::SmolStr;
 
 use super::change::{CatalogChange, check_columns};
 use crate::catalog::DropBehavior;
+use crate::catalog::describe::quoted_if_needed;
 use crate::catalog::{Catalog, CatalogSnapshot, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{index_tree, rows_tree};
 use crate::schema::encoding::Layouts;
-use crate::schema::names::split_lookup_name;
+use crate::schema::names::{PUBLIC, split_lookup_name};
 use crate::schema::{Check, Column, Identity, ObjectId, Table};
 use crate::schema::{NewColumn, NewTable};
 use crate::types::Value;
@@ -33,7 +34,9 @@ impl Catalog {
         let mut taken = vec![name.clone()];
         for (at, column) in new.columns.iter().enumerate() {
             let number = at as u16 + 1;
-            columns.push(change.new_column((id, &schema, &name), number, column, &mut taken)?);
+            let mut made = change.new_column((id, &schema, &name), number, column, &mut taken)?;
+            change.set_serial_default(&mut made, column)?;
+            columns.push(made);
         }
         let mut table = Table {
             id,
@@ -113,12 +116,11 @@ impl Catalog {
         let others = tables.iter().flat_map(|table| &table.referenced_by);
         let children: BTreeSet<ObjectId> =
             others.map(|reference| reference.child).filter(|child| !ids.contains(child)).collect();
+        if !cascade {
+            change.refuse_dependents(&tables, &children)?;
+        }
         for child in children {
             let mut child = change.latest(child)?;
-            if !cascade {
-                let what = tables.first().map_or("", |table| table.name.as_str());
-                return Err(depended(&format!("table {what}"), &format!("table {}", child.name)));
-            }
             child.foreign_keys.retain(|key| !ids.contains(&key.parent));
             change.regenerate(&mut child)?;
             change.put_table(&child)?;
@@ -257,6 +259,20 @@ impl CatalogChange<'_> {
         })
     }
 
+    /// Gives a SERIAL column its DEFAULT, which takes the values of the sequence of the column.
+    pub(crate) fn set_serial_default(&self, column: &mut Column, new: &NewColumn) -> Result<()> {
+        let is_serial = new.identity.as_ref().is_some_and(|it| it.is_serial);
+        let Some(identity) = column.identity.filter(|_| is_serial) else { return Ok(()) };
+        let sequence = self.made_sequence(identity.sequence)?;
+        let mut name = quoted_if_needed(&sequence.name);
+        if sequence.schema != PUBLIC {
+            name = format!("{}.{name}", quoted_if_needed(&sequence.schema));
+        }
+        let default = format!("nextval('{}'::regclass)", name.replace('\'', "''"));
+        (column.default, column.identity) = (Some(default.into()), None);
+        Ok(())
+    }
+
     /// Views that read this object, those that read them, and so on: they go, or are an error, but
     /// for those that go together with it.
     pub(crate) fn drop_dependents(
@@ -280,6 +296,39 @@ impl CatalogChange<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Refuses to drop tables that foreign keys of other tables point to, or that views read.
+    fn refuse_dependents(
+        &self,
+        tables: &[Arc<Table>],
+        children: &BTreeSet<ObjectId>,
+    ) -> Result<()> {
+        let ids: Vec<ObjectId> = tables.iter().map(|table| table.id).collect();
+        let (mut reached, mut lines) = (ids.clone(), Vec::new());
+        for table in tables {
+            let what = format!("{} {}", table.word(), table.name);
+            for child in children {
+                let child = self.latest(*child)?;
+                let keys = child.foreign_keys.iter().filter(|key| key.parent == table.id);
+                lines.extend(keys.map(|key| {
+                    format!("constraint {} on table {} depends on {what}", key.name, child.name)
+                }));
+            }
+            self.describe_dependents(table.id, &what, &mut reached, &mut lines);
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let error = match tables {
+            [table] => depended(&format!("{} {}", table.word(), table.name), ""),
+            _ => SqlError::new(
+                SqlState::DependentObjectsStillExist,
+                "cannot drop desired object(s) because other objects depend on them",
+            )
+            .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
+        };
+        Err(error.with_detail(lines.join("\n")))
     }
 
     /// Returns the views and materialized views that read an object, by themselves or through

@@ -80,6 +80,8 @@ pub struct NewGenerated {
 pub struct NewIdentity {
     /// ALWAYS, not BY DEFAULT.
     pub always: bool,
+    /// SERIAL: the column has a DEFAULT that takes the values of the sequence.
+    pub is_serial: bool,
     /// What the sequence is to be like.
     pub options: SequenceOptions,
 }

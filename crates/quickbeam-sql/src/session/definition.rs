@@ -16,10 +16,10 @@ use crate::catalog::{
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, depended};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Clock, Current, Frame, Slot};
+use crate::expression::{Clock, Current, Expr, Frame, Slot};
 use crate::parse::ColumnAction;
 use crate::table::StoredRow;
-use crate::types::Value;
+use crate::types::{TextSettings, Value};
 
 /// Makes a change of the catalog.
 pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result<()> {
@@ -149,6 +149,48 @@ fn create_schema(name: &SmolStr, owner: Option<&SmolStr>, look: &CompileContext<
     CatalogEdit::begin(catalog, transaction)?.put_access(made, Some(access))
 }
 
+/// Refuses to drop schemas that hold something.
+fn refuse_contents(
+    names: &[SmolStr],
+    contents: Vec<(SmolStr, Relation)>,
+    snapshot: &CatalogSnapshot,
+) -> Result<()> {
+    let mut found: Vec<(ObjectId, SmolStr, String)> = Vec::new();
+    for (name, relation) in contents {
+        let (id, kind) = match &relation {
+            Relation::Table(table) => (table.id, table.word()),
+            Relation::View(view) => (view.id, "view"),
+            Relation::Sequence(sequence) if sequence.owned_by.is_some() => continue,
+            Relation::Sequence(sequence) => (sequence.id, "sequence"),
+            Relation::Index(..) => continue,
+        };
+        found.push((id, split_lookup_name(&name).0, format!("{kind} {}", shown_name(&name))));
+    }
+    for it in snapshot.routines().filter(|it| names.contains(&it.schema)) {
+        let shown = format!("{} {}.{}", it.word(), it.schema, it.signature());
+        found.push((it.id, it.schema.clone(), shown));
+    }
+    let types = snapshot.domains().map(|it| (it.id, &it.schema, &it.name));
+    let types = types.chain(snapshot.enums().map(|it| (it.id, &it.schema, &it.name)));
+    let types = types.chain(snapshot.composites().map(|it| (it.id, &it.schema, &it.name)));
+    for (id, schema, name) in types.filter(|(_, schema, _)| names.contains(schema)) {
+        found.push((id, schema.clone(), format!("type {schema}.{name}")));
+    }
+    found.sort_by_key(|(id, ..)| *id);
+    let lines = found.iter().map(|(_, schema, it)| format!("{it} depends on schema {schema}"));
+    let lines: Vec<String> = lines.collect();
+    let error = match names {
+        _ if lines.is_empty() => return Ok(()),
+        [name] => depended(&format!("schema {name}"), ""),
+        _ => SqlError::new(
+            SqlState::DependentObjectsStillExist,
+            "cannot drop desired object(s) because other objects depend on them",
+        )
+        .with_hint("Use DROP ... CASCADE to drop the dependent objects too."),
+    };
+    Err(error.with_detail(lines.join("\n")))
+}
+
 /// Drops schemas, with all that is in them if `cascade`.
 fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> Result<()> {
     let (catalog, transaction) = (look.catalog, look.transaction);
@@ -157,44 +199,21 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
         let is_inside = |name: &str| names.contains(&split_lookup_name(name).0);
         Ok(all.into_iter().filter(|(name, _)| is_inside(name)).collect())
     };
-    if let (Some((name, relation)), false) = (contents()?.first(), cascade) {
-        let kind = match relation {
-            Relation::Table(table) => table.word(),
-            Relation::View(_) => "view",
-            Relation::Sequence(_) => "sequence",
-            Relation::Index(..) => "index",
-        };
-        let what = format!("schema {}", split_lookup_name(name).0);
-        return Err(depended(&what, &format!("{kind} {}", shown_name(name))));
-    }
     let snapshot = catalog.snapshot(transaction)?;
+    if !cascade {
+        refuse_contents(names, contents()?, &snapshot)?;
+    }
     let routines: Vec<_> =
         snapshot.routines().filter(|it| names.contains(&it.schema)).cloned().collect();
-    if let (Some(routine), false) = (routines.first(), cascade) {
-        let what = format!("schema {}", routine.schema);
-        return Err(depended(&what, &format!("{} {}", routine.word(), routine.signature())));
-    }
     if !routines.is_empty() {
         catalog.drop_routines(transaction, &routines, DropBehavior::Cascade)?;
     }
     let domains = |snapshot: &CatalogSnapshot| -> Vec<_> {
         snapshot.domains().filter(|it| names.contains(&it.schema)).cloned().collect()
     };
-    if let (Some(domain), false) = (domains(&snapshot).first(), cascade) {
-        let what = format!("schema {}", domain.schema);
-        return Err(depended(&what, &format!("type {}", domain.name)));
-    }
     let enums: Vec<_> = snapshot.enums().filter(|it| names.contains(&it.schema)).cloned().collect();
-    if let (Some(known), false) = (enums.first(), cascade) {
-        let what = format!("schema {}", known.schema);
-        return Err(depended(&what, &format!("type {}", known.name)));
-    }
     let composites: Vec<_> =
         snapshot.composites().filter(|it| names.contains(&it.schema)).cloned().collect();
-    if let (Some(known), false) = (composites.first(), cascade) {
-        let what = format!("schema {}", known.schema);
-        return Err(depended(&what, &format!("type {}", known.name)));
-    }
     // Each step may remove some of what the next one would.
     while let Some((name, _)) =
         contents()?.into_iter().find(|(_, it)| matches!(it, Relation::View(_)))
@@ -295,7 +314,10 @@ fn alter(name: &str, change: &TableChange, look: &CompileContext<'_>) -> Result<
             if column.generated.is_some() {
                 return add_generated(name, column, look);
             }
-            add_column(name, column, missing, look)
+            match missing {
+                Some(missing) => add_column(name, column, missing, look),
+                None => add_computed(name, column, look),
+            }
         }
         TableChange::Existing(_) => Ok(()),
         TableChange::DropColumn(column, if_exists, cascade) => {
@@ -393,6 +415,53 @@ fn add_column(
     let mut error = Some(error);
     let mut refuse = || Err(error.take().unwrap_or_else(|| SqlError::internal("checked again")));
     catalog.add_column(transaction, name, column, Added::Each(&mut refuse))
+}
+
+/// ADD COLUMN with a DEFAULT that differs from row to row.
+fn add_computed(name: &str, column: &NewColumn, look: &CompileContext<'_>) -> Result<()> {
+    let (names, table) = (look as &dyn Names, table_of(look, name)?);
+    let mut with_column = (*table).clone();
+    with_column.columns.push(Column {
+        id: u16::MAX,
+        name: column.name.clone(),
+        data_type: column.data_type,
+        domain: column.domain,
+        not_null: false,
+        default: column.default.clone(),
+        identity: None,
+        generated: None,
+        missing: Value::Null,
+    });
+    let value = column_default(names, &with_column, table.columns.len())?;
+    let value = value.ok_or_else(|| SqlError::internal("a column without its default"))?;
+    let value = checked_value(names, value, column.domain)?;
+    let frame = Frame { clock: Some(look.clock), ..Frame::of_parameters(&[]) };
+    let mut each = || {
+        let mut value = value.clone();
+        take_values(&mut value, look)?;
+        Ok(value.evaluate(&frame)?.into_value())
+    };
+    look.catalog.add_column(look.transaction, name, column, Added::Each(&mut each))
+}
+
+/// Replaces each `nextval` in an expression by a value of its sequence.
+fn take_values(expr: &mut Expr, look: &CompileContext<'_>) -> Result<()> {
+    if let Expr::NextValue(number, data_type) = expr {
+        let sequence = look.snapshot.sequence(ObjectId(*number));
+        let sequence =
+            sequence.ok_or_else(|| SqlError::internal("a sequence that is not there"))?;
+        let value = Value::BigInt(look.catalog.next_value(look.transaction, sequence)?);
+        let value = crate::types::assign(value.as_ref(), *data_type, &TextSettings::DEFAULT)?;
+        *expr = Expr::Constant(value);
+        return Ok(());
+    }
+    let mut done = Ok(());
+    expr.each_child_mut(&mut |child| {
+        if done.is_ok() {
+            done = take_values(child, look);
+        }
+    });
+    done
 }
 
 /// ADD COLUMN of a generated column.

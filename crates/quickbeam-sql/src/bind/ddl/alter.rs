@@ -202,16 +202,13 @@ impl Binder<'_> {
             column.generated = Some(self.new_generated(generation, named, outline)?);
         }
         let missing = match default {
-            None => Value::Null,
-            Some(default) if default.is_volatile() => {
-                let what = "ADD COLUMN with a DEFAULT that differs from row to row";
-                return Err(SqlError::unsupported(what).at(self.place_of(&written.name)));
-            }
+            None => Some(Value::Null),
+            Some(default) if default.is_volatile() => None,
             Some(default) => {
                 let clock = Clock::default();
                 clock.set_settings(self.settings);
                 let frame = Frame { clock: Some(&clock), ..Frame::of_parameters(&[]) };
-                default.evaluate(&frame)?.into_value()
+                Some(default.evaluate(&frame)?.into_value())
             }
         };
         changes.push(TableChange::AddColumn(column, missing, if_not_exists));
@@ -264,7 +261,7 @@ impl Binder<'_> {
                 let always = !matches!(generated_as, Some(ast::GeneratedAs::ByDefault));
                 let list = sequence_options.as_deref().unwrap_or_default();
                 let options = self.sequence_options(list, Some(data_type))?;
-                TableChange::AddIdentity(name, NewIdentity { always, options })
+                TableChange::AddIdentity(name, NewIdentity { always, is_serial: false, options })
             }
         })
     }

@@ -115,7 +115,7 @@ impl Binder<'_> {
                     ..SequenceOptions::default()
                 };
             }
-            new.identity = Some(NewIdentity { always: identity.always, options });
+            new.identity = Some(NewIdentity { always: identity.always, is_serial: false, options });
         }
         Ok(new)
     }

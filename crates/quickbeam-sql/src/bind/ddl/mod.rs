@@ -112,7 +112,7 @@ pub enum ObjectKind {
 #[derive(Clone, Debug)]
 pub enum TableChange {
     /// ADD COLUMN with the value for existing rows; true: IF NOT EXISTS.
-    AddColumn(NewColumn, Value, bool),
+    AddColumn(NewColumn, Option<Value>, bool),
     /// ADD COLUMN IF NOT EXISTS of a column that is there.
     Existing(SmolStr),
     /// DROP COLUMN: IF EXISTS, CASCADE.

@@ -52,6 +52,35 @@ pub fn view_default(
     kept_default(names, text, data_type, column)
 }
 
+/// Returns the text of a DEFAULT. `nextval` of a sequence has the form that PostgreSQL shows.
+fn text_of_default(written: &ast::Expr) -> String {
+    let name_in = |argument: &ast::FunctionArg| {
+        let ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(value)) = argument else {
+            return None;
+        };
+        let value = match value {
+            ast::Expr::Cast { expr, data_type: ast::DataType::Regclass, .. } => expr,
+            value => value,
+        };
+        match value {
+            ast::Expr::Value(value) => match &value.value {
+                ast::Value::SingleQuotedString(_) => Some(value.to_string()),
+                _ => None,
+            },
+            _ => None,
+        }
+    };
+    if let ast::Expr::Function(call) = written
+        && call.name.to_string().eq_ignore_ascii_case("nextval")
+        && let ast::FunctionArguments::List(list) = &call.args
+        && let [argument] = &list.args[..]
+        && let Some(name) = name_in(argument)
+    {
+        return format!("nextval({name}::regclass)");
+    }
+    written.to_string()
+}
+
 /// Binds the text of a DEFAULT as it is kept.
 fn kept_default(names: &dyn Names, text: &str, data_type: DataType, column: &str) -> Result<Expr> {
     let parsed = crate::parse::expression(text)?;
@@ -231,7 +260,7 @@ impl Binder<'_> {
     ) -> Result<(Arc<str>, Expr)> {
         let binder = Binder::new(self.names, self.text.as_str());
         let value = default_in(binder, written, data_type, column)?;
-        let text = written.to_string();
+        let text = text_of_default(written);
         let kept = kept_default(self.names, &text, data_type, column);
         self.check_sequences(&value, kept)?;
         Ok((text.into(), value))

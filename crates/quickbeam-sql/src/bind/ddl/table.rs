@@ -202,7 +202,7 @@ impl Binder<'_> {
         if types::is_serial(&column.data_type) {
             let options =
                 SequenceOptions { data_type: Some(data_type), ..SequenceOptions::default() };
-            new.identity = Some(NewIdentity { always: false, options });
+            new.identity = Some(NewIdentity { always: false, is_serial: true, options });
             new.not_null = true;
         }
         let mut defined =
@@ -237,6 +237,8 @@ impl Binder<'_> {
         }
         let what = if is_null && new.not_null {
             "conflicting NULL/NOT NULL declarations"
+        } else if new.default.is_some() && types::is_serial(&column.data_type) {
+            "multiple default values specified"
         } else if new.default.is_some() && new.identity.is_some() {
             "both default and identity specified"
         } else if new.default.is_some() && defined.generation.is_some() {
@@ -295,7 +297,7 @@ impl Binder<'_> {
                 let always = matches!(generated_as, GeneratedAs::Always);
                 let list = list.as_deref().unwrap_or_default();
                 let options = self.sequence_options(list, Some(new.data_type))?;
-                new.identity = Some(NewIdentity { always, options });
+                new.identity = Some(NewIdentity { always, is_serial: false, options });
                 new.not_null = true;
             }
             // Texts are in byte order without it.

@@ -109,6 +109,7 @@ impl Catalog {
         if column.not_null && is_missing {
             change.refuse_rows(&table, &column.name)?;
         }
+        change.set_serial_default(&mut column, new)?;
         table.columns.push(column);
         table.set_generated(table.columns.len() - 1, new)?;
         table.renew_layout()?;
@@ -245,7 +246,13 @@ impl Catalog {
         if table.columns[position].identity.is_some() {
             let message =
                 format!("column \"{column}\" of relation \"{}\" is an identity column", table.name);
-            return Err(SqlError::new(SqlState::SyntaxError, message));
+            let error = SqlError::new(SqlState::SyntaxError, message);
+            return Err(match default {
+                None => {
+                    error.with_hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+                }
+                Some(_) => error,
+            });
         }
         if table.columns[position].generated.is_some() {
             let message =

@@ -219,7 +219,8 @@ fn columns_come_and_go_without_rows_being_written() {
     insert(&catalog, &transaction, "t", &[&[int(7), int(10), int(1)], &[int(8), int(10), int(2)]])
         .unwrap();
     let mut numbered = column("n", DataType::BigInt);
-    numbered.identity = Some(NewIdentity { always: true, options: SequenceOptions::default() });
+    numbered.identity =
+        Some(NewIdentity { always: true, is_serial: false, options: SequenceOptions::default() });
     catalog.add_column(&transaction, "t", &numbered, Added::Same(Value::Null)).unwrap();
     assert_eq!(shown(rows(&catalog, &transaction, "t")), ["7 10 1 1", "8 10 2 2"]);
     // The primary key goes with its column, and the rows stay.
