@@ -52,9 +52,10 @@ pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_of};
 pub use positions::{count_table_names, first_from, is_word, last_before, set_columns};
 pub use query::{
-    ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, Traversal, UNBOUNDED, arguments_of,
-    current_of, is_distinct_sets, is_rows_from, join_alias, restore_exclusions,
-    restore_query_markers, restore_row_stars, row_call, symmetric_bound, traversal,
+    ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, NESTED_SETS, Traversal, UNBOUNDED,
+    arguments_of, current_of, is_distinct_sets, is_no_keys, is_rows_from, join_alias,
+    listed_columns, restore_exclusions, restore_query_markers, restore_row_stars, row_call,
+    symmetric_bound, traversal,
 };
 pub use routine::{
     AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineSetting,

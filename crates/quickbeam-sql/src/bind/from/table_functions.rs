@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, TableAlias};
 
 use super::from_clause::lateral_scope;
+use super::json_records::DefinedColumns;
 use crate::bind::types::undefined::no_function;
 use crate::bind::{
     Binder, Body, From, OutputColumn, Query, RowOf, Scope, Source, TableFunction,
@@ -13,8 +14,23 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{EXPANSION, Expr, JsonRecords, RowFunction};
-use crate::parse::{is_rows_from, row_call};
+use crate::parse::{is_rows_from, listed_columns, row_call};
 use crate::types::{CastContext, DataType, cast_context};
+
+/// A call in FROM as it is written.
+struct WrittenCall<'a> {
+    name: SmolStr,
+    position: u32,
+    arguments: Vec<&'a Ast>,
+    /// The column definition list after the call in ROWS FROM.
+    columns: Option<DefinedColumns>,
+}
+
+#[cold]
+fn no_definition_list() -> SqlError {
+    let message = "a column definition list is only allowed for functions returning \"record\"";
+    SqlError::new(SqlState::SyntaxError, message)
+}
 
 impl Binder<'_> {
     /// Binds a function in FROM. Its arguments may read the items to its left.
@@ -51,16 +67,22 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
-        let mut calls = Vec::with_capacity(args.len());
+        let mut calls: Vec<WrittenCall<'_>> = Vec::with_capacity(args.len());
         for argument in args {
+            if let Some(list) = listed_columns(argument) {
+                if let Some(call) = calls.last_mut() {
+                    call.columns = self.defined_columns(Some(&list?))?;
+                }
+                continue;
+            }
             let Some((name, arguments)) = row_call(argument) else {
                 return Err(SqlError::unsupported("this form of ROWS FROM"));
             };
             let position = self.position(name);
             let folded = function_name(name).map_err(|error| error.at(position as usize))?;
-            calls.push((folded, position, arguments));
+            calls.push(WrittenCall { name: folded, position, arguments, columns: None });
         }
-        self.rows_of_calls(&calls, ordinality, alias, scope)
+        self.rows_of_calls(calls, ordinality, alias, scope)
     }
 
     /// Binds a function that returns rows.
@@ -73,22 +95,25 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
-        self.rows_of_calls(&[(folded, position, args.to_vec())], ordinality, alias, scope)
+        let call = WrittenCall { name: folded, position, arguments: args.to_vec(), columns: None };
+        self.rows_of_calls(vec![call], ordinality, alias, scope)
     }
 
     /// Binds calls of functions that return rows.
     fn rows_of_calls(
         &mut self,
-        calls: &[(SmolStr, u32, Vec<&Ast>)],
+        calls: Vec<WrittenCall<'_>>,
         ordinality: bool,
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
         let around = Scope { outer: lateral_scope(scope), ..Scope::default() };
-        let folded = calls.first().map(|(name, ..)| name.clone()).unwrap_or_default();
+        let folded = calls.first().map(|call| call.name.clone()).unwrap_or_default();
         let mut defined = self.defined_columns(alias)?;
-        let (mut bound, mut columns) = (Vec::with_capacity(calls.len()), Vec::new());
-        for (name, position, args) in calls {
+        let count = calls.len();
+        let (mut bound, mut columns) = (Vec::with_capacity(count), Vec::new());
+        for WrittenCall { name, position, arguments: args, columns: mut listed } in calls {
+            let of_call = if listed.is_some() { &mut listed } else { &mut defined };
             let (arguments, level) = self.level(|binder| {
                 let mut arguments = Vec::with_capacity(args.len());
                 for argument in args {
@@ -99,21 +124,22 @@ impl Binder<'_> {
             if !level.subqueries.is_empty() {
                 return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
             }
-            let (call, own) = match JsonRecords::named(name) {
+            let (call, own) = match JsonRecords::named(&name) {
                 Some(function) => {
-                    self.json_records(function, arguments, defined.take(), *position)?
+                    self.json_records(function, arguments, of_call.take(), position)?
                 }
-                None => self.row_call(name, arguments, *position, &mut defined)?,
+                None => self.row_call(&name, arguments, position, of_call)?,
             };
+            if listed.is_some() {
+                return Err(no_definition_list().at(position as usize));
+            }
             bound.push(call);
             columns.extend(own);
         }
         if defined.is_some() {
-            let message =
-                "a column definition list is only allowed for functions returning \"record\"";
             let place = alias.and_then(|alias| alias.columns.first());
             let place = place.map_or(0, |it| self.place_of(&it.name));
-            return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
+            return Err(no_definition_list().at(place));
         }
         let slot = self.add_slot(folded.clone(), Source::Computed);
         let function = TableFunction { calls: bound, ordinality, slot };
@@ -136,7 +162,7 @@ impl Binder<'_> {
             offset: None,
             with_ties: false,
         };
-        let is_value = !ordinality && calls.len() == 1 && query.columns.len() == 1;
+        let is_value = !ordinality && count == 1 && query.columns.len() == 1;
         let from = self.derived(Arc::new(query), alias, Some(folded), scope)?;
         if let Some(relation) = scope.relations.last_mut().filter(|_| is_value) {
             relation.row = RowOf::Value;

@@ -112,7 +112,8 @@ impl Regroup<'_> {
         reads.contains(self.slot) || reads.meets(&self.own)
     }
 
-    fn query(&self, query: &mut Query, binder: &Binder<'_>) -> Result<()> {
+    /// Rewrites the outer references of a query within.
+    pub fn query(&self, query: &mut Query, binder: &Binder<'_>) -> Result<()> {
         let mut result = Ok(());
         query.each_part_mut(&mut |part| {
             if result.is_err() {

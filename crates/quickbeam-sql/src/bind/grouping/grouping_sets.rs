@@ -11,7 +11,7 @@ use crate::bind::query::select::Selected;
 use crate::bind::{Binder, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
-use crate::parse::{arguments_of, is_distinct_sets};
+use crate::parse::{NESTED_SETS, arguments_of, is_distinct_sets, is_no_keys};
 use crate::types::{DataType, Value};
 
 /// Grouping sets that one GROUP BY may have, as in PostgreSQL.
@@ -56,10 +56,15 @@ fn cube<'q>(parts: &[&'q [Ast]]) -> Result<Vec<Vec<&'q Ast>>> {
 fn nested_sets(call: &ast::Function) -> Option<Result<Vec<Vec<&Ast>>>> {
     let [ast::ObjectNamePart::Identifier(name)] = &call.name.0[..] else { return None };
     let folded = fold(name);
-    if name.quote_style.is_some() || !matches!(folded.as_str(), "rollup" | "cube") {
+    let is_nested = name.value == NESTED_SETS;
+    let is_other = name.quote_style.is_some() || !matches!(folded.as_str(), "rollup" | "cube");
+    if is_other && !is_nested {
         return None;
     }
     let arguments = arguments_of(call)?;
+    if is_nested {
+        return Some(all_sets(arguments.into_iter()));
+    }
     let parts: Vec<&[Ast]> = arguments
         .into_iter()
         .map(|argument| match argument {
@@ -77,6 +82,26 @@ fn nested_sets(call: &ast::Function) -> Option<Result<Vec<Vec<&Ast>>>> {
 fn too_many_sets() -> SqlError {
     let message = format!("too many grouping sets present (maximum {MAX_SETS})");
     SqlError::new(SqlState::StatementTooComplex, message)
+}
+
+/// Returns the sets of the items of a GROUPING SETS within another one.
+fn all_sets<'q>(items: impl Iterator<Item = &'q Ast>) -> Result<Vec<Vec<&'q Ast>>> {
+    let mut all = Vec::new();
+    for item in items {
+        match item {
+            Ast::Tuple(list) => all.push(list.iter().collect()),
+            none if is_no_keys(none) => all.push(Vec::new()),
+            Ast::Function(call) => match nested_sets(call) {
+                Some(nested) => all.extend(nested?),
+                None => all.push(vec![item]),
+            },
+            _ => all.push(vec![item]),
+        }
+        if all.len() > MAX_SETS {
+            return Err(too_many_sets());
+        }
+    }
+    Ok(all)
 }
 
 /// The grouping sets of one item of GROUP BY.

@@ -4,15 +4,18 @@
 //! expressions above read of it are its outputs: whole expressions, or else columns of its groups
 //! and windows.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use smol_str::SmolStr;
 
 use crate::bind::query::row_calls::RowCalls;
 use crate::bind::{
-    Binder, Body, From, Group, OutputColumn, Query, Select, Source, Subquery, SubqueryKind,
-    WindowCall, WindowKind, Windows,
+    Binder, Body, From, Group, OutputColumn, PartMut, Query, Select, Source, Subquery,
+    SubqueryKind, WindowCall, WindowKind, Windows,
 };
 use crate::error::{Result, SqlError};
-use crate::expression::{ColumnRef, Expr};
+use crate::expression::{ColumnRef, Expr, Slots};
 use crate::types::DataType;
 
 impl Binder<'_> {
@@ -40,14 +43,11 @@ impl Binder<'_> {
         };
         let answers: Vec<usize> = row_calls.answer_slots().collect();
         let is_own = |at: usize| at >= first_slot && at != slot && !answers.contains(&at);
-        if row_calls.reads_of_answers().into_iter().any(is_own) {
-            return Err(refuse());
-        }
         let of_groups = self.add_slot("groups".into(), Source::Computed);
         let leaves = Leaves { group: select.group.as_ref(), windows: select.windows.as_ref() };
-        let leaf_type = |column: ColumnRef| leaves.type_of(column, &select.subqueries, self);
-        let mut inner: Vec<(Expr, OutputColumn)> = Vec::new();
-        let mut taken = |expr: &Expr, name: &SmolStr, data_type: DataType| {
+        let inner: RefCell<Vec<(Expr, OutputColumn)>> = RefCell::default();
+        let taken = |expr: &Expr, name: &SmolStr, data_type: DataType| {
+            let mut inner = inner.borrow_mut();
             let known = inner.iter().position(|(known, _)| known == expr);
             let at = known.unwrap_or_else(|| {
                 inner.push((expr.clone(), OutputColumn { name: name.clone(), data_type }));
@@ -55,17 +55,17 @@ impl Binder<'_> {
             });
             Expr::column(of_groups, at)
         };
+        let leaf = |column: ColumnRef| {
+            let data_type = leaves.type_of(column, &select.subqueries, self)?;
+            Some(taken(&Expr::Column(column), &VALUE, data_type))
+        };
         let mut outputs = Vec::with_capacity(select.outputs.len());
         for (output, column) in select.outputs.iter().zip(&query.columns) {
             let is_of_call = reads(output, &|at| at == slot);
             match (is_of_call, reads(output, &is_own)) {
                 (true, true) => {
                     let mut output = output.clone();
-                    replace_own(&mut output, &is_own, &mut |column| {
-                        let data_type = leaf_type(column)?;
-                        Some(taken(&Expr::Column(column), &VALUE, data_type))
-                    })
-                    .ok_or_else(refuse)?;
+                    replace_own(&mut output, &is_own, &leaf).ok_or_else(refuse)?;
                     outputs.push(output);
                 }
                 (true, false) => outputs.push(output.clone()),
@@ -78,22 +78,18 @@ impl Binder<'_> {
             match data_type {
                 _ if !reads(argument, &is_own) => {}
                 Some(data_type) => *argument = taken(argument, &VALUE, data_type),
-                None => replace_own(argument, &is_own, &mut |column| {
-                    let data_type = leaf_type(column)?;
-                    Some(taken(&Expr::Column(column), &VALUE, data_type))
-                })
-                .ok_or_else(refuse)?,
+                None => replace_own(argument, &is_own, &leaf).ok_or_else(refuse)?,
             }
+        }
+        let above = slots_above(select);
+        for query in row_calls.answers_mut() {
+            replace_in(query, &|at| above.contains(at), &leaf).ok_or_else(refuse)?;
         }
         for key in &mut query.order {
             let known = select.outputs.iter().position(|output| *output == key.expr);
             match key.output.or(known).and_then(|at| outputs.get(at)) {
                 Some(output) => key.expr = output.clone(),
-                None => replace_own(&mut key.expr, &is_own, &mut |column| {
-                    let data_type = leaf_type(column)?;
-                    Some(taken(&Expr::Column(column), &VALUE, data_type))
-                })
-                .ok_or_else(refuse)?,
+                None => replace_own(&mut key.expr, &is_own, &leaf).ok_or_else(refuse)?,
             }
         }
         for key in &mut select.distinct_on {
@@ -101,7 +97,7 @@ impl Binder<'_> {
             *key = known.and_then(|at| outputs.get(at)).cloned().ok_or_else(refuse)?;
         }
         let (inner_outputs, inner_columns): (Vec<Expr>, Vec<OutputColumn>) =
-            inner.into_iter().unzip();
+            inner.into_inner().into_iter().unzip();
         if let Some(shape) = self.slots.get_mut(of_groups) {
             shape.source = Source::Query(inner_columns.clone().into());
         }
@@ -197,11 +193,55 @@ fn type_in_from(column: ColumnRef, binder: &Binder<'_>) -> Option<DataType> {
     }
 }
 
+/// Returns the slots that expressions above the groups read.
+fn slots_above(select: &Select) -> Slots {
+    let of_groups = select.group.as_ref().map_or(&[][..], |group| &group.subqueries);
+    let subqueries = select.subqueries.iter().chain(of_groups);
+    let mut above: Slots = subqueries.map(|subquery| subquery.slot).collect();
+    match &select.group {
+        Some(group) => above.insert(group.slot),
+        None => above.extend(&select.from.as_ref().map(From::slots).unwrap_or_default()),
+    }
+    if let Some(windows) = &select.windows {
+        above.insert(windows.slot);
+    }
+    above
+}
+
+/// Replaces columns as [`replace_own`] does, in a query and in those within.
+fn replace_in(
+    query: &mut Query,
+    is_own: &dyn Fn(usize) -> bool,
+    new: &dyn Fn(ColumnRef) -> Option<Expr>,
+) -> Option<()> {
+    let mut done = Some(());
+    query.each_part_mut(&mut |part| {
+        if done.is_none() {
+            return;
+        }
+        done = match part {
+            PartMut::Expr(expr) => replace_own(expr, is_own, new),
+            PartMut::Side(side) => replace_in(side, is_own, new),
+            PartMut::Subquery(subquery) => {
+                let done = replace_in(Arc::make_mut(&mut subquery.query), is_own, new);
+                subquery.find_reads();
+                done
+            }
+            PartMut::Derived(derived) => {
+                let done = replace_in(Arc::make_mut(&mut derived.query), is_own, new);
+                derived.reads = derived.query.reads();
+                done
+            }
+        };
+    });
+    done
+}
+
 /// Replaces the columns of the slots for which `is_own` holds. Returns `None` if one cannot be.
 fn replace_own(
     expr: &mut Expr,
     is_own: &dyn Fn(usize) -> bool,
-    new: &mut dyn FnMut(ColumnRef) -> Option<Expr>,
+    new: &dyn Fn(ColumnRef) -> Option<Expr>,
 ) -> Option<()> {
     if let Some(column) = expr.as_column() {
         if is_own(column.slot) {

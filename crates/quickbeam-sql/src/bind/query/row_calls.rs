@@ -107,12 +107,9 @@ impl RowCalls {
         self.answers.iter().map(|(slot, _)| *slot)
     }
 
-    /// Returns the slots that the subqueries in the arguments read.
-    pub(in crate::bind) fn reads_of_answers(&self) -> Vec<usize> {
-        self.answers
-            .iter()
-            .flat_map(|(_, query)| query.reads().iter().collect::<Vec<_>>())
-            .collect()
+    /// Returns the queries of the subqueries in the arguments.
+    pub(in crate::bind) fn answers_mut(&mut self) -> impl Iterator<Item = &mut Query> {
+        self.answers.iter_mut().map(|(_, query)| query)
     }
 
     /// Returns the first column of an equal call, unless one of its arguments is volatile.

@@ -155,6 +155,9 @@ impl Binder<'_> {
                 for (expr, from) in of_outputs.chain(of_having).chain(of_order).chain(of_calls) {
                     regroup.apply(expr, from, self)?;
                 }
+                for query in later.iter_mut().flat_map(RowCalls::answers_mut) {
+                    regroup.query(query, self)?;
+                }
                 let of_windows = windows.iter_mut().flat_map(|windows| &mut windows.windows);
                 for expr in of_windows.flat_map(Window::exprs_mut).chain(&mut distinct_on) {
                     regroup.apply(expr, 0, self)?;
