@@ -133,6 +133,9 @@ impl PlanCheck {
                 self.reads(&join.inner_keys, &with(outer, &right));
                 left.extend(right);
                 self.reads(&join.condition, &with(outer, &left));
+                if let Some(check) = &join.check {
+                    self.node(check, &with(outer, &left));
+                }
                 left
             }
             PlanNode::Subquery { input, query, slot, kind, hash, .. } => {

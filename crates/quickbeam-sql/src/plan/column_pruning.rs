@@ -36,6 +36,7 @@ pub fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
             keys.chain(&join.condition).for_each(&mut *visit);
             each_expression(&join.outer, visit);
             each_expression(&join.inner, visit);
+            join.check.iter().for_each(|check| each_expression(check, visit));
         }
         PlanNode::Subquery { input, query, kind, hash, .. } => {
             hash.iter().flat_map(|hash| &hash.keys).for_each(&mut *visit);
@@ -158,6 +159,7 @@ impl PlanNode {
             PlanNode::HashJoin(join) => {
                 join.outer.each_access(visit);
                 join.inner.each_access(visit);
+                join.check.iter().for_each(|check| check.each_access(visit));
             }
             PlanNode::WindowAgg(window) => window.input.each_access(visit),
             PlanNode::Vectorized(batch) => batch.step.each_access(visit),
@@ -207,7 +209,9 @@ fn locks(node: &PlanNode) -> bool {
         | PlanNode::Limit { input, .. } => locks(input),
         PlanNode::Subquery { input, query, .. } => locks(input) || locks(&query.root),
         PlanNode::NestedLoop { outer, inner, .. } => locks(outer) || locks(inner),
-        PlanNode::HashJoin(join) => locks(&join.outer) || locks(&join.inner),
+        PlanNode::HashJoin(join) => {
+            locks(&join.outer) || locks(&join.inner) || join.check.as_ref().is_some_and(locks)
+        }
         PlanNode::WindowAgg(window) => locks(&window.input),
         PlanNode::Vectorized(batch) => locks(&batch.step),
         PlanNode::SubqueryScan { query, .. } => locks(&query.root),
@@ -260,6 +264,7 @@ fn each_scan(node: &mut PlanNode, visit: &mut dyn FnMut(&mut TableAccess)) {
         PlanNode::HashJoin(join) => {
             each_scan(&mut join.outer, visit);
             each_scan(&mut join.inner, visit);
+            join.check.iter_mut().for_each(|check| each_scan(check, visit));
         }
         PlanNode::WindowAgg(window) => each_scan(&mut window.input, visit),
         PlanNode::Vectorized(batch) => each_scan(&mut batch.step, visit),

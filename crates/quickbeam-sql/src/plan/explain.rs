@@ -151,6 +151,9 @@ impl Writer<'_> {
                 self.condition(depth, "Join Filter", join.condition.as_ref());
                 self.node(&join.outer, depth + 1);
                 self.node(&join.inner, depth + 1);
+                if let Some(check) = &join.check {
+                    self.node(check, depth + 1);
+                }
             }
             PlanNode::Subquery { .. } => self.subquery(node, depth, &counted),
             PlanNode::Group { .. } => self.aggregate(node, depth, &counted),

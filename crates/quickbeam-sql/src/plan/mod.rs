@@ -367,6 +367,9 @@ pub struct HashJoin {
     pub full: bool,
     /// The further condition on each pair.
     pub condition: Option<Expr>,
+    /// The subqueries that are asked for each pair, above a single row, and the condition on their
+    /// answers: a pair fits if a row comes out.
+    pub check: Option<PlanNode>,
 }
 
 /// A key of a sort.

@@ -192,6 +192,7 @@ impl Chooser<'_> {
             PlanNode::HashJoin(join) => {
                 self.node(&mut join.outer);
                 self.node(&mut join.inner);
+                join.check.iter_mut().for_each(|check| self.node(check));
             }
             PlanNode::SubqueryScan { query, .. } => self.query(query),
             PlanNode::SetOperation { sides, .. } => {
@@ -275,6 +276,9 @@ impl Chooser<'_> {
         wanted: &[(ColumnRef, DataType)],
         with_filters: bool,
     ) -> Option<Vec<(ColumnRef, DataType)>> {
+        if join.check.is_some() {
+            return None;
+        }
         let mut read: Vec<ColumnRef> = wanted.iter().map(|(column, _)| *column).collect();
         let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
         let keys = join.outer_keys.iter().chain(&join.inner_keys);

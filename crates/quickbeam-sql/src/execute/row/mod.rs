@@ -452,7 +452,9 @@ impl<'b> OperatorBuilder<'b> {
             }
             PlanNode::HashJoin(join) => {
                 let (outer, inner) = (self.operator(&join.outer)?, self.operator(&join.inner)?);
-                Operator::HashJoin(Box::new(join::RowHashJoin::new(outer, inner, join)))
+                let check = join.check.as_ref().map(|check| self.operator(check)).transpose()?;
+                let joined = join::RowHashJoin::new(outer, inner, join).checked(check);
+                Operator::HashJoin(Box::new(joined))
             }
             PlanNode::Subquery { input, query, slot, kind, once, hash } => {
                 let last = LastAnswer::new(input, query, *once || hash.is_some());
@@ -631,6 +633,15 @@ impl Operator {
             Operator::FunctionScan(scan) => scan.rewind(),
             Operator::Batch(batch) => batch.rewind(),
             Operator::Counted(operator, _) => operator.rewind(),
+        }
+    }
+
+    /// Starts again for other current rows, in the same run. Subqueries keep their hashed rows.
+    pub(super) fn again(&mut self) {
+        match self {
+            Operator::Filter(input, _) | Operator::Counted(input, _) => input.again(),
+            Operator::Apply(apply) => apply.again(),
+            other => other.rewind(),
         }
     }
 

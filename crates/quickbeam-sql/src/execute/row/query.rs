@@ -198,6 +198,12 @@ impl Apply {
         }
     }
 
+    /// See [`Operator::again`].
+    pub fn again(&mut self) {
+        self.input.again();
+        self.last.iter_mut().for_each(LastAnswer::clear);
+    }
+
     pub fn counts(&self, counts: &mut Vec<u64>) {
         self.input.counts(counts);
         self.query.root.counts(counts);

@@ -90,6 +90,7 @@ pub fn can_join(
     };
     // Without keys all rows match. A full join searches the rows for those without a match.
     !join.full
+        && join.check.is_none()
         && !join.outer_keys.is_empty()
         && are_alike
         && can_check(join.condition.as_ref(), &known)

@@ -430,6 +430,7 @@ impl Planner<'_> {
             join: Join::Inner,
             full: false,
             condition: Expr::all(rest),
+            check: None,
         }));
         Ok(JoinSide { node, slots, rows, cost, ordered: false })
     }
@@ -511,6 +512,7 @@ impl Planner<'_> {
             join,
             full: false,
             condition: Expr::all(rest),
+            check: None,
         };
         Some(Box::new(LoopGuard { most: most as u64, join }))
     }

@@ -1,7 +1,8 @@
 //! Outer joins, and the subqueries in their conditions.
 //!
-//! A subquery in ON is asked below the join: for the rows of the side that it reads, or, if it
-//! reads both, for the rows of the inner side that a nested loop reads again for each outer row.
+//! A subquery in ON is asked below the join, for the rows of the side that it reads. One that reads
+//! both sides is asked for the inner rows that a nested loop reads for each outer row, or for each
+//! pair of rows with equal keys in a hash join.
 
 use super::join::{JoinSide, is_kept, key_pair, take};
 use super::select::Planner;
@@ -43,6 +44,19 @@ struct OuterJoin<'f> {
     is_lateral: bool,
     /// Whether the inner side may be read by a key or index instead of as planned.
     is_open: bool,
+    /// The check of each pair: see [`HashJoin`].
+    check: Option<PlanNode>,
+}
+
+/// Returns the slots that the queries in an item of FROM read.
+fn reads_of(from: &From) -> Slots {
+    let mut reads = Slots::default();
+    from.each_part(&mut |part| {
+        if let QueryPart::Derived(derived) = part {
+            reads.extend(&derived.reads);
+        }
+    });
+    reads
 }
 
 fn answers_of(subqueries: &[Subquery]) -> Slots {
@@ -70,7 +84,11 @@ impl Planner<'_> {
         let asked = needed(subqueries, read);
         let is_asked = |slot: usize| asked.iter().any(|other| other.slot == slot);
         let rest = subqueries.iter().filter(|subquery| !is_asked(subquery.slot)).cloned().collect();
-        self.asked.borrow_mut().extend(asked);
+        // The planner may plan a query in FROM several times.
+        let mut known = self.asked.borrow_mut();
+        known.retain(|other| !asked.iter().any(|it| it.slot == other.slot));
+        known.extend(asked);
+        drop(known);
         rest
     }
 
@@ -163,10 +181,6 @@ impl Planner<'_> {
         let is_full = *kind == JoinKind::Full;
         let AskedSides { left: of_left, right: of_right, both } =
             self.asked_sides(on, &left_slots, &right_slots);
-        if is_full && !both.is_empty() {
-            let what = "a subquery in the condition of a full join that reads both sides";
-            return Err(SqlError::unsupported(what));
-        }
         let mut above = conjuncts;
         let down = match is_full {
             true => Vec::new(),
@@ -182,9 +196,32 @@ impl Planner<'_> {
             true => Vec::new(),
             false => take(&mut on, &(&right_slots | outside)),
         };
-        let mut answers = answers_of(&of_right);
-        answers.extend(&answers_of(&both));
-        let (is_open, is_looped) = (answers.is_empty(), !both.is_empty());
+        let needs = reads_of(right);
+        let around = outside | &left_slots;
+        let (of_right_slots, of_both) = (answers_of(&of_right), answers_of(&both));
+        let answers = &of_right_slots | &of_both;
+        let is_looped = if is_full || both.is_empty() {
+            false
+        } else {
+            let all = on.iter().filter(|condition| !condition.slots().meets(&answers));
+            let all: Vec<Expr> = all.chain(&inner_only).cloned().collect();
+            let each = self.joins(right, all, &around, &[], RowGoal::All)?;
+            let once = self.joins(right, inner_only.clone(), outside, &[], RowGoal::All)?;
+            let has_key =
+                on.iter().any(|it| key_pair(self, it, &left_slots, &right_slots).is_some());
+            let pairs = if has_key { outer.rows } else { outer.rows * once.rows };
+            let hashed = once.cost + once.rows * HASH_BUILD_COST + pairs * HASH_PROBE_COST;
+            let hashed = hashed + self.off.cost_of_hash_join();
+            let looped = outer.rows.max(1.0) * each.cost + self.off.cost_of_nested_loop();
+            needs.meets(&left_slots) || looped < hashed
+        };
+        let mut checked = Asking::default();
+        if !is_looped && !both.is_empty() {
+            let (asking, rest): (Vec<Expr>, Vec<Expr>) =
+                on.drain(..).partition(|condition| condition.slots().meets(&of_both));
+            on = rest;
+            checked = Asking { subqueries: both.clone(), conditions: asking };
+        }
         let conditions = if is_looped {
             // All conditions are checked for each outer row.
             let (asking, rest): (Vec<Expr>, Vec<Expr>) =
@@ -194,27 +231,40 @@ impl Planner<'_> {
         } else if is_full {
             Vec::new()
         } else {
-            take(&mut on, &(&(&right_slots | outside) | &answers))
+            take(&mut on, &(&(&right_slots | outside) | &of_right_slots))
         };
-        let mut needs = Slots::default();
-        right.each_part(&mut |part| {
-            if let QueryPart::Derived(derived) = part {
-                needs.extend(&derived.reads);
-            }
-        });
         let is_lateral = is_looped || needs.meets(&left_slots);
-        let around = outside | &left_slots;
         let known = if is_lateral { &around } else { outside };
         let inner = self.joins(right, inner_only.clone(), known, &[], RowGoal::All)?;
-        let asking = Asking { subqueries: [of_right, both].concat(), conditions };
-        let inner = self.answered(inner, asking, &right_slots, known)?;
+        let is_open = answers.is_empty();
+        let subqueries = if is_looped { [of_right, both].concat() } else { of_right };
+        let inner = self.answered(inner, Asking { subqueries, conditions }, &right_slots, known)?;
+        let sides = &(&left_slots | &right_slots) | &of_right_slots;
+        let check = self.check_of_pairs(checked, &sides, outside, outer.rows.max(inner.rows))?;
+        let kind = *kind;
         let join =
-            OuterJoin { kind: *kind, right, outer, inner, inner_only, on, is_lateral, is_open };
+            OuterJoin { kind, right, outer, inner, inner_only, on, is_lateral, is_open, check };
         let mut joined = self.outer_join_of(join, (&left_slots, &right_slots), outside);
         if let Some(condition) = Expr::all(above) {
             joined.node = PlanNode::Filter { input: Box::new(joined.node), condition };
         }
         Ok(joined)
+    }
+
+    /// Plans the check of pairs of rows, whose slots are `sides`: subqueries above a single row.
+    fn check_of_pairs(
+        &self,
+        asking: Asking,
+        sides: &Slots,
+        outside: &Slots,
+        rows: f64,
+    ) -> Result<Option<PlanNode>> {
+        if asking.subqueries.is_empty() {
+            return Ok(None);
+        }
+        let node = PlanNode::SingleRow;
+        let pair = JoinSide { node, slots: Vec::new(), rows, cost: 0.0, ordered: false };
+        Ok(Some(self.answered(pair, asking, sides, outside)?.node))
     }
 
     /// Joins two planned sides by a hash join, or a nested loop if that costs less.
@@ -239,8 +289,8 @@ impl Planner<'_> {
         let (outer, inner) = (&join.outer, &join.inner);
         let mut slots = outer.slots.clone();
         slots.extend(&inner.slots);
-        let is_looped = join.is_lateral
-            || keys.is_empty() && !is_kept(&inner.node) && join.kind == JoinKind::Left;
+        let is_pairwise = keys.is_empty() && !is_kept(&inner.node) && join.check.is_none();
+        let is_looped = join.is_lateral || is_pairwise && join.kind == JoinKind::Left;
         let rows = match keys.is_empty() {
             true => (outer.rows * inner.rows).max(outer.rows).max(inner.rows),
             false => outer.rows.max(inner.rows),
@@ -260,7 +310,7 @@ impl Planner<'_> {
         if let Some((node, cost)) = found {
             return JoinSide { node, slots, rows, cost, ordered: false };
         }
-        let OuterJoin { kind, outer, inner, .. } = join;
+        let OuterJoin { kind, outer, inner, check, .. } = join;
         let node = match is_looped {
             true => PlanNode::NestedLoop {
                 outer: Box::new(outer.node),
@@ -282,6 +332,7 @@ impl Planner<'_> {
                     join: Join::Left,
                     full: kind == JoinKind::Full,
                     condition: Expr::all(rest),
+                    check,
                 }))
             }
         };

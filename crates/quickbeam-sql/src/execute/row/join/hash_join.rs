@@ -33,6 +33,8 @@ pub struct RowHashJoin {
     join: Join,
     full: bool,
     condition: Option<Expr>,
+    /// Returns a row if a pair fits.
+    check: Option<Operator>,
     keys: JoinKeys,
     rows: BufferedRows,
     fitted_rows: Vec<bool>,
@@ -86,6 +88,7 @@ impl RowHashJoin {
             join: plan.join,
             full: plan.full,
             condition: plan.condition.clone(),
+            check: None,
             keys: JoinKeys::default(),
             fitted_rows: Vec::new(),
             built: false,
@@ -97,6 +100,17 @@ impl RowHashJoin {
             waiting: None,
             fresh: true,
         }
+    }
+
+    /// Makes the join ask an operator whether a pair fits.
+    pub fn checked(self, check: Option<Operator>) -> RowHashJoin {
+        RowHashJoin { check, ..self }
+    }
+
+    fn is_checked(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let Some(check) = &mut self.check else { return Ok(true) };
+        check.again();
+        check.next(context)
     }
 
     /// Makes a join of the outer rows that are left. Their scan has begun, so its rows are not
@@ -354,7 +368,7 @@ impl RowHashJoin {
                 self.current = self.candidate as usize;
                 self.candidate = next;
                 self.rows.stand(self.current, context)?;
-                if context.holds(self.condition.as_ref())? {
+                if context.holds(self.condition.as_ref())? && self.is_checked(context)? {
                     self.fitted = true;
                     if let Some(fitted) = self.fitted_rows.get_mut(self.current) {
                         *fitted = true;
@@ -386,6 +400,7 @@ impl RowHashJoin {
     pub fn rewind(&mut self) {
         self.outer.rewind();
         self.inner.rewind();
+        self.check.iter_mut().for_each(Operator::rewind);
         self.built = false;
         self.has_outer = false;
         self.unfitted = None;
@@ -408,5 +423,6 @@ impl RowHashJoin {
     pub fn counts(&self, counts: &mut Vec<u64>) {
         self.outer.counts(counts);
         self.inner.counts(counts);
+        self.check.iter().for_each(|check| check.counts(counts));
     }
 }
