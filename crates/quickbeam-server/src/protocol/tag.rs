@@ -6,6 +6,10 @@ pub struct Tag {
     words: String,
     has_count: bool,
     is_rollback_to: bool,
+    is_definition: bool,
+    /// The tag of a definition under IF NOT EXISTS that stores no rows: most likely the name was
+    /// taken.
+    if_skipped: Option<&'static str>,
 }
 
 impl Tag {
@@ -16,6 +20,8 @@ impl Tag {
             && keywords(text).any(|word| word == "TO");
         let mut words = keywords(text);
         let first = words.next().unwrap_or_default();
+        let is_definition = first == "CREATE";
+        let if_skipped = is_definition.then(|| skipped_definition(text)).flatten();
         let (words, has_count) = match first.as_str() {
             "SELECT" | "VALUES" | "TABLE" => ("SELECT".to_owned(), true),
             "WITH" => (of_with(text, returns_rows), true),
@@ -31,23 +37,29 @@ impl Tag {
             "SET" if words.next().as_deref() == Some("CONSTRAINTS") => {
                 ("SET CONSTRAINTS".to_owned(), false)
             }
+            "CREATE" if let Some(tag) = of_created_rows(text) => tag,
             "CREATE" | "DROP" | "ALTER" => (with_object(&first, words), false),
             "GRANT" | "REVOKE" if !names_object(text) => (format!("{first} ROLE"), false),
             "REASSIGN" => ("REASSIGN OWNED".to_owned(), false),
             "TRUNCATE" => ("TRUNCATE TABLE".to_owned(), false),
             _ => (first, false),
         };
-        Tag { words, has_count, is_rollback_to }
+        Tag { words, has_count, is_rollback_to, is_definition, if_skipped }
     }
 
     /// Returns the tag of a statement that processed `count` rows.
     pub fn with(&self, count: u64) -> String {
+        if let (Some(skipped), 0) = (self.if_skipped, count) {
+            return skipped.to_owned();
+        }
         if self.has_count { format!("{} {count}", self.words) } else { self.words.clone() }
     }
 
     /// Whether EXPLAIN shows a plan of it.
     pub fn has_plan(&self) -> bool {
-        matches!(self.words.as_str(), "SELECT" | "INSERT 0" | "UPDATE" | "DELETE" | "MERGE")
+        let is_query =
+            matches!(self.words.as_str(), "SELECT" | "INSERT 0" | "UPDATE" | "DELETE" | "MERGE");
+        is_query && !self.is_definition
     }
 
     /// Whether the statement ends a transaction.
@@ -107,9 +119,50 @@ fn with_object(verb: &str, words: impl Iterator<Item = String>) -> String {
     format!("{verb} {object}")
 }
 
+/// CREATE TABLE … AS and CREATE MATERIALIZED VIEW, which count the rows that they store. Returns
+/// `None` for other definitions.
+fn of_created_rows(text: &str) -> Option<(String, bool)> {
+    let words = outer_words(text);
+    let is_modifier = |word: &&String| {
+        matches!(word.as_str(), "CREATE" | "TEMP" | "TEMPORARY" | "UNLOGGED" | "GLOBAL" | "LOCAL")
+    };
+    let has_data = !words.ends_with(&["WITH", "NO", "DATA"].map(str::to_owned));
+    match (words.iter().find(|word| !is_modifier(word))?.as_str(), has_data) {
+        ("TABLE", _) if !words.iter().any(|word| word == "AS") => None,
+        ("TABLE", _) if words.windows(2).any(|two| two == ["AS", "EXECUTE"]) => None,
+        ("TABLE", false) => Some(("CREATE TABLE AS".to_owned(), false)),
+        ("TABLE" | "MATERIALIZED", true) => Some(("SELECT".to_owned(), true)),
+        _ => None,
+    }
+}
+
+/// The tag of CREATE TABLE IF NOT EXISTS … AS, or of a materialized view, that has made nothing.
+fn skipped_definition(text: &str) -> Option<&'static str> {
+    let (tag, has_count) = of_created_rows(text)?;
+    let words = outer_words(text);
+    let has_condition = words.windows(3).any(|three| three == ["IF", "NOT", "EXISTS"]);
+    let is_view = words.iter().any(|word| word == "MATERIALIZED");
+    let skipped = if is_view { "CREATE MATERIALIZED VIEW" } else { "CREATE TABLE AS" };
+    (has_condition && has_count && tag == "SELECT").then_some(skipped)
+}
+
 /// The tag of a statement that begins with WITH, by the first of its words outside of parentheses
 /// that begins a statement.
 fn of_with(text: &str, returns_rows: bool) -> String {
+    for word in outer_words(text) {
+        match word.as_str() {
+            "INSERT" => return "INSERT 0".to_owned(),
+            "UPDATE" | "DELETE" | "MERGE" => return word,
+            "SELECT" | "VALUES" | "TABLE" => return "SELECT".to_owned(),
+            _ => {}
+        }
+    }
+    if returns_rows { "SELECT" } else { "WITH" }.to_owned()
+}
+
+/// The words of a statement outside of parentheses and quotes, in upper case.
+fn outer_words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
     let (mut depth, mut quote, mut word) = (0_usize, None, String::new());
     for character in text.chars().chain([' ']) {
         match quote {
@@ -119,13 +172,8 @@ fn of_with(text: &str, returns_rows: bool) -> String {
                 word.push(character.to_ascii_uppercase());
             }
             None => {
-                if depth == 0 {
-                    match word.as_str() {
-                        "INSERT" => return "INSERT 0".to_owned(),
-                        "UPDATE" | "DELETE" | "MERGE" => return word,
-                        "SELECT" | "VALUES" | "TABLE" => return "SELECT".to_owned(),
-                        _ => {}
-                    }
+                if depth == 0 && !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
                 }
                 word.clear();
                 match character {
@@ -137,7 +185,7 @@ fn of_with(text: &str, returns_rows: bool) -> String {
             }
         }
     }
-    if returns_rows { "SELECT" } else { "WITH" }.to_owned()
+    words
 }
 
 /// Whether ON stands in a GRANT or REVOKE: privileges are granted on something, roles are not.
@@ -184,6 +232,12 @@ mod tests {
             ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", "MERGE 3"),
             ("create unique index i on t (a)", "CREATE INDEX"),
             ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
+            ("CREATE TEMP TABLE a (b) AS SELECT 1", "SELECT 3"),
+            ("create table a as table b with no data;", "CREATE TABLE AS"),
+            ("CREATE TABLE a (b int GENERATED ALWAYS AS (c) STORED)", "CREATE TABLE"),
+            ("CREATE TABLE \"as\" (\"AS\" int)", "CREATE TABLE"),
+            ("CREATE MATERIALIZED VIEW m AS SELECT 1", "SELECT 3"),
+            ("CREATE MATERIALIZED VIEW m AS SELECT 1 WITH NO DATA", "CREATE MATERIALIZED VIEW"),
             ("start transaction", "START TRANSACTION"),
             ("begin", "BEGIN"),
             ("end", "COMMIT"),
@@ -203,6 +257,9 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(Tag::of(text, 0).with(3), expected, "{text}");
         }
+        let skipped = "CREATE TABLE IF NOT EXISTS a AS SELECT 1";
+        assert_eq!(Tag::of(skipped, 0).with(0), "CREATE TABLE AS");
+        assert_eq!(Tag::of(skipped, 0).with(1), "SELECT 1");
         assert_eq!(Tag::of("WITH a AS (SELECT 1) SELECT * FROM a", 1).with(1), "SELECT 1");
     }
 }
