@@ -216,8 +216,8 @@ impl CatalogChange<'_> {
         let (catalog, transaction) = (self.catalog, self.transaction);
         let snapshot = catalog.snapshot(transaction)?;
         let handle = snapshot.handle(transaction, table.id)?;
-        let writer = TableWriter::new(catalog, transaction, &snapshot, &NoExpressions);
-        let mut statement = writer.with_savepoint()?;
+        let mut statement = TableWriter::new(catalog, transaction, &snapshot, &NoExpressions);
+        statement.set_savepoint()?;
         self.for_each_row(&handle, |_, row| statement.check_parent(&handle, foreign_key, row))?;
         // Rows that refer to their own table are checked last.
         statement.finish()

@@ -374,11 +374,12 @@ impl Session {
         let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);
         let mut statement = table::TableWriter::new(catalog, transaction, snapshot, &cascades);
         if may_be_undone {
-            statement = statement.with_savepoint()?;
+            statement.set_savepoint()?;
         }
         let open = self.open.borrow();
         let deferred = deferred_of(open.as_ref(), transaction);
-        statement = statement.with_deferred(deferred).with_triggers(self);
+        statement.set_deferred(deferred);
+        statement.set_triggers(self);
         let result = match work {
             Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
             Program::Change(change) => change.run(context, &mut statement, &mut done.returned),

@@ -185,8 +185,10 @@ impl Session {
     pub fn commit(&self) -> Result<()> {
         let Open { transaction, outcome, deferred, settings, .. } = self.take_open()?;
         let commit = |transaction: Transaction| {
-            self.fire_deferred(&transaction, &deferred, None)?;
-            self.check_deferred(&transaction, &deferred, None)?;
+            if !deferred.is_empty() {
+                self.fire_deferred(&transaction, &deferred, None)?;
+                self.check_deferred(&transaction, &deferred, None)?;
+            }
             invariant!(
                 DEFER_1,
                 transaction.isolation() == Isolation::ReadCommitted

@@ -178,6 +178,7 @@ impl DeferredChecks {
     }
 
     /// Returns whether there is nothing to check.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.queue.borrow().open.is_empty()
     }

@@ -202,17 +202,15 @@ impl<'a> TableWriter<'a> {
 
     /// Sets a savepoint before the first change, so that the transaction can go on without a
     /// statement that fails half-way.
-    pub fn with_savepoint(mut self) -> Result<TableWriter<'a>> {
+    pub fn set_savepoint(&mut self) -> Result<()> {
         self.savepoint = Some(self.transaction.savepoint()?);
-        Ok(self)
+        Ok(())
     }
 
     /// Defers the checks of deferred constraints to these.
-    #[must_use]
-    pub fn with_deferred(mut self, deferred: Option<&'a DeferredChecks>) -> TableWriter<'a> {
+    pub fn set_deferred(&mut self, deferred: Option<&'a DeferredChecks>) {
         self.deferred = deferred;
         self.deferred_before = deferred.map(DeferredChecks::mark).unwrap_or_default();
-        self
     }
 
     /// Ends it: fires AFTER triggers, and makes sure of what has to hold at its end. On an error,
@@ -226,7 +224,7 @@ impl<'a> TableWriter<'a> {
         Ok(())
     }
 
-    /// Undoes everything it did, if it has a [savepoint](Self::with_savepoint).
+    /// Undoes everything it did, if it has a [savepoint](Self::set_savepoint).
     pub fn rollback(&mut self) -> Result<()> {
         self.queue.clear();
         self.waiting.clear();

@@ -35,10 +35,8 @@ fn values_in(table: &Table, row: Option<&[u8]>) -> Result<Option<Vec<Value>>> {
 
 impl<'a> TableWriter<'a> {
     /// Runs the functions of triggers by this.
-    #[must_use]
-    pub fn with_triggers(mut self, caller: &'a dyn TriggerCaller) -> TableWriter<'a> {
+    pub fn set_triggers(&mut self, caller: &'a dyn TriggerCaller) {
         self.triggers.caller = Some(caller);
-        self
     }
 
     /// Fires the BEFORE … FOR EACH STATEMENT triggers, once for all changes of a statement.

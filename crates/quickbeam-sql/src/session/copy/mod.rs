@@ -131,12 +131,13 @@ impl Session {
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let mut statement = table::TableWriter::new(catalog, transaction, look.snapshot, &cascades);
         if !alone {
-            statement = statement.with_savepoint()?;
+            statement.set_savepoint()?;
         }
         let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         let open = self.open.borrow();
         let deferred = deferred_of(open.as_ref(), transaction);
-        statement = statement.with_deferred(deferred).with_triggers(self);
+        statement.set_deferred(deferred);
+        statement.set_triggers(self);
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);
         match copied.and_then(|count| statement.finish().map(|()| count)) {
             Ok(count) => Ok(Done { count, returned: Returned::new() }),

@@ -100,8 +100,8 @@ pub fn statement<T>(
     let snapshot = catalog.snapshot(transaction)?;
     let handle = snapshot.handle(transaction, snapshot.table_named(table)?.id)?;
     let defaults = Defaults(Value::Integer(0));
-    let mut statement =
-        TableWriter::new(catalog, transaction, &snapshot, &defaults).with_savepoint()?;
+    let mut statement = TableWriter::new(catalog, transaction, &snapshot, &defaults);
+    statement.set_savepoint()?;
     let done = work(&mut statement, &handle).and_then(|value| {
         statement.finish()?;
         Ok(value)
