@@ -30,7 +30,7 @@ pub use crate::engine::TemporaryFile;
 use crate::environment::Environment;
 use crate::error::Result;
 use crate::transaction::{Database, ReadTransaction, Snapshot, Transaction};
-pub use crate::transaction::{IntField, IntRange, ReadTracking, Scan, ScanBatch};
+pub use crate::transaction::{IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch};
 
 mod sealed {
     pub trait Handle {}
@@ -51,6 +51,47 @@ pub trait DatabaseExt: sealed::Handle {
         transaction: &impl ReadTransaction,
         scan: &mut Scan,
         batch: &mut ScanBatch,
+    ) -> Result<bool>;
+
+    /// Returns whether the content of the leaves has not changed since they were added.
+    fn are_unchanged(
+        &self,
+        transaction: &impl ReadTransaction,
+        leaves: &LeafVersions,
+    ) -> Result<bool>;
+
+    /// Moves the scan beyond the leaves, as if it had read them, if it stands at their beginning
+    /// and they are unchanged. Returns whether it did. A caller that kept the records of leaves
+    /// whose batches were all [settled](ScanBatch::is_settled) uses those.
+    ///
+    /// ```
+    /// use std::ops::Bound::Unbounded;
+    ///
+    /// use quickbeam::query_layer::{DatabaseExt, LeafVersions, Scan, ScanBatch};
+    ///
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let mut scan = Scan::new(Unbounded, Unbounded).leaf_by_leaf();
+    /// let (mut batch, mut leaves) = (ScanBatch::default(), LeafVersions::default());
+    /// leaves.begin(&scan);
+    /// while fruit.scan(&transaction, &mut scan, &mut batch)? {
+    ///     leaves.add(&scan, &batch);
+    /// }
+    /// scan.restart(Unbounded, Unbounded);
+    /// assert!(fruit.skip_unchanged(&transaction, &mut scan, &leaves)?);
+    /// assert!(!fruit.scan(&transaction, &mut scan, &mut batch)?);
+    /// scan.restart(Unbounded, Unbounded);
+    /// fruit.put(&transaction, b"fig", b"blue")?;
+    /// assert!(!fruit.skip_unchanged(&transaction, &mut scan, &leaves)?);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    fn skip_unchanged(
+        &self,
+        transaction: &impl ReadTransaction,
+        scan: &mut Scan,
+        leaves: &LeafVersions,
     ) -> Result<bool>;
 
     /// Reads several records, and calls `visit` with the number of each key and its value, or
@@ -130,6 +171,23 @@ impl DatabaseExt for Database {
         batch: &mut ScanBatch,
     ) -> Result<bool> {
         Database::scan(self, transaction, scan, batch)
+    }
+
+    fn are_unchanged(
+        &self,
+        transaction: &impl ReadTransaction,
+        leaves: &LeafVersions,
+    ) -> Result<bool> {
+        Database::are_unchanged(self, transaction, leaves)
+    }
+
+    fn skip_unchanged(
+        &self,
+        transaction: &impl ReadTransaction,
+        scan: &mut Scan,
+        leaves: &LeafVersions,
+    ) -> Result<bool> {
+        Database::skip_unchanged(self, transaction, scan, leaves)
     }
 
     fn get_each(

@@ -39,6 +39,7 @@ use smol_str::SmolStr;
 
 pub use crate::error::TREE_PREFIX;
 use crate::error::{Result, SqlError};
+use crate::handle::column_cache::ColumnCache;
 use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
@@ -95,6 +96,8 @@ pub struct Catalog {
     pub(crate) snapshots: RwLock<Vec<Arc<CatalogSnapshot>>>,
     pub(crate) reserved: Mutex<HashMap<(ObjectId, u32), Reserved>>,
     pub(crate) row_ids: Arc<RowIds>,
+    /// Columns of rows that scans have decoded.
+    pub(crate) column_cache: ColumnCache,
     /// What binds the expressions of indexes.
     pub(crate) index_compiler: OnceLock<&'static dyn IndexCompiler>,
 }
@@ -163,6 +166,7 @@ impl Catalog {
             snapshots: RwLock::default(),
             reserved: Mutex::default(),
             row_ids: Arc::default(),
+            column_cache: ColumnCache::new(environment.statistics().cache_size / 2),
             index_compiler: OnceLock::new(),
             objects,
             sequences,
@@ -244,6 +248,9 @@ impl Catalog {
             snapshots.retain(|other| other.version != version);
             if snapshots.len() >= KEPT {
                 snapshots.remove(0);
+            }
+            if visibility == SnapshotVisibility::Shared {
+                self.column_cache.retain(|id| snapshot.tables.contains_key(&id));
             }
             let snapshot = Arc::new(snapshot);
             snapshots.push(snapshot.clone());

@@ -1,6 +1,7 @@
 //! Open tables: their trees and key encodings, samples of their keys and rows, and the filling of
 //! new indexes.
 
+pub(crate) mod column_cache;
 pub(crate) mod deferrable_key;
 mod index_build;
 pub(crate) mod index_evaluator;

@@ -146,6 +146,31 @@ impl SqlDatabase {
         Ok(SqlDatabase { environment: environment.clone(), catalog, shared: Arc::default() })
     }
 
+    /// Sets the most memory, in bytes, in which queries keep decoded columns of tables for the next
+    /// query, and drops what is kept; 0 keeps nothing. By default it is half of the environment's
+    /// cache size, besides that cache.
+    ///
+    /// ```
+    /// let database = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?;
+    /// database.set_column_cache_size(256 << 20);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    pub fn set_column_cache_size(&self, bytes: usize) {
+        self.catalog.column_cache.set_limit(bytes);
+    }
+
+    /// Returns the memory, in bytes, in which queries keep decoded columns of tables.
+    ///
+    /// ```
+    /// let database = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?;
+    /// assert_eq!(database.column_cache_bytes(), 0);
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    #[must_use]
+    pub fn column_cache_bytes(&self) -> usize {
+        self.catalog.column_cache.bytes()
+    }
+
     /// Returns the environment, for key/value databases and transactions.
     ///
     /// ```

@@ -42,8 +42,8 @@ use crate::options::{Durability, Isolation, TransactionOptions};
 use crate::sync::shard;
 
 pub use database::{
-    Cursor, Database, IntField, IntRange, Range, ReadTransaction, Record, Scan, ScanBatch,
-    Snapshot, ValueReader,
+    Cursor, Database, IntField, IntRange, LeafVersions, Range, ReadTransaction, Record, Scan,
+    ScanBatch, Snapshot, ValueReader,
 };
 use state::{PooledState, State};
 pub use update::Updated;

@@ -193,6 +193,17 @@ impl Vector {
         Vector::of(&*array.map_err(|error| failed(&error))?)
     }
 
+    /// Frees memory that the array does not use, as long as the array is not shared.
+    pub fn shrink(&mut self) {
+        match self {
+            Vector::Numbers(array) => array.shrink_to_fit(),
+            Vector::Wide(array) => array.shrink_to_fit(),
+            Vector::Doubles(array) => array.shrink_to_fit(),
+            Vector::Truths(array) => array.shrink_to_fit(),
+            Vector::Texts(array) => array.shrink_to_fit(),
+        }
+    }
+
     /// Returns its memory in bytes.
     pub fn bytes(&self) -> usize {
         self.array().get_buffer_memory_size()

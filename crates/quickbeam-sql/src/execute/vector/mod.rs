@@ -7,6 +7,7 @@
 //! BATCH-2.
 
 mod aggregate;
+mod cached_columns;
 mod column;
 mod evaluate;
 mod filter;

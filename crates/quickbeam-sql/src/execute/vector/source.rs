@@ -3,11 +3,14 @@
 //! - SOURCE-1: [`VectorSource::next`] fills its own columns in each call. An error drops them, so
 //!   no row of a failed execution reaches the next one.
 
+use arrow_arith::boolean::and;
+use arrow_array::BooleanArray;
 use quickbeam::invariant;
 
 use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
+use super::cached_columns::{CacheStep, CachedColumns, in_key_ranges};
 use super::column::{self, Vector, VectorType, kind_of};
-use super::evaluate::{InputColumns, VectorExpr, keep};
+use super::evaluate::{InputColumns, VectorExpr, failed, keep};
 use super::filter::Filter;
 use super::join::VectorJoin;
 use super::selection::{Failures, LeafSelection};
@@ -15,13 +18,16 @@ use super::{conjuncts_of, known_columns};
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
+use crate::handle::column_cache::TablePart;
 use crate::plan::{AccessPath, PlanNode, TableAccess};
 use crate::table::{NumberAt, StoredRow};
 use crate::types::{DataType, ValueRef};
-use quickbeam::query_layer::ScanBatch;
+use quickbeam::query_layer::{LeafVersions, ScanBatch};
 
 /// Rows decoded together, about.
 pub const ROWS: usize = 4096;
+/// Columns are copied before the next condition when fewer than one row in `FEW` has passed.
+const FEW: usize = 8;
 
 /// A source of columns.
 #[derive(Debug)]
@@ -45,6 +51,9 @@ pub struct RowSource {
     /// Whether the conditions are still to be applied to a batch.
     is_unfiltered: bool,
     by_leaf: bool,
+    /// Whether the column cache is used, if the scan allows it.
+    uses_cache: bool,
+    cached: Option<CachedColumns>,
     begun: bool,
 }
 
@@ -64,6 +73,11 @@ impl ScannedColumn {
         ScannedColumn { at, kind, number: known.and_then(|_| table.number_at(at.column)) }
     }
 
+    /// Its position in the table.
+    pub fn position(&self) -> usize {
+        self.at.column
+    }
+
     /// An empty column.
     pub fn builder(&self) -> column::ColumnBuilder {
         column::ColumnBuilder::new(self.kind)
@@ -78,17 +92,44 @@ pub struct ColumnBatch {
 }
 
 impl ColumnBatch {
-    /// Keeps the rows that satisfy all conditions. Each condition sees only rows that passed the
-    /// earlier ones (BATCH-2).
+    /// The columns that were filled with `rows` rows.
+    fn finish(rows: usize, mut builders: Vec<column::ColumnBuilder>) -> ColumnBatch {
+        let vectors: Vec<Vector> = builders.iter_mut().map(column::ColumnBuilder::finish).collect();
+        let are_full = || vectors.iter().all(|vector| vector.array().len() == rows);
+        invariant!(SOURCE_1, are_full(), "a column has not {rows} values");
+        ColumnBatch { rows, vectors }
+    }
+
+    /// Keeps the rows that satisfy all conditions. One that may fail sees only rows that passed the
+    /// earlier ones (BATCH-2). The others are evaluated for all rows as long as most rows pass,
+    /// because a comparison costs less than copying the columns.
     pub fn narrow(&mut self, conditions: &[VectorExpr]) -> Result<()> {
+        let mut passed: Option<BooleanArray> = None;
         for condition in conditions {
-            let truths = condition.truths(&self.vectors, self.rows)?;
-            if truths.true_count() < self.rows {
-                (self.vectors, self.rows) = keep(&self.vectors, &truths)?;
+            if condition.may_fail() {
+                self.keep(passed.take())?;
             }
             if self.rows == 0 {
                 break;
             }
+            let truths = condition.truths(&self.vectors, self.rows)?;
+            let truths = match passed.take() {
+                Some(earlier) => and(&earlier, &truths).map_err(|error| failed(&error))?,
+                None => truths,
+            };
+            if truths.true_count() < self.rows / FEW {
+                self.keep(Some(truths))?;
+            } else {
+                passed = Some(truths);
+            }
+        }
+        self.keep(passed)
+    }
+
+    /// Keeps the rows for which a condition is true.
+    pub fn keep(&mut self, truths: Option<BooleanArray>) -> Result<()> {
+        if let Some(truths) = truths.filter(|truths| truths.true_count() < self.rows) {
+            (self.vectors, self.rows) = keep(&self.vectors, &truths)?;
         }
         Ok(())
     }
@@ -262,6 +303,7 @@ impl RowSource {
             let kind = kind.ok_or_else(|| SqlError::internal("a column that stays in rows"))?;
             wanted.push(ScannedColumn { at: *at, kind, number: None });
         }
+        let filter_is_by_leaf = filter.is_some();
         let mut source = RowSource {
             operator,
             columns: wanted,
@@ -269,6 +311,8 @@ impl RowSource {
             selection: selection.filter(|_| filter.is_some()),
             filter: filter.unwrap_or_default(),
             is_unfiltered: true,
+            uses_cache: filter_is_by_leaf && !columns.is_empty(),
+            cached: None,
             begun: false,
         };
         if source.by_leaf {
@@ -288,6 +332,7 @@ impl RowSource {
 
     fn rewind(&mut self) {
         self.operator.rewind();
+        self.cached = None;
         self.begun = false;
     }
 
@@ -309,6 +354,8 @@ impl RowSource {
             selection: self.selection.clone(),
             is_unfiltered: true,
             by_leaf: self.by_leaf,
+            uses_cache: false,
+            cached: None,
             begun: true,
         })
     }
@@ -328,17 +375,11 @@ impl RowSource {
         self.begin(context)?;
         loop {
             context.check_cancelled()?;
-            let mut builders = self.builders();
-            let rows = match self.by_leaf {
-                true => self.leaves(context, &mut builders)?,
-                false => self.each(context, &mut builders)?,
+            let batch = match self.read_cached(context)? {
+                Some(batch) => Some(batch),
+                None => self.read(context)?,
             };
-            let Some(rows) = rows else { return Ok(None) };
-            let vectors: Vec<Vector> =
-                builders.iter_mut().map(column::ColumnBuilder::finish).collect();
-            let are_full = || vectors.iter().all(|vector| vector.array().len() == rows);
-            invariant!(SOURCE_1, are_full(), "a column has not {rows} values");
-            let mut columns = ColumnBatch { rows, vectors };
+            let Some(mut columns) = batch else { return Ok(None) };
             if self.is_unfiltered {
                 columns.narrow(&self.filter)?;
             }
@@ -351,6 +392,92 @@ impl RowSource {
                 return Ok(Some(columns));
             }
         }
+    }
+
+    /// Reads rows, or returns `None` at the end.
+    fn read(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        let mut builders = self.builders();
+        let rows = match self.by_leaf {
+            true => self.leaves(context, &mut builders)?,
+            false => self.each(context, &mut builders)?,
+        };
+        Ok(rows.map(|rows| ColumnBatch::finish(rows, builders)))
+    }
+
+    /// Takes the next rows from the column cache, or decodes them for it. Returns `None` if leaves
+    /// are to be read as without it.
+    fn read_cached(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        if !self.uses_cache {
+            return Ok(None);
+        }
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        if self.cached.is_none() {
+            scan.begin(context)?;
+            self.cached = scan.cached_columns(context).map(CachedColumns::new);
+        }
+        let Some(cached) = &mut self.cached else {
+            self.uses_cache = false;
+            return Ok(None);
+        };
+        let mut batch = match cached.place(scan, &self.columns, context)? {
+            CacheStep::Read => return Ok(None),
+            CacheStep::Taken(batch, part) => {
+                invariant!(COLUMNS_1, self.are_current(&batch, &part, context)?, "{part:?}");
+                batch
+            }
+            CacheStep::Decoded(part) => self.decode_part(&part, context)?,
+        };
+        self.is_unfiltered = true;
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        batch.keep(in_key_ranges(&batch, &self.columns, scan.key_ranges())?)?;
+        Ok(Some(batch))
+    }
+
+    /// Returns whether the columns of a part are those of the rows in its leaves, which are read
+    /// again.
+    fn are_current(
+        &mut self,
+        batch: &ColumnBatch,
+        part: &TablePart,
+        context: &mut Context<'_>,
+    ) -> Result<bool> {
+        let mut builders = self.builders();
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        let rest = scan.go_back(part);
+        let mut rows = 0;
+        for _ in 0..part.leaves.len() {
+            if scan.next_leaf(context)? {
+                rows += decode_leaf(scan, context, &self.columns, &mut builders)?;
+            }
+        }
+        scan.go_on(rest);
+        let read = ColumnBatch::finish(rows, builders);
+        let mut pairs = read.vectors.iter().zip(&batch.vectors);
+        Ok(rows == batch.rows && pairs.all(|(read, kept)| read.array() == kept.array()))
+    }
+
+    /// Decodes all rows of the leaves of a part, and puts their columns into the cache.
+    fn decode_part(&mut self, part: &TablePart, context: &mut Context<'_>) -> Result<ColumnBatch> {
+        let mut builders = self.builders();
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        let (mut leaves, mut rows) = (LeafVersions::default(), 0);
+        let mut is_settled = scan.begin_leaves(&mut leaves);
+        scan.read_all(true);
+        for _ in 0..part.leaves.len() {
+            if !scan.next_leaf(context)? {
+                break;
+            }
+            is_settled &= scan.note_leaf(&mut leaves, context);
+            is_settled &= context.slot(scan.slot())?.batch.is_settled();
+            rows += decode_leaf(scan, context, &self.columns, &mut builders)?;
+        }
+        scan.read_all(false);
+        let mut batch = ColumnBatch::finish(rows, builders);
+        batch.vectors.iter_mut().for_each(Vector::shrink);
+        if let Some(cached) = &self.cached {
+            cached.keep(part, (leaves, is_settled), (&batch, &self.columns), context);
+        }
+        Ok(batch)
     }
 
     /// An empty builder for each column (SOURCE-1).
@@ -369,7 +496,21 @@ impl RowSource {
         let mut rows = 0;
         self.is_unfiltered = false;
         while rows < ROWS {
-            if !scan.next_leaf(context)? {
+            if let Some(cached) = &mut self.cached {
+                if cached.stops(scan) {
+                    cached.end_noting(context);
+                    return Ok(Some(rows));
+                }
+                cached.begin_noting(scan);
+            }
+            let goes_on = scan.next_leaf(context)?;
+            if let Some(cached) = &mut self.cached {
+                match goes_on {
+                    true => cached.note(scan, context),
+                    false => cached.end_noting(context),
+                }
+            }
+            if !goes_on {
                 return Ok((rows > 0).then_some(rows));
             }
             let Some(slot) = context.slots.get(scan.slot()) else { continue };
@@ -434,6 +575,22 @@ fn take_numbers(batch: &ScanBatch, builders: &mut [column::ColumnBuilder]) -> Re
         }
     }
     Ok(true)
+}
+
+/// Decodes all records of the leaf that a scan has just read. Returns their number.
+fn decode_leaf(
+    scan: &TableScan,
+    context: &Context<'_>,
+    columns: &[ScannedColumn],
+    builders: &mut [column::ColumnBuilder],
+) -> Result<usize> {
+    let Some(slot) = context.slots.get(scan.slot()) else { return Ok(0) };
+    let batch = &slot.batch;
+    if take_numbers(batch, builders)? {
+        return Ok(batch.rows());
+    }
+    decode(scan.table(), batch, || 0..batch.len(), columns, builders)?;
+    Ok(batch.len())
 }
 
 /// Decodes records of a leaf, column by column.

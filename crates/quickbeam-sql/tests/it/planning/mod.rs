@@ -1,6 +1,7 @@
 //! Plans: what EXPLAIN shows, what statistics change, and that every execution is a fresh one.
 
 mod adaptive;
+mod column_cache;
 mod computed_indexes;
 mod derived_conditions;
 mod executions;

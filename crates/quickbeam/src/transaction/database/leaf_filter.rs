@@ -31,8 +31,10 @@ pub struct IntRange {
 }
 
 impl IntRange {
+    /// Returns whether an integer matches.
     #[inline]
-    fn holds(&self, number: i64) -> bool {
+    #[must_use]
+    pub fn holds(&self, number: i64) -> bool {
         if number < self.low || number > self.high {
             return false;
         }

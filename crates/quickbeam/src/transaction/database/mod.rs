@@ -27,7 +27,7 @@ use crate::page::{PageId, key_limit};
 pub use cursor::Cursor;
 pub use leaf_filter::{IntField, IntRange};
 pub use range::{Range, Record};
-pub use scan::{Scan, ScanBatch};
+pub use scan::{LeafVersions, Scan, ScanBatch};
 pub use snapshot::{ReadTransaction, Snapshot};
 pub use value_reader::ValueReader;
 

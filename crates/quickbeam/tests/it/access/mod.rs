@@ -6,6 +6,7 @@ mod data_store;
 mod hash;
 mod hash_prefix;
 mod latch;
+mod leaf_versions;
 mod long_values;
 mod model;
 mod regressions;

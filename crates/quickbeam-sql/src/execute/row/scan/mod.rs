@@ -3,6 +3,7 @@
 //! Predicate pushdown: comparisons of integer columns with constants, and the key ranges of a hash
 //! join above, are tested by the engine on encoded rows (`Scan::filter_ints()`).
 
+mod cached_parts;
 mod morsels;
 mod rows_ahead;
 
@@ -52,6 +53,8 @@ pub struct TableScan {
     is_selected: bool,
     /// The row format tag, and the ranges of integer columns that a join above asks for.
     key_filters: Vec<(u16, IntRange)>,
+    /// The columns of those ranges, with the ranges in use.
+    key_ranges: Vec<(usize, IntRange)>,
     /// The row format tag and integer fields, if nothing else of a row is read.
     numbers: Option<(u16, Vec<IntField>)>,
     method: ScanMethod,
@@ -294,6 +297,7 @@ impl TableScan {
             selection: selection.map(Box::new),
             is_selected: false,
             key_filters: Vec::new(),
+            key_ranges: Vec::new(),
             numbers: None,
             method,
             scan,
@@ -315,6 +319,7 @@ impl TableScan {
     pub fn rewind(&mut self) {
         self.state = ScanState::Fresh;
         self.key_filters.clear();
+        self.key_ranges.clear();
     }
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
@@ -415,7 +420,9 @@ impl TableScan {
         members: Option<Arc<[u64]>>,
     ) {
         if let Some(NumberAt { form, at, width }) = self.handle.table().number_at(column.column) {
-            self.key_filters.push((form, IntRange { at, width, low, high, members }));
+            let range = IntRange { at, width, low, high, members };
+            self.key_ranges.push((column.column, range.clone()));
+            self.key_filters.push((form, range));
         }
     }
 

@@ -90,6 +90,7 @@ impl TableScan {
             selection: None,
             is_selected: false,
             key_filters: Vec::new(),
+            key_ranges: Vec::new(),
             numbers: None,
             method: ScanMethod::Rows(None),
             scan: self.scan.clone(),

@@ -2,6 +2,7 @@
 //!
 //! Above: readers of scans. Below: copies of records.
 
+use super::leaf_versions::ReadLeaf;
 use crate::access::overflow::decode_pointer;
 use crate::page::RecordBatch;
 use crate::transaction::database::leaf_filter::LeafFilter;
@@ -22,6 +23,10 @@ pub struct ScanBatch {
     /// Number of rows of projected integers.
     pub(super) rows: usize,
     pub(super) columns: Vec<Vec<i64>>,
+    /// The leaf, if the batch is of all its records.
+    pub(super) leaf: Option<ReadLeaf>,
+    /// Some record was not visible to all.
+    pub(super) unsettled: bool,
 }
 
 impl ScanBatch {
@@ -69,11 +74,20 @@ impl ScanBatch {
         !self.inexact
     }
 
+    /// Returns whether every record of the leaf that was looked at is visible to all: every
+    /// transaction sees it (SKIP-2).
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        !self.unsettled
+    }
+
     /// Removes every record.
     pub fn clear(&mut self) {
         self.records.clear();
         self.long.clear();
         self.inexact = false;
+        self.unsettled = false;
+        self.leaf = None;
         self.rows = 0;
         self.columns.iter_mut().for_each(Vec::clear);
     }

@@ -7,6 +7,7 @@ use std::cmp::Ordering;
 use std::ops::Bound;
 
 use super::batch::ScanBatch;
+use super::leaf_versions::ReadLeaf;
 use super::{Scan, memory_of};
 use crate::access::Direction;
 use crate::access::btree::{LeafSlot, SiblingHint, Tree};
@@ -199,7 +200,7 @@ impl Transaction {
             read_one();
             invariant!(SCAN_1, scan.is_in_order(batch), "the keys of a batch are not in order");
             invariant!(SCAN_2, scan.is_past(batch), "the rest of a scan contains the last key");
-            if !batch.is_empty() {
+            if !batch.is_empty() || scan.is_by_leaf {
                 return Ok(true);
             }
         }
@@ -226,6 +227,8 @@ impl Transaction {
                 tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Forward);
             }
             let is_bounded = end != usize::MAX || page.is_open_end();
+            let records = page.count();
+            let is_whole = positions.len() == records;
             let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)
             else {
                 continue;
@@ -241,6 +244,9 @@ impl Transaction {
             if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
                 continue;
             }
+            let is_read = is_whole && step.stopped_at.is_none();
+            let version = guard.content_version();
+            batch.leaf = is_read.then_some(ReadLeaf { tree, id: guard.id, version, records });
             self.leave_forward(state, tree, &guard, scan, &step, goes_on)?;
             return self.read_overflow_values(batch);
         }
@@ -450,7 +456,7 @@ impl Transaction {
                     long_bytes += batch.add_long();
                 }
             } else {
-                batch.inexact = true;
+                (batch.inexact, batch.unsettled) = (true, true);
                 batch.spare.clear();
                 let visibility = self.append_visible_prefix(
                     state,

@@ -14,9 +14,12 @@
 //! - SCAN-4: a batch of projected integers has one row for each record that the transaction sees of
 //!   one leaf, except filtered ones. If a record of the leaf cannot be decided cheaply, the leaf's
 //!   records are delivered instead.
+//!
+//! `leaf_versions.rs` has the invariants of scans that pass over leaves, SKIP-1 and SKIP-2.
 
 mod batch;
 mod leaf;
+mod leaf_versions;
 
 use std::ops::Bound;
 
@@ -31,6 +34,7 @@ use crate::transaction::DatabaseUse;
 use crate::transaction::Transaction;
 
 pub use batch::ScanBatch;
+pub use leaf_versions::LeafVersions;
 
 /// The rest of a key range, and how it is read. [`DatabaseExt::scan`] reads it one
 /// leaf at a time.
@@ -66,6 +70,8 @@ pub struct Scan {
     keys: bool,
     value_limit: usize,
     record_limit: usize,
+    /// Each step delivers one leaf, even if nothing of it.
+    is_by_leaf: bool,
     /// The scan is of a hash database: its bounds are stored keys.
     is_hashed: bool,
     /// The scan is of one bucket prefix.
@@ -73,6 +79,8 @@ pub struct Scan {
     /// The first two bytes of values with integer fields; the filter and the projected fields.
     tag: u16,
     ranges: Vec<IntRange>,
+    /// The ranges while the scan reads all records.
+    paused_ranges: Vec<IntRange>,
     fields: Option<Vec<IntField>>,
     /// The likely position of the last leaf read.
     sibling_hint: SiblingHint,
@@ -94,10 +102,12 @@ impl Scan {
             keys: true,
             value_limit: usize::MAX,
             record_limit: usize::MAX,
+            is_by_leaf: false,
             is_hashed: false,
             is_hash_prefix: false,
             tag: 0,
             ranges: Vec::new(),
+            paused_ranges: Vec::new(),
             fields: None,
             sibling_hint: SiblingHint::default(),
             resume: None,
@@ -166,6 +176,19 @@ impl Scan {
         self
     }
 
+    /// Delivers a batch for each leaf, which is empty if nothing of the leaf is delivered. So the
+    /// caller learns of each leaf ([`LeafVersions::add`]).
+    #[must_use]
+    pub fn leaf_by_leaf(mut self) -> Scan {
+        self.stop_at_each_leaf();
+        self
+    }
+
+    /// As [`leaf_by_leaf`](Self::leaf_by_leaf), from the next batch on.
+    pub fn stop_at_each_leaf(&mut self) {
+        self.is_by_leaf = true;
+    }
+
     /// Restarts just after `key`, or just before it; `resume` and `hint` say where that was, if it
     /// is known. Buffers are kept.
     pub(in crate::transaction) fn restart_beside(
@@ -193,6 +216,7 @@ impl Scan {
     /// delivered: recently changed ones and long ones.
     pub fn filter_ints(&mut self, tag: u16, ranges: impl IntoIterator<Item = IntRange>) {
         self.tag = tag;
+        self.paused_ranges.clear();
         self.ranges.clear();
         self.ranges.extend(ranges);
     }
