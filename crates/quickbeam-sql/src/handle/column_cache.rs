@@ -14,9 +14,10 @@
 //! - COLUMNS-1: a part is used only while its leaves have the content versions with which they
 //!   were decoded, and only if every row was visible to all (SKIP-2 of the engine).
 //! - COLUMNS-2: a part belongs to one layout of the table's columns. (by type)
-//! - COLUMNS-3: the parts of all tables have at most the bytes of the cache's limit. A table makes
-//!   place by dropping tables that were not scanned since, never for its own parts: a scan of a
-//!   table larger than the cache would otherwise drop each part before it is used again.
+//! - COLUMNS-3: the parts of all tables have at most the bytes of the cache's limit. A scan makes
+//!   place by dropping tables, and then columns of its own table, that no scan has used since. It
+//!   never drops its own columns: a scan of more than the cache holds would otherwise drop each
+//!   part before it is used again.
 //!
 //! Sources: columns decoded into memory beside rows as in Oracle Database In-Memory (Lahiri et al.,
 //! "Oracle Database In-Memory: A Dual Format In-Memory Database", ICDE 2015).
@@ -53,6 +54,8 @@ pub struct TableColumns {
     used_at: AtomicU64,
     /// The bytes of all tables.
     used: Arc<AtomicUsize>,
+    /// When a scan that reads the column began last, by the position of the column.
+    columns_used_at: Mutex<HashMap<usize, u64>>,
     /// By the key at which their leaves begin.
     parts: Mutex<BTreeMap<Vec<u8>, Arc<TablePart>>>,
 }
@@ -61,8 +64,8 @@ pub struct TableColumns {
 #[derive(Debug)]
 pub struct TablePart {
     pub leaves: LeafVersions,
-    /// The number of rows, if there are columns.
-    pub rows: usize,
+    /// The number of rows, if they were decoded.
+    pub rows: Option<usize>,
     /// Positions of columns in the table, with their values. Empty if the leaves were only noted.
     columns: Vec<(usize, ArrayRef)>,
     /// How many scans are still to pass before the rows are decoded, and how many there were.
@@ -73,7 +76,7 @@ pub struct TablePart {
 impl TablePart {
     /// Leaves that were noted.
     pub fn noted(leaves: LeafVersions) -> TablePart {
-        TablePart { leaves, rows: 0, columns: Vec::new(), waits: AtomicU32::new(0), waited: 0 }
+        TablePart { leaves, rows: None, columns: Vec::new(), waits: AtomicU32::new(0), waited: 0 }
     }
 
     /// The same leaves, not to be decoded for twice as many scans as before: not all rows were
@@ -103,12 +106,20 @@ impl TablePart {
                 }
             }
         }
-        TablePart { rows, columns, ..TablePart::noted(leaves) }
+        TablePart { rows: Some(rows), columns, ..TablePart::noted(leaves) }
     }
 
     /// Returns the values of a column.
     pub fn column(&self, position: usize) -> Option<&ArrayRef> {
         self.columns.iter().find(|(own, _)| *own == position).map(|(_, array)| array)
+    }
+
+    /// Returns the part with those of its columns that `is_kept` holds for.
+    fn with_columns(&self, is_kept: impl Fn(usize) -> bool) -> TablePart {
+        let kept = self.columns.iter().filter(|(position, _)| is_kept(*position));
+        let waits = AtomicU32::new(self.waits.load(Ordering::Relaxed));
+        let (leaves, columns) = (self.leaves.clone(), kept.cloned().collect());
+        TablePart { leaves, rows: self.rows, columns, waits, waited: self.waited }
     }
 
     /// Returns whether a scan is to decode the rows, of which there are not all columns yet.
@@ -142,8 +153,13 @@ impl ColumnCache {
         tables.drain().for_each(|(_, columns)| columns.clear());
     }
 
-    /// Returns what is kept of a table, for a scan that begins. Returns `None` if the cache is off.
-    pub fn table(&self, table: &Arc<Table>) -> Option<Arc<TableColumns>> {
+    /// Returns what is kept of a table, for a scan of columns that begins. Returns `None` if the
+    /// cache is off.
+    pub fn table(
+        &self,
+        table: &Arc<Table>,
+        columns: impl Iterator<Item = usize>,
+    ) -> Option<Arc<TableColumns>> {
         if self.limit.load(Ordering::Relaxed) == 0 {
             return None;
         }
@@ -153,12 +169,14 @@ impl ColumnCache {
             && have_equal_rows(&kept.table, table)
         {
             kept.used_at.store(now, Ordering::Relaxed);
+            kept.columns_used_at.lock().extend(columns.map(|position| (position, now)));
             return Some(kept.clone());
         }
         let kept = Arc::new(TableColumns {
             table: table.clone(),
             used_at: AtomicU64::new(now),
             used: self.used.clone(),
+            columns_used_at: Mutex::new(columns.map(|position| (position, now)).collect()),
             parts: Mutex::default(),
         });
         tables.insert(table.id, kept.clone());
@@ -175,22 +193,29 @@ impl ColumnCache {
         self.used.load(Ordering::Relaxed)
     }
 
-    /// Keeps a part of a table, in place of one that begins at the same key. Drops the part if
-    /// there is no place (COLUMNS-3).
-    pub fn keep(&self, columns: &TableColumns, part: TablePart) {
-        let bytes = part.bytes();
+    /// Keeps a part of a table, in place of one that begins at the same key. Without place for it
+    /// (COLUMNS-3) its leaves are noted only, and are not decoded by the next scans.
+    pub fn keep(&self, columns: &TableColumns, mut part: TablePart) {
         let low = part.leaves.low().to_vec();
         columns.forget(&low);
+        if self.bytes() + part.bytes() > self.limit.load(Ordering::Relaxed) {
+            part = part.with_columns(|position| columns.is_in_use(position));
+        }
+        let mut bytes = part.bytes();
         if !self.reserve(columns, bytes) {
-            return;
+            part = part.postponed(part.leaves.clone());
+            bytes = part.bytes();
+            if !self.reserve(columns, bytes) {
+                return;
+            }
         }
         if let Some(other) = columns.parts.lock().insert(low, Arc::new(part)) {
             self.used.fetch_sub(other.bytes(), Ordering::Relaxed);
         }
     }
 
-    /// Drops tables that were scanned before `columns` until `bytes` bytes are free, and takes
-    /// them. Returns whether there were enough.
+    /// Drops tables that were scanned before `columns`, and columns that were, until `bytes` bytes
+    /// are free, and takes them. Returns whether there were enough.
     fn reserve(&self, columns: &TableColumns, bytes: usize) -> bool {
         let mut tables = self.tables.lock();
         let limit = self.limit.load(Ordering::Relaxed);
@@ -199,6 +224,9 @@ impl ColumnCache {
             let used_at = |kept: &TableColumns| kept.used_at.load(Ordering::Relaxed);
             let older = tables.iter().filter(|(_, kept)| used_at(kept) < used_at(columns));
             let Some((id, oldest)) = older.min_by_key(|(_, kept)| used_at(kept)) else {
+                if columns.drop_oldest_column() {
+                    continue;
+                }
                 return false;
             };
             let id = *id;
@@ -227,6 +255,30 @@ impl TableColumns {
         if let Some(part) = self.parts.lock().remove(low) {
             self.used.fetch_sub(part.bytes(), Ordering::Relaxed);
         }
+    }
+
+    /// Returns whether the newest scan reads the column.
+    fn is_in_use(&self, position: usize) -> bool {
+        let used_at = self.columns_used_at.lock().get(&position).copied();
+        used_at.is_some_and(|at| at >= self.used_at.load(Ordering::Relaxed))
+    }
+
+    /// Drops the column that was not read for longest from all parts, unless the newest scan reads
+    /// it. Returns whether there was one.
+    fn drop_oldest_column(&self) -> bool {
+        let mut parts = self.parts.lock();
+        let newest = self.used_at.load(Ordering::Relaxed);
+        let mut used_at = self.columns_used_at.lock();
+        let oldest = used_at.iter().filter(|(_, at)| **at < newest).min_by_key(|(_, at)| **at);
+        let Some(oldest) = oldest.map(|(position, _)| *position) else { return false };
+        used_at.remove(&oldest);
+        for part in parts.values_mut().filter(|part| part.column(oldest).is_some()) {
+            let rest = Arc::new(part.with_columns(|position| position != oldest));
+            self.used.fetch_add(rest.bytes(), Ordering::Relaxed);
+            self.used.fetch_sub(part.bytes(), Ordering::Relaxed);
+            *part = rest;
+        }
+        true
     }
 
     /// Drops all parts.

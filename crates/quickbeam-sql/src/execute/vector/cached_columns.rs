@@ -58,9 +58,8 @@ impl CachedColumns {
             return Ok(CacheStep::Read);
         };
         self.end_noting(context);
-        if let Some(vectors) = vectors_of(&part, wanted)? {
+        if let Some(batch) = batch_of(&part, wanted)? {
             if scan.skip(&part, context)? {
-                let batch = ColumnBatch { rows: part.rows, vectors };
                 return Ok(CacheStep::Taken(batch, part));
             }
         } else if scan.is_unchanged(&part, context)? {
@@ -130,13 +129,14 @@ impl CachedColumns {
 }
 
 /// Returns the wanted columns of a part, if it has all of them.
-fn vectors_of(part: &TablePart, wanted: &[ScannedColumn]) -> Result<Option<Vec<Vector>>> {
+fn batch_of(part: &TablePart, wanted: &[ScannedColumn]) -> Result<Option<ColumnBatch>> {
+    let Some(rows) = part.rows else { return Ok(None) };
     let mut vectors = Vec::with_capacity(wanted.len());
     for column in wanted {
         let Some(array) = part.column(column.position()) else { return Ok(None) };
         vectors.push(Vector::of(&**array)?);
     }
-    Ok((!vectors.is_empty()).then_some(vectors))
+    Ok(Some(ColumnBatch { rows, vectors }))
 }
 
 /// Returns which rows have integers in the ranges that a join asks for; `None` if all have, or it

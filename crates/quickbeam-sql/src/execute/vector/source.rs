@@ -311,7 +311,7 @@ impl RowSource {
             selection: selection.filter(|_| filter.is_some()),
             filter: filter.unwrap_or_default(),
             is_unfiltered: true,
-            uses_cache: filter_is_by_leaf && !columns.is_empty(),
+            uses_cache: filter_is_by_leaf,
             cached: None,
             begun: false,
         };
@@ -413,7 +413,8 @@ impl RowSource {
         let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
         if self.cached.is_none() {
             scan.begin(context)?;
-            self.cached = scan.cached_columns(context).map(CachedColumns::new);
+            let positions = self.columns.iter().map(ScannedColumn::position);
+            self.cached = scan.cached_columns(positions, context).map(CachedColumns::new);
         }
         let Some(cached) = &mut self.cached else {
             self.uses_cache = false;

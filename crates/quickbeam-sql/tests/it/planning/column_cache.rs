@@ -10,7 +10,8 @@ use super::lines;
 
 const ROWS: usize = 12_000;
 
-const QUERIES: [&str; 8] = [
+const QUERIES: [&str; 9] = [
+    "SELECT count(*) FROM t",
     "SELECT count(*), count(a), sum(a), min(n), max(n), sum(n), min(s), max(d) FROM t",
     "SELECT s, count(*), sum(a), avg(n) FROM t WHERE a < 400 AND d >= '2020-06-01' GROUP BY s",
     "SELECT sum(n * a) FROM t WHERE n BETWEEN 10 AND 60 AND s <> 's3' AND f < 2000",
@@ -158,6 +159,19 @@ fn cache_keeps_its_size() {
         std::thread::sleep(Duration::from_millis(2));
     }
     assert!(database.column_cache_bytes() <= whole / 2);
+    assert_eq!(lines(&connect(&database, "vectorized"), all), expected);
+    // Columns of a table take the place of those that were not read since.
+    database.set_column_cache_size(whole);
+    let texts = "SELECT max(s), max(d), sum(f), count(b) FROM t";
+    let numbers = "SELECT sum(k), sum(a), sum(v), sum(n), sum(id) FROM t";
+    ask_three_times(&database, texts);
+    let kept = database.column_cache_bytes();
+    database.set_column_cache_size(kept * 5 / 4);
+    for text in [texts, numbers, texts] {
+        ask_three_times(&database, text);
+        let bytes = database.column_cache_bytes();
+        assert!(bytes > kept / 2 && bytes <= kept * 5 / 4, "{bytes} bytes, {kept} of texts");
+    }
     assert_eq!(lines(&connect(&database, "vectorized"), all), expected);
     database.set_column_cache_size(0);
     ask_three_times(&database, all);

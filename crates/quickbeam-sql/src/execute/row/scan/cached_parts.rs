@@ -15,14 +15,20 @@ use crate::handle::column_cache::{TableColumns, TablePart};
 impl TableScan {
     /// Returns what the column cache has of the table, if the scan reads all rows in the order of
     /// their keys. The scan then stops at each leaf.
-    pub fn cached_columns(&mut self, context: &Context<'_>) -> Option<Arc<TableColumns>> {
+    pub fn cached_columns(
+        &mut self,
+        columns: impl Iterator<Item = usize>,
+        context: &Context<'_>,
+    ) -> Option<Arc<TableColumns>> {
         let reads_all = matches!(self.method, ScanMethod::Rows(None))
             && !self.is_database
             && !self.is_limited()
             && self.scan.position().is_some()
             && self.handle.database().access_method().is_ordered();
-        let columns = context.catalog.column_cache.table(self.handle.table());
-        let columns = columns.filter(|_| reads_all)?;
+        if !reads_all {
+            return None;
+        }
+        let columns = context.catalog.column_cache.table(self.handle.table(), columns)?;
         self.scan.stop_at_each_leaf();
         Some(columns)
     }
