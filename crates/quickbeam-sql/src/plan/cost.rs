@@ -55,6 +55,10 @@ pub(super) const MANY_ROWS: f64 = 1_000.0;
 pub(super) const MOST_KEPT: f64 = 200_000.0;
 /// Row count from which vectorized execution is worth building columns.
 pub(super) const VECTOR_THRESHOLD: f64 = 500.0;
+/// Fewest rows of a scan for which a top-N sort is vectorized, to use the column cache.
+pub(super) const CACHED_ROWS: f64 = 100_000.0;
+/// Most columns of such a scan.
+pub(super) const CACHED_COLUMNS: usize = 4;
 /// The number of elements that an array of unknown length is estimated to have.
 pub(super) const ELEMENTS: f64 = 10.0;
 /// How many times more outer rows than estimated a nested loop reads before a hash join takes over.

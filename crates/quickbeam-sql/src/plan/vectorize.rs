@@ -1,10 +1,10 @@
 //! The choice between row and vectorized execution of each step.
 
-use super::{Action, Batch, HashJoin, Plan, PlanNode, QueryPlan, TableAccess};
+use super::{AccessPath, Action, Batch, HashJoin, Plan, PlanNode, QueryPlan, TableAccess};
 use crate::bind::{SlotShape, Source};
 use crate::catalog::Table;
 use crate::expression::{ColumnRef, Expr};
-use crate::plan::cost::VECTOR_THRESHOLD;
+use crate::plan::cost::{CACHED_COLUMNS, CACHED_ROWS, VECTOR_THRESHOLD};
 use crate::types::DataType;
 
 /// The execution mode that a session requests.
@@ -207,7 +207,7 @@ impl Chooser<'_> {
         }
         self.possible = true;
         self.most = self.most.max(rows);
-        let keeps_few = keeps_few(node);
+        let keeps_few = keeps_few(node) && !scans_few_columns(node, &columns, rows);
         self.first_only |= keeps_few;
         if self.is_wanted(rows) && (self.mode == ExecutionMode::Vectorized || !keeps_few) {
             self.by_columns += rows.max(1.0);
@@ -419,6 +419,15 @@ fn collect(node: &PlanNode, slots: &mut Vec<usize>) {
 fn keeps_few(step: &PlanNode) -> bool {
     let PlanNode::Sort { most: Some((limit, _)), .. } = step else { return false };
     limit.as_constant().and_then(|limit| limit.as_ref().as_i64()).is_some_and(|limit| limit < 1_000)
+}
+
+/// Whether a step reads few columns of many rows of a whole table. Then the column cache is worth
+/// more than the memory of a top-N sort.
+fn scans_few_columns(step: &PlanNode, columns: &[(ColumnRef, DataType)], rows: f64) -> bool {
+    let PlanNode::Sort { input, .. } = step else { return false };
+    let scans_all = matches!(&**input, PlanNode::Table(access)
+        if matches!(access.path, AccessPath::All) && !access.backward && !access.keys);
+    scans_all && columns.len() <= CACHED_COLUMNS && rows >= CACHED_ROWS
 }
 
 /// Estimates the rows of a step from its largest scan.
