@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::access::btree::{LeafHint, Tree, Versioning};
+use crate::access::btree::{LeafHint, NewRecord, Tree, Versioning};
 use crate::access::limits::{check_limits, fits_inline};
 use crate::access::overflow::{
     chain_pages, decode_pointer, encode_pointer, free_chain, free_pages, write_chain,
@@ -238,7 +238,8 @@ fn store(
         if done {
             return free_pages(pool, &change_guard, &replaced.unwrap_or_default());
         }
-        tree.make_space(pool, &change_guard, key, leaf_hint)?;
+        let record = NewRecord { key, value_length: stored.len() };
+        tree.make_space(pool, &change_guard, record, leaf_hint)?;
     }
 }
 

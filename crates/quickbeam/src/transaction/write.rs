@@ -12,7 +12,7 @@
 use std::sync::Arc;
 
 use super::{State, Transaction};
-use crate::access::btree::Tree;
+use crate::access::btree::{NewRecord, Tree};
 use crate::access::limits::{check_limits, fits_inline};
 use crate::access::overflow::{decode_pointer, encode_pointer, write_chain};
 use crate::buffer::{ChangeGuard, WriteGuard};
@@ -289,7 +289,10 @@ impl Transaction {
             let leaf_hint = state.leaf_hints.of(tree);
             match found {
                 Ok(_) => tree.split(pool, &change_guard, key, leaf_hint)?,
-                Err(_) => tree.make_space(pool, &change_guard, key, leaf_hint)?,
+                Err(_) => {
+                    let record = NewRecord { key, value_length: stored.len() };
+                    tree.make_space(pool, &change_guard, record, leaf_hint)?;
+                }
             }
         }
     }

@@ -42,6 +42,7 @@ pub use merge::is_sparse;
 pub use pack::{Packed, Packing};
 pub use purge::purge_leaf;
 pub use sample::LeafSample;
+pub use shift::NewRecord;
 pub use siblings::{LeafSlot, SiblingHint};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use split::try_split;

@@ -136,7 +136,7 @@ fn move_records(
     let mut count = (0..source.count().saturating_sub(1)).take_while(fits).count();
     // The separator may be longer than the old one, and the prefix shorter: try fewer records.
     while count > 0 {
-        if neighbors.divide(pool, change_guard, Cut::InRight(count))? {
+        if neighbors.divide(pool, change_guard, Cut::InRight(count), None)? {
             return Ok(true);
         }
         count = count * 3 / 4;

@@ -4,6 +4,8 @@
 //!
 //! - SHIFT-1: a shift changes no record, and the common fence of the two leaves stays between the
 //!   records of the left one and those of the right one.
+//! - SHIFT-2: a shift that makes space for a record leaves that space in the leaf that covers the
+//!   record's key. So two full leaves never give each other the same records in turn.
 //!
 //! Leaves of a tree that grows by splits alone are 69 % full on average if keys arrive in random
 //! order (Yao, "On random 2-3 trees", 1978). A B*-tree first shares records with a neighbor (Knuth,
@@ -19,9 +21,28 @@ use crate::failpoints::{Canary, planted};
 use crate::page::{Page, PageId, PageKind, Scratch};
 
 /// A full leaf gives records to a neighbor that is less full by at least one part in
-/// `LEAST_SURPLUS` of a page. So the leaf then has space for several records, and the same two
-/// leaves are not shifted again at once.
+/// `LEAST_SURPLUS` of a page, so that the leaf then has space for several records.
 const LEAST_SURPLUS: usize = 4;
+
+/// After a shift each of the two leaves has at least one part in `LEAST_SPACE` of a page free.
+const LEAST_SPACE: usize = 16;
+
+/// A record for which a shift makes space.
+#[derive(Clone, Copy)]
+pub struct NewRecord<'a> {
+    /// The record's key.
+    pub key: &'a [u8],
+    /// The bytes of its stored value.
+    pub value_length: usize,
+}
+
+impl NewRecord<'_> {
+    /// Returns whether the leaf covers the record and has space for it.
+    fn fits_in(&self, leaf: Page<'_>) -> bool {
+        leaf.covers(self.key)
+            && leaf.free_bytes() >= leaf.leaf_need(self.key.len(), self.value_length)
+    }
+}
 
 /// Two neighboring leaves, latched with their parent.
 pub(super) struct Neighbors<'a> {
@@ -42,17 +63,17 @@ pub(super) enum Cut {
 }
 
 impl Tree {
-    /// Moves records of the full leaf that covers `key` to the leaf before or after it, if that one
-    /// has the same parent, is in memory and has enough free space. Returns false if nothing was
-    /// moved.
+    /// Moves records of the full leaf that covers `record` to the leaf before or after it, if that
+    /// one has the same parent, is in memory and has enough free space. Returns false if nothing
+    /// was moved. Returns true if the leaf that covers `record` now has space for it (SHIFT-2).
     pub(super) fn shift(
         &self,
         pool: &Pool,
         change_guard: &ChangeGuard,
-        key: &[u8],
+        record: NewRecord<'_>,
         full: PageId,
     ) -> Result<bool> {
-        let (parent, leaf) = self.descend(pool, 0, |node| node.page.child_for(key))?;
+        let (parent, leaf) = self.descend(pool, 0, |node| node.page.child_for(record.key))?;
         let page = leaf.page;
         // Leaves of a hash tree cover hash values in powers of two, and the tree's last leaf is
         // split so that records in order fill it.
@@ -84,7 +105,16 @@ impl Tree {
                 Direction::Backward => (index - 1, &neighbor, &leaf, Cut::InRight(moved)),
             };
             let neighbors = Neighbors { parent: &parent, separator_at, left, right };
-            return neighbors.divide(pool, change_guard, cut);
+            if neighbors.divide(pool, change_guard, cut, Some(record))? {
+                invariant!(
+                    SHIFT_2,
+                    [left, right].iter().any(|leaf| record.fits_in(leaf.page())),
+                    "leaves {} and {} have no space for the record after a shift",
+                    left.id,
+                    right.id
+                );
+                return Ok(true);
+            }
         }
         Ok(false)
     }
@@ -92,8 +122,15 @@ impl Tree {
 
 impl Neighbors<'_> {
     /// Divides the records of the two at `cut`. Returns false, changing nothing, if they do not fit
-    /// under their new fences or the parent has no space for the new separator.
-    pub(super) fn divide(&self, pool: &Pool, change_guard: &ChangeGuard, cut: Cut) -> Result<bool> {
+    /// under their new fences, the parent has no space for the new separator, or `new` would have
+    /// no space.
+    pub(super) fn divide(
+        &self,
+        pool: &Pool,
+        change_guard: &ChangeGuard,
+        cut: Cut,
+        new: Option<NewRecord<'_>>,
+    ) -> Result<bool> {
         let separator = match cut {
             Cut::InLeft(at) => self.left.page().separator_at(at),
             Cut::InRight(at) => self.right.page().separator_at(at),
@@ -104,7 +141,9 @@ impl Neighbors<'_> {
         }
         Scratch::with(pool.page_size, |left| {
             Scratch::with(pool.page_size, |right| {
-                if !self.fill(left, right, cut, &separator) {
+                if !self.fill(left, right, cut, &separator)
+                    || new.is_some_and(|record| !have_space([left, right], record))
+                {
                     return Ok(false);
                 }
                 self.install(change_guard, [left, right], &separator)?;
@@ -169,6 +208,13 @@ impl Neighbors<'_> {
             Err(Error::page(self.parent.id, "no room for a separator where there was room"))
         }
     }
+}
+
+/// Returns whether the one of two divided leaves that covers `record` has space for it, and both
+/// have some. Their prefixes differ from those before, so their records have other sizes.
+fn have_space(leaves: [Page<'_>; 2], record: NewRecord<'_>) -> bool {
+    leaves.iter().any(|leaf| record.fits_in(*leaf))
+        && leaves.iter().all(|leaf| leaf.free_bytes() >= leaf.size() / LEAST_SPACE)
 }
 
 /// Returns how many records of `full`, from its end on the neighbor's side, make the two equally

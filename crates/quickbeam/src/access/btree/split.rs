@@ -1,6 +1,6 @@
 //! Splits: a full page becomes two, and their parent gets the separator between them.
 
-use super::{LeafHint, Tree};
+use super::{LeafHint, NewRecord, Tree};
 use crate::buffer::{ChangeGuard, Pool, ReadGuard, WriteGuard};
 use crate::error::{Error, Result};
 use crate::page::{Page, PageId, PageKind, Scratch};
@@ -11,19 +11,19 @@ struct SplitPoint {
 }
 
 impl Tree {
-    /// Makes space for a new record in the leaf of the hint, which covers `key` and is full: moves
+    /// Makes space for a new record in the leaf of the hint, which covers it and is full: moves
     /// records to a neighbor, or splits the leaf as [`split`](Self::split) does.
     pub fn make_space(
         &self,
         pool: &Pool,
         change_guard: &ChangeGuard,
-        key: &[u8],
+        record: NewRecord<'_>,
         leaf_hint: &mut LeafHint,
     ) -> Result<()> {
-        if self.shift(pool, change_guard, key, leaf_hint.leaf)? {
+        if self.shift(pool, change_guard, record, leaf_hint.leaf)? {
             return Ok(());
         }
-        self.split(pool, change_guard, key, leaf_hint)
+        self.split(pool, change_guard, record.key, leaf_hint)
     }
 
     /// Splits the leaf of the hint, which covers `key` and has no space for a value that grows: the

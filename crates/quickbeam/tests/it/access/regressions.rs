@@ -6,6 +6,7 @@ use std::time::Duration;
 use quickbeam::{
     Durability, Environment, Error, Isolation, Options, Transaction, TransactionOptions,
 };
+use quickbeam_testing::Random;
 
 fn small_segments(durability: Durability) -> Options {
     Options::new().log_segment_size(256 << 10).durability(durability)
@@ -277,5 +278,30 @@ fn dropped_tree_is_freed_after_its_writers_end() {
             report.pages < 30
         });
         assert!(is_freed, "the dropped tree's pages are still in use");
+    }
+}
+
+/// A full leaf gave the records of the next prefix to its neighbor. Its own records then were
+/// shorter, and those of the neighbor, which became full, were to go back: an endless exchange.
+#[test]
+fn leaves_between_two_prefixes_keep_their_records() {
+    for seed in 0..100 {
+        let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
+        let database = environment.create_database("records").unwrap();
+        let mut random = Random::new(seed);
+        let (prefix_length, prefixes, longer) =
+            (4 + 8 * random.below(3), 2 + random.below(6), random.below(3) * 8);
+        let transaction = environment.begin().unwrap();
+        let mut count = 0;
+        for _ in 0..2000 {
+            let mut key = vec![0; prefix_length];
+            key[prefix_length - 1] = random.below(prefixes) as u8;
+            key.extend(random.next().to_be_bytes());
+            let value = vec![0; 8 + random.below(2) * longer];
+            count += usize::from(database.put_if_absent(&transaction, &key, &value).unwrap());
+        }
+        transaction.commit().unwrap();
+        let reader = environment.begin_read().unwrap();
+        assert_eq!(crate::common::records(&database, &reader).unwrap().len(), count);
     }
 }
