@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{Action, Plan, PlanNode, QueryPlan, TableAccess};
-use crate::bind::SubqueryKind;
-use crate::catalog::Table;
+use crate::bind::{SubqueryKind, TableFunctionKind};
+use crate::catalog::{Table, Volatility};
 use crate::expression::{ColumnRef, Expr};
 
 /// Calls `visit` with every expression of a plan's step and of those below it.
@@ -189,33 +189,40 @@ impl PlanNode {
     }
 }
 
-/// Whether rows are locked.
-fn locks(node: &PlanNode) -> bool {
+/// Whether rows are locked, or functions called in FROM that may change the database.
+fn may_change(node: &PlanNode) -> bool {
     match node {
         PlanNode::LockRows { .. } => true,
         PlanNode::SingleRow
         | PlanNode::Table(_)
         | PlanNode::Values { .. }
-        | PlanNode::StoredScan(_)
-        | PlanNode::FunctionScan(_) => false,
+        | PlanNode::StoredScan(_) => false,
+        PlanNode::FunctionScan(function) => function.calls.iter().any(|call| match call.kind {
+            TableFunctionKind::Routine(call, _) => call.volatility == Volatility::Volatile,
+            _ => false,
+        }),
         PlanNode::With { tables, input } => {
-            locks(input) || tables.iter().any(|(_, query)| locks(&query.root))
+            may_change(input) || tables.iter().any(|(_, query)| may_change(&query.root))
         }
-        PlanNode::RecursiveUnion(union) => locks(&union.base.root) || locks(&union.step.root),
+        PlanNode::RecursiveUnion(union) => {
+            may_change(&union.base.root) || may_change(&union.step.root)
+        }
         PlanNode::Filter { input, .. }
         | PlanNode::Group { input, .. }
         | PlanNode::Distinct { input, .. }
         | PlanNode::Sort { input, .. }
-        | PlanNode::Limit { input, .. } => locks(input),
-        PlanNode::Subquery { input, query, .. } => locks(input) || locks(&query.root),
-        PlanNode::NestedLoop { outer, inner, .. } => locks(outer) || locks(inner),
+        | PlanNode::Limit { input, .. } => may_change(input),
+        PlanNode::Subquery { input, query, .. } => may_change(input) || may_change(&query.root),
+        PlanNode::NestedLoop { outer, inner, .. } => may_change(outer) || may_change(inner),
         PlanNode::HashJoin(join) => {
-            locks(&join.outer) || locks(&join.inner) || join.check.as_ref().is_some_and(locks)
+            may_change(&join.outer)
+                || may_change(&join.inner)
+                || join.check.as_ref().is_some_and(may_change)
         }
-        PlanNode::WindowAgg(window) => locks(&window.input),
-        PlanNode::Vectorized(batch) => locks(&batch.step),
-        PlanNode::SubqueryScan { query, .. } => locks(&query.root),
-        PlanNode::SetOperation { sides, .. } => sides.iter().any(|side| locks(&side.root)),
+        PlanNode::WindowAgg(window) => may_change(&window.input),
+        PlanNode::Vectorized(batch) => may_change(&batch.step),
+        PlanNode::SubqueryScan { query, .. } => may_change(&query.root),
+        PlanNode::SetOperation { sides, .. } => sides.iter().any(|side| may_change(&side.root)),
     }
 }
 
@@ -225,7 +232,7 @@ impl Plan {
         let Action::Query(query) = &self.action else { return false };
         let mut counts = false;
         each_of_query(query, &mut |expr| counts |= expr.counts_up());
-        !counts && !locks(&query.root)
+        !counts && !may_change(&query.root)
     }
 }
 
