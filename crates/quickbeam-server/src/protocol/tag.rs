@@ -109,7 +109,17 @@ fn of_session(verb: &str, mut words: impl Iterator<Item = String>) -> String {
 
 /// CREATE, DROP and ALTER with the kind of object.
 fn with_object(verb: &str, words: impl Iterator<Item = String>) -> String {
-    let modifiers = ["OR", "REPLACE", "TEMP", "TEMPORARY", "UNLOGGED", "UNIQUE", "GLOBAL", "LOCAL"];
+    let modifiers = [
+        "OR",
+        "REPLACE",
+        "TEMP",
+        "TEMPORARY",
+        "UNLOGGED",
+        "UNIQUE",
+        "GLOBAL",
+        "LOCAL",
+        "CONSTRAINT",
+    ];
     let mut words = words.filter(|word| !modifiers.contains(&word.as_str()));
     let object = words.next().unwrap_or_default();
     if object == "MATERIALIZED" {
@@ -231,6 +241,7 @@ mod tests {
             ("WITH i AS (INSERT INTO t VALUES (1)) SELECT 1", "SELECT 3"),
             ("MERGE INTO t USING u ON true WHEN MATCHED THEN DELETE", "MERGE 3"),
             ("create unique index i on t (a)", "CREATE INDEX"),
+            ("CREATE CONSTRAINT TRIGGER t AFTER INSERT ON a", "CREATE TRIGGER"),
             ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
             ("CREATE TEMP TABLE a (b) AS SELECT 1", "SELECT 3"),
             ("create table a as table b with no data;", "CREATE TABLE AS"),
