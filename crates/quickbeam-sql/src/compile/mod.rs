@@ -245,7 +245,7 @@ impl Prepared {
     /// Takes the keys of the rows of the last execution, if it is the query of a cursor.
     pub fn take_keys(&mut self) -> Option<Box<KeptKeys>> {
         let Program::Query(query) = &mut self.work else { return None };
-        let fresh = query.kept_keys.as_ref().map(|_| Box::new(KeptKeys::of(&query.root)))?;
+        let fresh = query.kept_keys.as_ref().map(|_| Box::new(KeptKeys::of(&mut query.root)))?;
         query.kept_keys.replace(fresh)
     }
 }

@@ -22,7 +22,7 @@ use crate::execute::{
 use crate::expression::{Clock, Slot};
 use crate::parse::Command;
 use crate::parse::ExplainFormat;
-use crate::plan::{self, Action, ChangePlan, InsertPlan, Plan};
+use crate::plan::{self, Action, ChangePlan, ExecutionMode, InsertPlan, Plan};
 use crate::types::CastContext;
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
@@ -223,7 +223,10 @@ impl CompileContext<'_> {
         let workers = |table: &Table| self.workers_for(table);
         let choice = plan::WorkerChoice { shared_scan, workers: &workers };
         let choice = (self.parallelism.workers > 0).then_some(choice);
-        plan::choose_execution_mode(&mut plan, self.way, &crate::execute::can_batch, choice);
+        // A sort by rows keeps the keys of the rows that a cursor locks.
+        let keeps_locked = self.keeps_keys && !plan.reads_only();
+        let mode = if keeps_locked { ExecutionMode::Row } else { self.way };
+        plan::choose_execution_mode(&mut plan, mode, &crate::execute::can_batch, choice);
         if CHECKS_INVARIANTS {
             plan.check_invariants();
         }
@@ -240,7 +243,7 @@ impl CompileContext<'_> {
                 reads_only = plan.reads_only();
                 let mut program = builder.query(query)?;
                 if self.keeps_keys {
-                    program.kept_keys = Some(Box::new(KeptKeys::of(&program.root)));
+                    program.kept_keys = Some(Box::new(KeptKeys::of(&mut program.root)));
                 }
                 Program::Query(program)
             }

@@ -355,7 +355,7 @@ pub trait SessionState {
     fn unlock_all_advisory(&self);
 
     /// Returns the key of the row of a table that is the current one of a cursor.
-    fn current_row(&self, cursor: &str, _table: &Table) -> Result<Vec<u8>> {
+    fn current_row(&self, cursor: &str, _table: &Table) -> Result<Option<Vec<u8>>> {
         Err(SqlError::unsupported(format!("the cursor {cursor} here")))
     }
 

@@ -106,7 +106,9 @@ impl Session {
         }
         result.check(prepared)?;
         // Dropped without a commit, the transaction is aborted.
+        self.begin_alone(&transaction);
         let done = self.run_prepared(prepared, &transaction, parameters, TransactionUse::Own);
+        let done = self.end_alone(&transaction, done);
         let done = done.and_then(|done| {
             self.end_temporary(&transaction)?;
             self.check_events()?;

@@ -22,7 +22,6 @@ use crate::plan::Plan;
 use crate::schema::errors::read_only;
 use crate::session::Session;
 use crate::session::prepared_statement::{Lease, PreparedStatement};
-use crate::session::transaction::Open;
 use crate::table::{self, DeferredChecks, TableHandle};
 use crate::types::Value;
 
@@ -77,26 +76,13 @@ pub(crate) struct Done {
     pub returned: Returned,
 }
 
-/// Returns where a transaction of the session defers checks. One of its own for a statement, or one
-/// of the engine, does not: its statements end with all constraints satisfied.
-pub(crate) fn deferred_of<'o>(
-    open: Option<&'o Open>,
-    transaction: &Transaction,
-) -> Option<&'o DeferredChecks> {
-    let open = open?;
-    let is_own = open.transaction.as_ref().is_some_and(|own| std::ptr::eq(own, transaction));
-    is_own.then_some(&open.deferred)
-}
-
 /// Refuses a change of a table whose deferred constraints are still to be checked.
 fn check_not_deferred(
     change: &CatalogChange,
     look: &CompileContext<'_>,
-    open: Option<&Open>,
+    deferred: Option<&DeferredChecks>,
 ) -> Result<()> {
-    let Some(deferred) = deferred_of(open, look.transaction).filter(|it| !it.is_empty()) else {
-        return Ok(());
-    };
+    let Some(deferred) = deferred.filter(|it| !it.is_empty()) else { return Ok(()) };
     let (what, names) = match change {
         CatalogChange::Alter(name, ..) => ("ALTER TABLE", std::slice::from_ref(name)),
         CatalogChange::Drop(ObjectKind::Table, names, ..) => ("DROP TABLE", &names[..]),
@@ -315,7 +301,9 @@ impl Session {
         {
             return Err(super::utility::not_in_transaction("CREATE INDEX CONCURRENTLY"));
         }
-        check_not_deferred(change, look, self.open.borrow().as_ref())?;
+        let open = self.open.borrow();
+        check_not_deferred(change, look, self.deferred_of(open.as_ref(), look.transaction))?;
+        drop(open);
         self.check_no_rows_read()?;
         self.notice_skipped(change, snapshot);
         if let Some(role) = look.role {
@@ -377,8 +365,9 @@ impl Session {
             statement.set_savepoint()?;
         }
         let open = self.open.borrow();
-        let deferred = deferred_of(open.as_ref(), transaction);
+        let deferred = self.deferred_of(open.as_ref(), transaction);
         statement.set_deferred(deferred);
+        statement.set_moved(self.noted_moves());
         statement.set_triggers(self);
         let result = match work {
             Program::Insert(insert) => insert.run(context, &mut statement, &mut done.returned),
@@ -415,11 +404,11 @@ impl Session {
             return work();
         }
         let savepoint = transaction.savepoint()?;
-        let deferred = self.deferred_mark();
+        let kept = self.kept_mark();
         let result = work();
         if result.is_err() {
             transaction.rollback_to(savepoint)?;
-            self.restore_deferred(deferred);
+            self.restore_kept(kept);
         }
         transaction.release_savepoint(savepoint);
         result

@@ -46,7 +46,7 @@ use self::routine::Routines;
 use self::rows::OpenQueries;
 use self::settings::variables::Variables;
 use self::temporary::TemporaryObjects;
-use self::transaction::Open;
+use self::transaction::{AloneChecks, Open};
 use crate::bind::SearchPath;
 use crate::catalog::{ObjectId, Table, TransitionSide};
 use crate::compile::Parallelism;
@@ -59,6 +59,7 @@ use crate::expression::{
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::SettingScope;
+use crate::table::MovedRows;
 use crate::types::Value;
 
 /// Bytes that a statement may keep, unless it is set otherwise.
@@ -71,6 +72,8 @@ pub(crate) type ControlFunction = dyn Fn(&str, &str) -> Result<String> + Send;
 pub(crate) struct Session {
     pub database: SqlDatabase,
     pub open: RefCell<Option<Open>>,
+    /// What the statement outside a transaction block has deferred.
+    pub alone: AloneChecks,
     pub reading: OpenQueries,
     pub settings: Cell<Settings>,
     pub variables: RefCell<Variables>,
@@ -103,6 +106,8 @@ pub(crate) struct Session {
     pub plan_key: Cell<u64>,
     pub named: NamedStatements,
     pub cursors: Cursors,
+    /// The rows that were moved or removed while there were cursors.
+    pub moved: MovedRows,
     /// The session's number in its database.
     pub number: i32,
     /// Whether the session took advisory locks, and whether its transaction did.
@@ -249,10 +254,11 @@ impl SessionState for Session {
         self.release_locks(false);
     }
 
-    fn current_row(&self, cursor: &str, table: &Table) -> Result<Vec<u8>> {
+    fn current_row(&self, cursor: &str, table: &Table) -> Result<Option<Vec<u8>>> {
         let cursors = self.cursors.borrow();
         let found = cursors.get(cursor).ok_or_else(|| no_cursor(cursor))?;
-        found.current_row(cursor, table)
+        let key = found.current_row(cursor, table)?;
+        Ok(self.moved.follow(table.id, key, found.opened))
     }
 
     fn transition_rows(&self, side: TransitionSide) -> Result<Vec<Vec<Value>>> {

@@ -15,6 +15,7 @@ use crate::execute::{KeptKeys, KeptRow};
 use crate::parse::Direction;
 use crate::session::Session;
 use crate::session::prepared_statement::PreparedStatement;
+use crate::table::MovedRows;
 use crate::types::{DataType, Value};
 
 /// The prepared statements of a session, by name.
@@ -43,6 +44,8 @@ pub(crate) struct CursorRows {
     pub scrolls: bool,
     /// The keys of its rows.
     pub keys: Option<Box<KeptKeys>>,
+    /// The moment among the moves of rows at which it was opened.
+    pub opened: u64,
 }
 
 /// The cursors of a session, by name.
@@ -66,8 +69,8 @@ pub(crate) fn no_cursor(name: &str) -> SqlError {
 }
 
 impl CursorRows {
-    /// Returns the key of the row of a table that is the current one.
-    pub fn current_row(&self, name: &str, table: &Table) -> Result<Vec<u8>> {
+    /// Returns the key that the current row of a table had when the cursor was opened.
+    pub fn current_row(&self, name: &str, table: &Table) -> Result<&[u8]> {
         let error = |message| Err(SqlError::new(SqlState::InvalidCursorState, message));
         if self.holds && !self.is_new {
             return error(format!("cursor \"{name}\" is held from a previous transaction"));
@@ -82,7 +85,7 @@ impl CursorRows {
             Some(KeptRow::LockedTwice) => error(format!(
                 "cursor \"{name}\" has multiple FOR UPDATE/SHARE references to table \"{table}\""
             )),
-            Some(KeptRow::Key(key)) if is_positioned => Ok(key.to_vec()),
+            Some(KeptRow::Key(key)) if is_positioned => Ok(key),
             Some(KeptRow::Absent | KeptRow::Key(_)) => {
                 error(format!("cursor \"{name}\" is not positioned on a row"))
             }
@@ -150,6 +153,22 @@ impl CursorRows {
 }
 
 impl Session {
+    /// Adds a cursor that was opened just now.
+    pub fn add_cursor(&self, name: SmolStr, cursor: CursorRows) {
+        let mut cursors = self.cursors.borrow_mut();
+        if cursors.is_empty() {
+            self.moved.clear();
+        }
+        cursors.insert(name, CursorRows { opened: self.moved.mark(), ..cursor });
+    }
+
+    /// Returns where writers note moved rows, if a cursor may have to follow them.
+    pub fn noted_moves(&self) -> Option<&MovedRows> {
+        let cursors = self.cursors.borrow();
+        let follows = |it: &CursorRows| it.keys.is_some() && (it.is_new || !it.holds);
+        cursors.values().any(follows).then_some(&self.moved)
+    }
+
     /// Closes the cursors that end with a transaction.
     pub fn end_cursors(&self, is_committed: bool) {
         self.cursors.borrow_mut().retain(|_, cursor| {
@@ -169,7 +188,8 @@ mod tests {
         let rows = (1..=4).map(|number| vec![Value::Integer(number)]).collect();
         let columns = Arc::new([]);
         let (holds, is_new, scrolls, keys) = (false, true, true, None);
-        let mut cursor = CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys };
+        let mut cursor =
+            CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys, opened: 0 };
         for (direction, expected) in [
             (Direction::By(1), &[1][..]),
             (Direction::By(2), &[2, 3]),

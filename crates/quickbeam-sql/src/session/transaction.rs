@@ -1,7 +1,7 @@
 //! The transaction of a connection: BEGIN to COMMIT or ROLLBACK, its settings and savepoints, and
 //! the statements that steer it.
 
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 
 use quickbeam::query_layer::TransactionExt;
 use quickbeam::{
@@ -55,6 +55,23 @@ struct OpenSavepoint {
     modes: ConstraintModes,
     /// What was deferred.
     deferred: DeferredMark,
+    /// Which rows had moved.
+    moved: u64,
+}
+
+/// A moment of a transaction, for a rollback of what the session keeps of it.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptMark {
+    deferred: DeferredMark,
+    moved: u64,
+}
+
+/// What the statement that runs outside a transaction block has deferred to its end.
+#[derive(Default)]
+pub(crate) struct AloneChecks {
+    /// The address of its transaction, while it runs.
+    transaction: Cell<usize>,
+    deferred: DeferredChecks,
 }
 
 /// How a transaction ended.
@@ -183,12 +200,10 @@ impl Session {
     }
 
     pub fn commit(&self) -> Result<()> {
+        let fired = self.end_deferred();
         let Open { transaction, outcome, deferred, settings, .. } = self.take_open()?;
         let commit = |transaction: Transaction| {
-            if !deferred.is_empty() {
-                self.fire_deferred(&transaction, &deferred, None)?;
-                self.check_deferred(&transaction, &deferred, None)?;
-            }
+            fired?;
             invariant!(
                 DEFER_1,
                 transaction.isolation() == Isolation::ReadCommitted
@@ -218,6 +233,57 @@ impl Session {
         };
         self.ended(outcome.into_inner(), end);
         result
+    }
+
+    /// Returns where a transaction defers checks. One of the engine does not: its statements end
+    /// with all constraints satisfied.
+    pub fn deferred_of<'o>(
+        &'o self,
+        open: Option<&'o Open>,
+        transaction: &Transaction,
+    ) -> Option<&'o DeferredChecks> {
+        if self.alone.transaction.get() == address_of(transaction) {
+            return Some(&self.alone.deferred);
+        }
+        let open = open?;
+        let is_own = open.transaction.as_ref().is_some_and(|own| std::ptr::eq(own, transaction));
+        is_own.then_some(&open.deferred)
+    }
+
+    /// Begins a statement outside a transaction block, in its own transaction.
+    #[inline]
+    pub fn begin_alone(&self, transaction: &Transaction) {
+        self.alone.transaction.set(address_of(transaction));
+    }
+
+    /// Fires and checks what the statement has deferred, unless it failed.
+    #[inline]
+    pub fn end_alone<T>(&self, transaction: &Transaction, result: Result<T>) -> Result<T> {
+        let deferred = &self.alone.deferred;
+        let result = match result {
+            Ok(done) if !deferred.is_empty() => self
+                .fire_deferred(transaction, deferred, None)
+                .and_then(|()| self.check_deferred(transaction, deferred, None))
+                .map(|()| done),
+            result => result,
+        };
+        self.alone.transaction.set(0);
+        deferred.clear();
+        result
+    }
+
+    /// Fires the deferred triggers of the transaction under way, and checks its deferred
+    /// constraints. What the triggers change may be deferred, too, and is part of both.
+    fn end_deferred(&self) -> Result<()> {
+        let open = self.open.borrow();
+        let Some(Open { transaction: Some(transaction), deferred, .. }) = &*open else {
+            return Ok(());
+        };
+        if deferred.is_empty() {
+            return Ok(());
+        }
+        self.fire_deferred(transaction, deferred, None)?;
+        self.check_deferred(transaction, deferred, None)
     }
 
     /// Checks deferred constraints: these, or all (DEFER-1).
@@ -260,16 +326,20 @@ impl Session {
         Ok(())
     }
 
-    /// Returns what the transaction under way has deferred.
-    pub fn deferred_mark(&self) -> DeferredMark {
-        self.open.borrow().as_ref().map(|open| open.deferred.mark()).unwrap_or_default()
+    /// Returns what the session keeps of the transaction under way: what was deferred, and which
+    /// rows have moved.
+    pub fn kept_mark(&self) -> KeptMark {
+        let open = self.open.borrow();
+        let deferred = open.as_ref().map_or(&self.alone.deferred, |open| &open.deferred);
+        KeptMark { deferred: deferred.mark(), moved: self.moved.mark() }
     }
 
-    /// Restores what the transaction under way had deferred, after a rollback to that moment.
-    pub fn restore_deferred(&self, mark: DeferredMark) {
-        if let Some(open) = &*self.open.borrow() {
-            open.deferred.rollback_to(mark);
-        }
+    /// Restores what the session had kept, after a rollback to that moment.
+    pub fn restore_kept(&self, mark: KeptMark) {
+        let open = self.open.borrow();
+        let deferred = open.as_ref().map_or(&self.alone.deferred, |open| &open.deferred);
+        deferred.rollback_to(mark.deferred);
+        self.moved.rollback_to(mark.moved);
     }
 
     /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it has no effect.
@@ -287,13 +357,13 @@ impl Session {
         };
         let keys = names.map(|names| self.named_constraints(transaction, names)).transpose()?;
         if !is_deferred {
-            let (mark, before) = (deferred.mark(), transaction.savepoint()?);
+            let (mark, before) = (self.kept_mark(), transaction.savepoint()?);
             let checked = self
                 .fire_deferred(transaction, deferred, keys.as_deref())
                 .and_then(|()| self.check_deferred(transaction, deferred, keys.as_deref()));
             if checked.is_err() {
                 transaction.rollback_to(before)?;
-                deferred.rollback_to(mark);
+                self.restore_kept(mark);
             }
             transaction.release_savepoint(before);
             checked?;
@@ -402,6 +472,7 @@ impl Session {
                     events: self.events.pending(),
                     modes: open.deferred.modes().clone(),
                     deferred: open.deferred.mark(),
+                    moved: self.moved.mark(),
                 };
                 open.savepoints.borrow_mut().push(savepoint);
                 Ok(())
@@ -416,6 +487,7 @@ impl Session {
                     self.events.truncate(found.events);
                     open.deferred.set_modes(found.modes.clone());
                     open.deferred.rollback_to(found.deferred);
+                    self.moved.rollback_to(found.moved);
                     if open.outcome.borrow().is_some() {
                         self.restore(found.settings.clone());
                         open.outcome.replace(found.outcome.clone());
@@ -484,6 +556,11 @@ impl Session {
             }
         }
     }
+}
+
+/// Returns what tells a transaction from others, while it stays in its place.
+fn address_of(transaction: &Transaction) -> usize {
+    std::ptr::from_ref(transaction).addr()
 }
 
 #[cold]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quickbeam::query_layer::{DatabaseExt, ReadTracking, Scan, ScanBatch, TransactionExt};
 use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 
-use super::deferred::{ConstraintKey, DeferredCheck, DeferredChecks, PendingKey};
+use super::leftovers::deferred::{ConstraintKey, DeferredCheck, DeferredChecks, PendingKey};
 use super::table_writer::{TableWriter, differ, values_of};
 use super::trigger_queue::{QueuedEvent, RowDecision};
 use super::violations::check_violation;

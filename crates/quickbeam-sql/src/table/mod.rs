@@ -5,8 +5,8 @@
 mod audit;
 mod bulk_append;
 mod change_record;
-mod deferred;
 mod foreign_keys;
+mod leftovers;
 mod recorded;
 mod table_writer;
 mod trigger_queue;
@@ -21,7 +21,9 @@ pub use crate::schema::encoding::{
 };
 pub(crate) use audit::Audit;
 pub use bulk_append::{RowBatch, RowFailure};
-pub use deferred::{ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, DeferredTrigger};
+pub use leftovers::{
+    ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, DeferredTrigger, MovedRows,
+};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
 pub use trigger_queue::{RowDecision, Transitions, TriggerCall, TriggerCaller};

@@ -16,8 +16,9 @@ use quickbeam::query_layer::TransactionExt;
 use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, Updated, invariant};
 
 use super::change_record::ChangeRecord;
-use super::deferred::{DeferredChecks, DeferredMark};
 use super::foreign_keys::{CascadeTask, PendingCheck};
+use super::leftovers::MovedRows;
+use super::leftovers::deferred::{DeferredChecks, DeferredMark};
 use super::trigger_queue::TriggerQueue;
 use super::violations::null_violation;
 use crate::catalog::{Catalog, CatalogSnapshot, Table};
@@ -69,6 +70,10 @@ pub struct TableWriter<'a> {
     pub(super) deferred: Option<&'a DeferredChecks>,
     /// What was deferred before the statement.
     deferred_before: DeferredMark,
+    /// Where moved and removed rows are noted, while there are cursors.
+    moved: Option<&'a MovedRows>,
+    /// What was noted there before the statement.
+    moved_before: u64,
     key: Vec<u8>,
     entry: Vec<u8>,
     old_entry: Vec<u8>,
@@ -185,6 +190,8 @@ impl<'a> TableWriter<'a> {
             changes_before: CHECKS_INVARIANTS.then(|| transaction.change_count()),
             deferred: None,
             deferred_before: DeferredMark::default(),
+            moved: None,
+            moved_before: 0,
             key: Vec::new(),
             entry: Vec::new(),
             old_entry: Vec::new(),
@@ -213,6 +220,12 @@ impl<'a> TableWriter<'a> {
         self.deferred_before = deferred.map(DeferredChecks::mark).unwrap_or_default();
     }
 
+    /// Notes moved and removed rows there, for cursors.
+    pub fn set_moved(&mut self, moved: Option<&'a MovedRows>) {
+        self.moved = moved;
+        self.moved_before = moved.map_or(0, MovedRows::mark);
+    }
+
     /// Ends it: fires AFTER triggers, and makes sure of what has to hold at its end. On an error,
     /// roll back.
     pub fn finish(&mut self) -> Result<()> {
@@ -233,6 +246,9 @@ impl<'a> TableWriter<'a> {
         self.record = None;
         if let Some(deferred) = self.deferred {
             deferred.rollback_to(self.deferred_before);
+        }
+        if let Some(moved) = self.moved {
+            moved.rollback_to(self.moved_before);
         }
         match self.savepoint {
             Some(savepoint) => {
@@ -500,6 +516,9 @@ impl<'a> TableWriter<'a> {
                 return Ok(Some(None));
             }
             rows.delete(self.transaction, key)?;
+            if let Some(moved) = self.moved {
+                moved.note(handle.table().id, key, Some(new_key));
+            }
         } else {
             rows.put(self.transaction, key, &stored)?;
         }
@@ -540,6 +559,9 @@ impl<'a> TableWriter<'a> {
         self.note_change();
         if !handle.database().delete(self.transaction, key)? {
             return Ok(false);
+        }
+        if let Some(moved) = self.moved {
+            moved.note(handle.table().id, key, None);
         }
         if handle.indexes().is_empty() && handle.table().referenced_by.is_empty() {
             return Ok(true);

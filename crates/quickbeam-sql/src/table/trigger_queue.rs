@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
-use super::deferred::DeferredTrigger;
+use super::leftovers::deferred::DeferredTrigger;
 use crate::catalog::{FiredTriggers, ObjectId, Table, TransitionSide, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError};
 use crate::schema::encoding::row_format::StoredRow;

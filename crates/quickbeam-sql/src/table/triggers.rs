@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use super::change_record::RecordedChange;
-use super::deferred::DeferredTrigger;
+use super::leftovers::deferred::DeferredTrigger;
 use super::table_writer::TableWriter;
 use super::trigger_queue::{QueuedEvent, RowDecision, RowEvent, TriggerCall, TriggerCaller};
 use crate::catalog::{ConstraintTiming, FiredTriggers, Table, Trigger, TriggerEvent};

@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use super::deferred::{DeferredCheck, PendingKey};
 use super::foreign_keys::PendingCheck;
+use super::leftovers::deferred::{DeferredCheck, PendingKey};
 use super::table_writer::{TableWriter, duplicate};
 use crate::error::Result;
 use crate::handle::{EntryForm, TableHandle};

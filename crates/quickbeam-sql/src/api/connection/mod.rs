@@ -143,6 +143,7 @@ impl Connection {
         let session = Session {
             database,
             open: RefCell::default(),
+            alone: Default::default(),
             reading: OpenQueries::default(),
             settings: Cell::default(),
             variables: RefCell::default(),
@@ -162,6 +163,7 @@ impl Connection {
             plan_key: Cell::default(),
             named: RefCell::default(),
             cursors: RefCell::default(),
+            moved: Default::default(),
             number,
             has_locks: Cell::default(),
             limits,

@@ -37,14 +37,15 @@ pub enum KeptRow<'k> {
 }
 
 impl KeptKeys {
-    /// Finds the tables whose rows a query returns.
-    pub fn of(root: &Operator) -> KeptKeys {
+    /// Finds the tables whose rows a query returns, and lets its sorts keep the keys of those that
+    /// it locks.
+    pub fn of(root: &mut Operator) -> KeptKeys {
         let mut found = KeptKeys::default();
         found.add_tables(root);
         found
     }
 
-    fn add_tables(&mut self, root: &Operator) {
+    fn add_tables(&mut self, root: &mut Operator) {
         match root {
             Operator::Scan(scan) => {
                 self.tables.push(KeptTable { slot: scan.slot(), table: scan.table().id });
@@ -55,13 +56,22 @@ impl KeptKeys {
                 self.tables.extend(tables.map(|(slot, table)| KeptTable { slot, table }));
             }
             Operator::Filter(input, _) | Operator::Counted(input, _) => self.add_tables(input),
-            Operator::Apply(apply) => self.add_tables(&apply.input),
-            Operator::Limit(limit) => self.add_tables(&limit.input),
-            Operator::With(with) => self.add_tables(&with.input),
-            // The rows come in another order than that of the keys.
+            Operator::Apply(apply) => self.add_tables(&mut apply.input),
+            Operator::Limit(limit) => self.add_tables(&mut limit.input),
+            Operator::With(with) => self.add_tables(&mut with.input),
+            // A sort above a scan is not simple, as in PostgreSQL, unless it locks the rows.
             Operator::Sort(sort) => {
-                self.add_tables(&sort.input);
-                self.tables.clear();
+                self.add_tables(&mut sort.input);
+                if !self.locks {
+                    self.tables.clear();
+                }
+                sort.keep_row_keys(self.tables.iter().map(|it| it.slot).collect());
+            }
+            // The rows of a list of keys.
+            Operator::NestedLoop(join) => {
+                if let Some(scan) = join.scan_of_list() {
+                    self.add_tables(scan);
+                }
             }
             _ => {}
         }

@@ -683,6 +683,7 @@ impl Operator {
             Operator::Limit(limit) => limit.input.row_key(slot, context),
             Operator::With(with) => with.input.row_key(slot, context),
             Operator::Lock(lock) => lock.input.row_key(slot, context),
+            Operator::Sort(sort) => sort.row_key(slot),
             _ => None,
         }
     }

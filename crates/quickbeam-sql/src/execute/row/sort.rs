@@ -148,7 +148,7 @@ impl Distinct {
     }
 }
 
-/// A row: its outputs, followed by its sort keys.
+/// A row: its outputs, followed by its sort keys and the keys of rows of tables.
 type SortRow = Vec<Value>;
 
 /// Returns the memory of a row, with what the allocator needs for it.
@@ -164,6 +164,10 @@ pub struct RowSort {
     outputs: Vec<Expr>,
     keys: Vec<SortKey>,
     most: Option<(Expr, Option<Expr>)>,
+    /// The slots of tables whose keys go with the rows, for a cursor.
+    keyed: Vec<usize>,
+    /// The keys of the current row.
+    current: Vec<Value>,
     rows: Vec<SortRow>,
     runs: Option<SortedRuns>,
     account: MemoryCharge,
@@ -217,8 +221,36 @@ impl RowSort {
         most: Option<(Expr, Option<Expr>)>,
     ) -> RowSort {
         let (rows, account) = (Vec::new(), MemoryCharge::default());
-        let runs = None;
-        RowSort { input, slot, outputs, keys, most, rows, runs, account, next: 0, done: false }
+        let (keyed, current, runs) = (Vec::new(), Vec::new(), None);
+        let (next, done) = (0, false);
+        RowSort {
+            input,
+            slot,
+            outputs,
+            keys,
+            most,
+            keyed,
+            current,
+            rows,
+            runs,
+            account,
+            next,
+            done,
+        }
+    }
+
+    /// Keeps the keys of the rows in these slots with the rows.
+    pub fn keep_row_keys(&mut self, slots: Vec<usize>) {
+        self.keyed = slots;
+    }
+
+    /// Returns the key of the current row of a table, if the rows keep it.
+    pub fn row_key(&self, slot: usize) -> Option<&[u8]> {
+        let nth = self.keyed.iter().position(|it| *it == slot)?;
+        match self.current.get(nth)? {
+            Value::Bytea(key) => Some(key),
+            _ => None,
+        }
     }
 
     pub fn rewind(&mut self) {
@@ -241,6 +273,10 @@ impl RowSort {
             let mut row = Vec::with_capacity(self.outputs.len() + self.keys.len());
             for value in self.outputs.iter().chain(self.keys.iter().map(|key| &key.expr)) {
                 row.push(value.evaluate(&frame)?.into_value());
+            }
+            for slot in &self.keyed {
+                let key = self.input.row_key(*slot, context);
+                row.push(key.map_or(Value::Null, |key| Value::Bytea(key.into())));
             }
             kept += memory_of(&row);
             self.rows.push(row);
@@ -296,14 +332,18 @@ impl RowSort {
         let (keys, width) = (&self.keys, self.outputs.len());
         let slot = context.slot(self.slot)?;
         if let Some(runs) = &mut self.runs {
-            let more = runs.next(&mut slot.values, &|a, b| compare(keys, width, a, b))?;
-            slot.values.truncate(width);
-            slot.current = crate::expression::Current::Values;
-            return Ok(more);
+            if !runs.next(&mut slot.values, &|a, b| compare(keys, width, a, b))? {
+                return Ok(false);
+            }
+        } else {
+            let Some(row) = self.rows.get_mut(self.next) else { return Ok(false) };
+            self.next += 1;
+            std::mem::swap(&mut slot.values, row);
         }
-        let Some(row) = self.rows.get_mut(self.next) else { return Ok(false) };
-        self.next += 1;
-        std::mem::swap(&mut slot.values, row);
+        if !self.keyed.is_empty() {
+            self.current.clear();
+            self.current.extend(slot.values.drain(width + keys.len()..));
+        }
         slot.values.truncate(width);
         slot.current = crate::expression::Current::Values;
         Ok(true)

@@ -619,6 +619,7 @@ pub(in crate::plan) fn request_row_keys(node: &mut PlanNode, slots: &[usize]) {
         PlanNode::Filter { input, .. }
         | PlanNode::Subquery { input, .. }
         | PlanNode::Limit { input, .. }
+        | PlanNode::Sort { input, .. }
         | PlanNode::LockRows { input, .. } => request_row_keys(input, slots),
         PlanNode::NestedLoop { outer, inner, guard, .. } => {
             request_row_keys(outer, slots);

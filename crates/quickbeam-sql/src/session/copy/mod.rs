@@ -15,7 +15,7 @@ use std::io::{self, Read, Write};
 
 use self::binary::{BinaryCodec, BinaryReader};
 use self::record_writer::RecordWriter;
-use super::executor::{Done, TransactionUse, deferred_of};
+use super::executor::{Done, TransactionUse};
 use crate::bind::{CopyForm, CopyFormat, CopyHeader, CopyPlace};
 use crate::compile::cascades::Cascades;
 use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
@@ -135,7 +135,7 @@ impl Session {
         }
         let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         let open = self.open.borrow();
-        let deferred = deferred_of(open.as_ref(), transaction);
+        let deferred = self.deferred_of(open.as_ref(), transaction);
         statement.set_deferred(deferred);
         statement.set_triggers(self);
         let copied = self.insert_records(copy, &mut reader, slots, look, &mut statement);

@@ -298,7 +298,7 @@ impl<'s> Invocation<'s> {
     fn guarded_block(&mut self, block: &Block) -> Result<Flow> {
         let session = self.session;
         let savepoint = self.place.with(session, |it| Ok(it.savepoint()?))?;
-        let deferred = session.deferred_mark();
+        let kept = session.kept_mark();
         let (events, rows, errors) = (session.events.pending(), self.rows.len(), self.errors.len());
         self.guarded += 1;
         let done = self.statements(&block.body);
@@ -322,7 +322,7 @@ impl<'s> Invocation<'s> {
             Ok(())
         })?;
         session.events.truncate(events);
-        session.restore_deferred(deferred);
+        session.restore_kept(kept);
         self.rows.truncate(rows);
         self.errors.truncate(errors);
         self.cells[block.error] = Cell::Scalar(Value::text(error.code()));

@@ -97,12 +97,12 @@ impl Session {
         if self.in_transaction() {
             let place = CallTransaction::Session;
             let before = place.with(self, |transaction| Ok(transaction.savepoint()?))?;
-            let deferred = self.deferred_mark();
+            let kept = self.kept_mark();
             let done = work(TransactionEnd::Refused);
             place.with(self, |transaction| {
                 if done.is_err() {
                     transaction.rollback_to(before)?;
-                    self.restore_deferred(deferred);
+                    self.restore_kept(kept);
                 }
                 transaction.release_savepoint(before);
                 Ok(())

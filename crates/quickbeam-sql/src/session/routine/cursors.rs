@@ -63,8 +63,8 @@ impl Invocation<'_> {
                 .with_detail("Scrollable cursors must be READ ONLY."));
         }
         let (holds, scrolls) = (false, scroll.unwrap_or(!locks));
-        let cursor = CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys };
-        session.cursors.borrow_mut().insert(name, cursor);
+        let cursor = CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys, opened: 0 };
+        session.add_cursor(name, cursor);
         Ok(())
     }
 

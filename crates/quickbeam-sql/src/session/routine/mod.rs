@@ -47,7 +47,8 @@ use crate::parse::plpgsql::{
 };
 use crate::session::Session;
 use crate::session::settings::SettingsGuard;
-use crate::table::{DeferredMark, Transitions};
+use crate::session::transaction::KeptMark;
+use crate::table::Transitions;
 use crate::types::{DataType, Value};
 
 /// Calls within calls. Each takes stack.
@@ -70,7 +71,7 @@ pub(crate) struct Routines {
     /// The rows of the transition tables of the triggers that run, the innermost last.
     transitions: RefCell<Vec<Arc<Transitions>>>,
     /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
-    before: Flag<Option<(Savepoint, DeferredMark)>>,
+    before: Flag<Option<(Savepoint, KeptMark)>>,
 }
 
 impl Routines {
@@ -283,7 +284,7 @@ impl Session {
         let compiled = self.compiled_for(transaction, (call.id, None, call.types), Vec::new)?;
         let is_volatile = compiled.routine.volatility == Volatility::Volatile;
         if is_volatile && self.routines.depth.get() == 0 && self.routines.before.get().is_none() {
-            let before = (transaction.savepoint()?, self.deferred_mark());
+            let before = (transaction.savepoint()?, self.kept_mark());
             self.routines.before.set(Some(before));
         }
         let rows = self
@@ -319,13 +320,13 @@ impl Session {
     fn finish_changing_calls<T>(
         &self,
         transaction: &Transaction,
-        (before, deferred): (Savepoint, DeferredMark),
+        (before, kept): (Savepoint, KeptMark),
         result: Result<T>,
     ) -> Result<T> {
         self.routines.before.set(None);
         if result.is_err() {
             transaction.rollback_to(before)?;
-            self.restore_deferred(deferred);
+            self.restore_kept(kept);
         }
         transaction.release_savepoint(before);
         invariant!(ROUTINE_2, self.routines.before.get().is_none(), "a call that was not ended");

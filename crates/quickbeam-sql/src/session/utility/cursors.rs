@@ -78,8 +78,9 @@ impl Session {
         let is_new = self.in_transaction();
         let scrolls = options.scroll.unwrap_or(!locks);
         let holds = options.holds;
-        let cursor = CursorRows { columns, rows: kept, at: 0, holds, is_new, scrolls, keys };
-        self.cursors.borrow_mut().insert(name.clone(), cursor);
+        let cursor =
+            CursorRows { columns, rows: kept, at: 0, holds, is_new, scrolls, keys, opened: 0 };
+        self.add_cursor(name.clone(), cursor);
         Ok(())
     }
 

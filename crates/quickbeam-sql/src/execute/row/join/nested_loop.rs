@@ -125,6 +125,14 @@ impl NestedLoop {
         self.seen = 0;
     }
 
+    /// Returns the scan that looks up each key of a list, if the join is no other.
+    pub fn scan_of_list(&mut self) -> Option<&mut Operator> {
+        match self.outer {
+            Operator::InListScan(_) => Some(&mut self.inner),
+            _ => None,
+        }
+    }
+
     pub fn row_key<'o>(&'o self, slot: usize, context: &'o Context<'_>) -> Option<&'o [u8]> {
         match &self.hashed {
             Some(hashed) => hashed.row_key(slot, context),

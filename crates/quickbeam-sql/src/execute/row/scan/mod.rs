@@ -445,8 +445,10 @@ impl TableScan {
                 let ValueRef::Text(name) = name.as_ref() else {
                     return Err(SqlError::internal("a name of a cursor that is no text"));
                 };
-                self.key = context.session.current_row(name, self.handle.table())?;
-                Ok(true)
+                let key = context.session.current_row(name, self.handle.table())?;
+                let is_there = key.is_some();
+                self.key = key.unwrap_or_default();
+                Ok(is_there)
             }
             ScanMethod::Entry(number, values) => {
                 let index = index_of(&self.handle, *number)?;

@@ -14,10 +14,10 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 use smol_str::SmolStr;
 
-use super::trigger_queue::TriggerCall;
 use crate::catalog::{ConstraintTiming, ObjectId, Table, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError};
 use crate::handle::{IndexHandle, TableHandle};
+use crate::table::trigger_queue::TriggerCall;
 use crate::types::Value;
 
 /// A constraint: its table, and its name.
@@ -34,7 +34,7 @@ pub struct ConstraintModes {
 
 /// What is checked of a deferred constraint.
 #[derive(Clone)]
-pub(super) enum DeferredCheck {
+pub(in crate::table) enum DeferredCheck {
     /// A reference whose row is missing.
     Reference {
         /// The table that it refers to.
@@ -93,7 +93,7 @@ impl DeferredCheck {
 }
 
 /// A key that two rows had.
-pub(super) struct PendingKey {
+pub(in crate::table) struct PendingKey {
     pub handle: Arc<TableHandle>,
     /// The place of its index.
     pub number: usize,
@@ -144,7 +144,12 @@ pub struct DeferredChecks {
 impl DeferredChecks {
     /// Returns whether a constraint of that name and timing is checked at the end of the
     /// transaction.
-    pub(super) fn defers(&self, table: &Table, name: &SmolStr, timing: ConstraintTiming) -> bool {
+    pub(in crate::table) fn defers(
+        &self,
+        table: &Table,
+        name: &SmolStr,
+        timing: ConstraintTiming,
+    ) -> bool {
         let is_initially = match timing {
             ConstraintTiming::NotDeferrable => return false,
             ConstraintTiming::Immediate => false,
@@ -183,6 +188,15 @@ impl DeferredChecks {
         self.queue.borrow().open.is_empty()
     }
 
+    /// Forgets all checks.
+    #[inline]
+    pub fn clear(&self) {
+        let mut queue = self.queue.borrow_mut();
+        if !queue.entries.is_empty() {
+            *queue = DeferredQueue::default();
+        }
+    }
+
     /// Returns whether a check reads the table.
     pub fn reads(&self, table: ObjectId) -> bool {
         let queue = self.queue.borrow();
@@ -195,7 +209,7 @@ impl DeferredChecks {
     }
 
     /// Adds a check, unless there is the same one.
-    pub(super) fn defer(&self, constraint: ConstraintKey, check: DeferredCheck) {
+    pub(in crate::table) fn defer(&self, constraint: ConstraintKey, check: DeferredCheck) {
         let DeferredQueue { entries, open, .. } = &mut *self.queue.borrow_mut();
         open.entry((constraint.clone(), check.identity())).or_insert_with(|| {
             entries.push(DeferredEntry { constraint, check, done: None });
@@ -204,7 +218,7 @@ impl DeferredChecks {
     }
 
     /// Adds a constraint trigger that fires.
-    pub(super) fn defer_trigger(&self, fired: DeferredTrigger) {
+    pub(in crate::table) fn defer_trigger(&self, fired: DeferredTrigger) {
         let number = self.queue.borrow().entries.len();
         let constraint = (fired.table.id, fired.trigger.name.clone());
         self.defer(constraint, DeferredCheck::Trigger(Arc::new(fired), number));
@@ -231,7 +245,7 @@ impl DeferredChecks {
     }
 
     /// Calls `each` with the checks of these constraints, or of all, in order.
-    pub(super) fn each(
+    pub(in crate::table) fn each(
         &self,
         constraints: Option<&[ConstraintKey]>,
         mut each: impl FnMut(&ConstraintKey, &DeferredCheck) -> Result<()>,
