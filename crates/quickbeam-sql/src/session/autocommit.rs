@@ -120,33 +120,16 @@ impl Session {
         done
     }
 
-    /// The steering that a statement does. Its text is looked at once.
+    /// Returns what the statement controls, if it is a statement of control. Its text is read once.
     #[inline]
     pub(crate) fn control_of<'s>(
         &self,
         statement: &'s mut PreparedStatement,
     ) -> Result<Option<&'s Control>> {
-        if statement.control.is_none() {
-            let (control, parsed) = match crate::parse::command(&statement.text)? {
-                // It changes the catalog, in the transaction of a statement.
-                Some(
-                    Command::Access(_)
-                    | Command::Routine(_)
-                    | Command::Type(_)
-                    | Command::Comment(_)
-                    | Command::Relation(_)
-                    | Command::Schema(_)
-                    | Command::Refresh(_),
-                ) => (None, None),
-                Some(command) => (Some(Control::Command(Arc::new(command))), None),
-                None => {
-                    let parsed = crate::parse::statement(&statement.text)?;
-                    (parsed.as_ref().map(control_of).transpose()?.flatten(), parsed)
-                }
-            };
-            statement.parsed = parsed.filter(|_| control.is_none()).map(Box::new);
-            statement.control = Some(control);
+        if let Some(None) = statement.control {
+            return Ok(None);
         }
+        read_control(statement)?;
         Ok(statement.control.as_ref().and_then(Option::as_ref))
     }
 
@@ -238,6 +221,34 @@ impl Session {
             }
         }
     }
+}
+
+/// Reads from its text what a statement controls, unless that is known.
+#[inline(never)]
+fn read_control(statement: &mut PreparedStatement) -> Result<()> {
+    if statement.control.is_some() {
+        return Ok(());
+    }
+    let (control, parsed) = match crate::parse::command(&statement.text)? {
+        // It changes the catalog, in the transaction of a statement.
+        Some(
+            Command::Access(_)
+            | Command::Routine(_)
+            | Command::Type(_)
+            | Command::Comment(_)
+            | Command::Relation(_)
+            | Command::Schema(_)
+            | Command::Refresh(_),
+        ) => (None, None),
+        Some(command) => (Some(Control::Command(Arc::new(command))), None),
+        None => {
+            let parsed = crate::parse::statement(&statement.text)?;
+            (parsed.as_ref().map(control_of).transpose()?.flatten(), parsed)
+        }
+    };
+    statement.parsed = parsed.filter(|_| control.is_none()).map(Box::new);
+    statement.control = Some(control);
+    Ok(())
 }
 
 /// Whether a statement that failed may succeed if it is begun again.

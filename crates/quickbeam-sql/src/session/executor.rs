@@ -355,8 +355,8 @@ impl Session {
         };
         let (catalog, transaction, snapshot) =
             (context.catalog, context.transaction, context.snapshot);
-        let look = &self.look(transaction, snapshot);
-        let cascades = Cascades { look };
+        let look = || self.look(transaction, snapshot);
+        let cascades = Cascades { look: &look };
         let before = CHECKS_INVARIANTS.then(|| transaction.change_count());
         // Outside a transaction everything goes with the statement's own one.
         let may_be_undone = !alone && !single.is_some_and(TableHandle::has_rows_only);

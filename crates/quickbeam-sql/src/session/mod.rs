@@ -139,11 +139,17 @@ impl Session {
     /// Releases the advisory locks of the transaction, or those of the session.
     #[inline]
     pub fn release_locks(&self, in_transaction: bool) {
-        let mut has_locks = self.has_locks.get();
-        if std::mem::take(&mut has_locks[usize::from(in_transaction)]) {
-            self.has_locks.set(has_locks);
-            self.database.shared.locks.release(self.number, in_transaction);
+        if self.has_locks.get()[usize::from(in_transaction)] {
+            self.release_held_locks(in_transaction);
         }
+    }
+
+    #[cold]
+    fn release_held_locks(&self, in_transaction: bool) {
+        let mut has_locks = self.has_locks.get();
+        has_locks[usize::from(in_transaction)] = false;
+        self.has_locks.set(has_locks);
+        self.database.shared.locks.release(self.number, in_transaction);
     }
 
     /// What the session wants of the planner.

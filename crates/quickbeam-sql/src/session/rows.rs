@@ -381,7 +381,9 @@ impl Running<'_> {
         };
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {
-            query.keep_keys(&context)?;
+            if query.kept_keys.is_some() {
+                query.keep_keys(&context)?;
+            }
             values.clear();
             for (output, column) in query.outputs.iter().zip(&**columns) {
                 // Columns are read where they stand, when they are asked for.

@@ -300,7 +300,7 @@ impl Session {
         let catalog = &self.database.catalog;
         let check = || {
             let snapshot = catalog.snapshot(transaction)?;
-            let look = self.look(transaction, &snapshot);
+            let look = || self.look(transaction, &snapshot);
             let cascades = Cascades { look: &look };
             let mut writer = TableWriter::new(catalog, transaction, &snapshot, &cascades);
             writer.check_deferred(deferred, constraints)

@@ -378,8 +378,8 @@ impl TableWriter<'_> {
             if parent.table().triggers.is_empty() && child.table().triggers.is_empty() {
                 self.queue.push(task);
             } else {
-                self.waiting.push_back(task);
-                self.triggers.events.push_back(QueuedEvent::Cascade);
+                self.triggers.push(QueuedEvent::Cascade(self.ordered.len()));
+                self.ordered.push(Some(task));
             }
         }
         Ok(())
@@ -671,7 +671,13 @@ impl TableWriter<'_> {
 
     /// Checks what is pending at the statement's end: fails if a referenced key still does not
     /// exist and a row still refers to it, or if two rows still have the same key.
+    #[inline]
     pub(super) fn check_pending(&mut self) -> Result<()> {
+        if self.pending.is_empty() { Ok(()) } else { self.check_each_pending() }
+    }
+
+    #[inline(never)]
+    fn check_each_pending(&mut self) -> Result<()> {
         for pending in std::mem::take(&mut self.pending) {
             match pending {
                 PendingCheck::Reference(pending) => self.check_reference(&pending)?,

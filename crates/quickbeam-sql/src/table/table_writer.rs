@@ -9,7 +9,6 @@
 //!   [`track_reads`](quickbeam::query_layer::TransactionExt::track_reads).
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use quickbeam::query_layer::TransactionExt;
@@ -79,8 +78,8 @@ pub struct TableWriter<'a> {
     old_entry: Vec<u8>,
     value: Vec<u8>,
     pub(super) queue: Vec<CascadeTask>,
-    /// Those that the queue of triggers orders.
-    pub(super) waiting: VecDeque<CascadeTask>,
+    /// The tasks that the queue of triggers orders.
+    pub(super) ordered: Vec<Option<CascadeTask>>,
     pub(super) pending: Vec<PendingCheck>,
     /// The changes that are made later, if they are recorded.
     pub(super) record: Option<Box<ChangeRecord>>,
@@ -197,7 +196,7 @@ impl<'a> TableWriter<'a> {
             old_entry: Vec::new(),
             value: Vec::new(),
             queue: Vec::new(),
-            waiting: VecDeque::new(),
+            ordered: Vec::new(),
             pending: Vec::new(),
             record: None,
             parents_may_follow: false,
@@ -240,7 +239,7 @@ impl<'a> TableWriter<'a> {
     /// Undoes everything it did, if it has a [savepoint](Self::set_savepoint).
     pub fn rollback(&mut self) -> Result<()> {
         self.queue.clear();
-        self.waiting.clear();
+        self.ordered.clear();
         self.pending.clear();
         self.triggers.clear();
         self.record = None;

@@ -70,8 +70,8 @@ pub enum RowDecision {
 
 /// What waits for the end of the statement.
 pub(super) enum QueuedEvent {
-    /// The next rows that follow a foreign key.
-    Cascade,
+    /// Rows that follow a foreign key: the number of the task among those of the statement.
+    Cascade(usize),
     /// AFTER triggers of a row.
     Row(RowEvent),
     /// AFTER triggers of a statement.
@@ -94,42 +94,111 @@ pub(super) struct RowEvent {
 #[derive(Default)]
 pub(super) struct TriggerQueue<'a> {
     pub caller: Option<&'a dyn TriggerCaller>,
-    pub events: VecDeque<QueuedEvent>,
+    /// Most statements fire no trigger and pay for no more than this.
+    waiting: Option<Box<WaitingTriggers>>,
+}
+
+/// The triggers that wait, and the rows that they read.
+#[derive(Default)]
+struct WaitingTriggers {
+    events: VecDeque<QueuedEvent>,
     /// The changes whose BEFORE … FOR EACH STATEMENT triggers have fired, and whose AFTER ones have
     /// not.
-    pub begun: Vec<(ObjectId, TriggerEvent)>,
+    begun: Vec<(ObjectId, TriggerEvent)>,
     /// Deferred constraint triggers of a statement that is a transaction of its own.
-    pub last: VecDeque<DeferredTrigger>,
+    last: VecDeque<DeferredTrigger>,
     /// The rows of transition tables.
     transitions: Vec<(TriggerEvent, Arc<Transitions>)>,
 }
 
 impl TriggerQueue<'_> {
+    fn waiting(&mut self) -> &mut WaitingTriggers {
+        self.waiting.get_or_insert_default()
+    }
+
+    /// Queues an event.
+    pub fn push(&mut self, event: QueuedEvent) {
+        self.waiting().events.push_back(event);
+    }
+
+    /// Queues the AFTER … FOR EACH STATEMENT triggers of a change, once, as the last event.
+    pub fn push_statement(&mut self, triggers: Arc<FiredTriggers>, table: Arc<Table>) {
+        let is_same = |queued: &QueuedEvent| {
+            matches!(queued, QueuedEvent::Statement(known, of)
+                if of.id == table.id && known.event == triggers.event)
+        };
+        let events = &mut self.waiting().events;
+        events.retain(|queued| !is_same(queued));
+        events.push_back(QueuedEvent::Statement(triggers, table));
+    }
+
+    /// Takes the next event.
+    pub fn pop(&mut self) -> Option<QueuedEvent> {
+        self.waiting.as_mut()?.events.pop_front()
+    }
+
+    /// Returns whether no event waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.waiting.as_ref().is_none_or(|waiting| waiting.events.is_empty())
+    }
+
+    /// Begins a change of a table. Returns false if it has begun before.
+    pub fn begin(&mut self, table: ObjectId, event: TriggerEvent) -> bool {
+        let begun = &mut self.waiting().begun;
+        let is_new = !begun.contains(&(table, event));
+        if is_new {
+            begun.push((table, event));
+        }
+        is_new
+    }
+
+    /// Ends a change of a table.
+    pub fn end(&mut self, table: ObjectId, event: TriggerEvent) {
+        self.waiting().begun.retain(|known| *known != (table, event));
+    }
+
+    /// Keeps a trigger for the end of the transaction, which is that of the statement.
+    pub fn push_last(&mut self, fired: DeferredTrigger) {
+        self.waiting().last.push_back(fired);
+    }
+
+    /// Takes the next trigger that fires at the end of the transaction.
+    pub fn pop_last(&mut self) -> Option<DeferredTrigger> {
+        self.waiting.as_mut()?.last.pop_front()
+    }
+
     /// Queues a change of a row.
     pub fn push_row(&mut self, event: RowEvent) {
         if event.keeps_rows {
-            let found = self.place(event.table.id, event.event).unwrap_or_else(|| {
+            let found = self.place(event.table.id, event.event);
+            let transitions = &mut self.waiting().transitions;
+            let place = found.unwrap_or_else(|| {
                 let (old, new, table) = (Vec::new(), Vec::new(), event.table.clone());
-                self.transitions.push((event.event, Arc::new(Transitions { table, old, new })));
-                self.transitions.len() - 1
+                transitions.push((event.event, Arc::new(Transitions { table, old, new })));
+                transitions.len() - 1
             });
-            let rows = Arc::make_mut(&mut self.transitions[found].1);
+            let rows = Arc::make_mut(&mut transitions[place].1);
             rows.old.extend(event.old.clone());
             rows.new.extend(event.new.clone());
         }
         if !event.triggers.is_empty() {
-            self.events.push_back(QueuedEvent::Row(event));
+            self.push(QueuedEvent::Row(event));
         }
     }
 
+    fn kept(&self) -> &[(TriggerEvent, Arc<Transitions>)] {
+        self.waiting.as_ref().map_or(&[], |waiting| &waiting.transitions)
+    }
+
     fn place(&self, table: ObjectId, event: TriggerEvent) -> Option<usize> {
-        self.transitions.iter().position(|(of, rows)| *of == event && rows.table.id == table)
+        self.kept().iter().position(|(of, rows)| *of == event && rows.table.id == table)
     }
 
     /// Returns the rows of the transition tables of a change.
     pub fn transitions(&self, table: &Arc<Table>, event: TriggerEvent) -> Arc<Transitions> {
         match self.place(table.id, event) {
-            Some(place) => self.transitions[place].1.clone(),
+            Some(place) => self.kept()[place].1.clone(),
             None => {
                 Arc::new(Transitions { table: table.clone(), old: Vec::new(), new: Vec::new() })
             }
@@ -139,15 +208,17 @@ impl TriggerQueue<'_> {
     /// Forgets the rows of the transition tables of a change.
     pub fn end_transitions(&mut self, table: ObjectId, event: TriggerEvent) {
         if let Some(place) = self.place(table, event) {
-            self.transitions.remove(place);
+            self.waiting().transitions.remove(place);
         }
     }
 
     /// Forgets everything that waits.
     pub fn clear(&mut self) {
-        self.events.clear();
-        self.last.clear();
-        self.transitions.clear();
+        if let Some(waiting) = &mut self.waiting {
+            waiting.events.clear();
+            waiting.last.clear();
+            waiting.transitions.clear();
+        }
     }
 
     pub fn caller(&self) -> Result<&dyn TriggerCaller> {

@@ -46,11 +46,9 @@ impl<'a> TableWriter<'a> {
         table: &Arc<Table>,
     ) -> Result<()> {
         let Some(triggers) = triggers else { return Ok(()) };
-        let change = (table.id, triggers.event);
-        if self.triggers.begun.contains(&change) {
+        if !self.triggers.begin(table.id, triggers.event) {
             return Ok(());
         }
-        self.triggers.begun.push(change);
         self.fire_each(&triggers.before_statement, table, triggers.event)
     }
 
@@ -60,13 +58,7 @@ impl<'a> TableWriter<'a> {
         if let Some(record) = &mut self.record {
             return record.push(RecordedChange::Statement(triggers.clone(), table.clone()));
         }
-        let is_same = |queued: &QueuedEvent| {
-            matches!(queued, QueuedEvent::Statement(known, of)
-                if of.id == table.id && known.event == triggers.event)
-        };
-        self.triggers.events.retain(|queued| !is_same(queued));
-        let event = QueuedEvent::Statement(triggers.clone(), table.clone());
-        self.triggers.events.push_back(event);
+        self.triggers.push_statement(triggers.clone(), table.clone());
     }
 
     fn fire_each(
@@ -211,31 +203,30 @@ impl<'a> TableWriter<'a> {
 
     /// Whether AFTER triggers or changes of other rows wait.
     pub(super) fn has_queued(&self) -> bool {
-        !self.triggers.events.is_empty()
+        !self.triggers.is_empty()
     }
 
     /// Works the queue off: rows follow foreign keys, and AFTER triggers fire.
     pub(super) fn fire_queued(&mut self) -> Result<()> {
         self.fire_events()?;
-        while let Some(fired) = self.triggers.last.pop_front() {
+        while let Some(fired) = self.triggers.pop_last() {
             self.triggers.caller()?.call_trigger(&fired.call(self.transaction))?;
         }
         Ok(())
     }
 
     fn fire_events(&mut self) -> Result<()> {
-        while let Some(event) = self.triggers.events.pop_front() {
+        while let Some(event) = self.triggers.pop() {
             match event {
-                QueuedEvent::Cascade => {
-                    if let Some(task) = self.waiting.pop_front() {
+                QueuedEvent::Cascade(number) => {
+                    if let Some(task) = self.ordered.get_mut(number).and_then(Option::take) {
                         self.cascade(task)?;
                         self.work_off()?;
                     }
                 }
                 QueuedEvent::Row(event) => self.fire_row(event)?,
                 QueuedEvent::Statement(triggers, table) => {
-                    let change = (table.id, triggers.event);
-                    self.triggers.begun.retain(|known| *known != change);
+                    self.triggers.end(table.id, triggers.event);
                     self.fire_each(&triggers.after_statement, &table, triggers.event)?;
                     self.triggers.end_transitions(table.id, triggers.event);
                 }
@@ -262,7 +253,7 @@ impl<'a> TableWriter<'a> {
                 let fired = DeferredTrigger { trigger, table, event, old, new };
                 match self.deferred {
                     Some(deferred) => deferred.defer_trigger(fired),
-                    None => self.triggers.last.push_back(fired),
+                    None => self.triggers.push_last(fired),
                 }
                 continue;
             }

@@ -28,8 +28,12 @@ pub struct MemoryBudget {
     used: Cell<usize>,
     execution: u64,
     /// The temporary files; `None` before the first one, which short statements never have.
-    files: RefCell<Option<Vec<Arc<TemporaryFile>>>>,
+    files: RefCell<Option<Box<KeptFiles>>>,
 }
+
+/// The temporary files of a statement.
+#[derive(Debug, Default)]
+struct KeptFiles(Vec<Arc<TemporaryFile>>);
 
 impl MemoryBudget {
     /// Makes an empty budget. Executions of one prepared statement are numbered from one.
@@ -40,13 +44,13 @@ impl MemoryBudget {
 
     /// Keeps a temporary file until the statement ends.
     pub(in crate::execute) fn keep_file(&self, file: Arc<TemporaryFile>) {
-        self.files.borrow_mut().get_or_insert_default().push(file);
+        self.files.borrow_mut().get_or_insert_default().0.push(file);
     }
 
     /// Removes a temporary file.
     pub(in crate::execute) fn drop_file(&self, file: &Weak<TemporaryFile>) {
         if let Some(files) = &mut *self.files.borrow_mut() {
-            files.retain(|kept| Arc::as_ptr(kept) != file.as_ptr());
+            files.0.retain(|kept| Arc::as_ptr(kept) != file.as_ptr());
         }
     }
 }

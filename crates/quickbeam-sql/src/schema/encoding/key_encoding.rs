@@ -277,6 +277,33 @@ pub fn prefix_end(prefix: &mut Vec<u8>) -> bool {
 }
 
 impl KeyPart {
+    /// Appends an integer of exactly the column's type, the most frequent key. Returns false,
+    /// appending nothing, for any other value.
+    #[inline]
+    pub fn encode_integer(&self, out: &mut Vec<u8>, value: &Value) -> bool {
+        if self.nullable {
+            return false;
+        }
+        let start = out.len();
+        match (value, self.data_type) {
+            (Value::Integer(v), DataType::Integer) => {
+                out.extend_from_slice(&(v ^ i32::MIN).to_be_bytes());
+            }
+            (Value::BigInt(v), DataType::BigInt) => {
+                out.extend_from_slice(&(v ^ i64::MIN).to_be_bytes());
+            }
+            _ => return false,
+        }
+        debug_assert!(self.encodes_as(value, &out[start..]), "another key for {value:?}");
+        true
+    }
+
+    /// Returns whether the column's bytes are these.
+    fn encodes_as(&self, value: &Value, bytes: &[u8]) -> bool {
+        let mut encoded = Vec::new();
+        self.encode(&mut encoded, value.as_ref()).is_ok() && encoded == bytes
+    }
+
     /// Appends one column.
     #[inline]
     pub fn encode(&self, out: &mut Vec<u8>, value: ValueRef<'_>) -> Result<()> {

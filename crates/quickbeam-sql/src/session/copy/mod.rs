@@ -127,8 +127,9 @@ impl Session {
             .reader(place, copy.columns.len())
             .map_err(|error| not_opened(place, "reading", error))?;
         let mut reader = RecordReader::new(input, &copy.form.format, codec);
-        let cascades = Cascades { look };
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
+        let context = || self.look(transaction, look.snapshot);
+        let cascades = Cascades { look: &context };
         let mut statement = table::TableWriter::new(catalog, transaction, look.snapshot, &cascades);
         if !alone {
             statement.set_savepoint()?;

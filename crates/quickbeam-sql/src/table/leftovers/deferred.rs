@@ -8,7 +8,7 @@
 //!   of an immediate one, STMT-2.
 
 use std::cell::{Ref, RefCell};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quickbeam::Transaction;
@@ -29,7 +29,7 @@ pub struct ConstraintModes {
     /// ALL, if it was said: true: DEFERRED.
     all: Option<bool>,
     /// Of single constraints, after ALL.
-    named: HashMap<ConstraintKey, bool>,
+    named: BTreeMap<ConstraintKey, bool>,
 }
 
 /// What is checked of a deferred constraint.
@@ -129,7 +129,7 @@ struct DeferredQueue {
     /// In the order in which they were deferred.
     entries: Vec<DeferredEntry>,
     /// The places of those that are not done.
-    open: HashMap<(ConstraintKey, Vec<u8>), usize>,
+    open: BTreeMap<(ConstraintKey, Vec<u8>), usize>,
     /// Counts those that are done, also those that a rollback brought back.
     done: u64,
 }
@@ -167,7 +167,7 @@ impl DeferredChecks {
     pub fn set_constraints(&self, constraints: Option<&[ConstraintKey]>, is_deferred: bool) {
         let mut modes = self.modes.borrow_mut();
         match constraints {
-            None => *modes = ConstraintModes { all: Some(is_deferred), named: HashMap::new() },
+            None => *modes = ConstraintModes { all: Some(is_deferred), named: BTreeMap::new() },
             Some(list) => modes.named.extend(list.iter().map(|it| (it.clone(), is_deferred))),
         }
     }

@@ -721,6 +721,7 @@ fn encode_point(
     for (part, value) in spec.parts.iter().zip(values) {
         let computed;
         let value = match value.given(context.parameters) {
+            Some(given) if part.encode_integer(out, given) => continue,
             Some(given) => given.as_ref(),
             None => {
                 computed = value.evaluate(&context.frame())?;
