@@ -320,6 +320,8 @@ fn salvage_names_the_table_and_the_keys_that_are_lost() {
     sql(
         &directory,
         "CREATE TABLE t (id INT PRIMARY KEY, n TEXT);
+         CREATE INDEX t_hash ON t USING hash (id);
+         CREATE UNIQUE INDEX \"T half\" ON t ((id * 2));
          INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 2000) g",
     );
     let data = std::path::Path::new(&directory).join("data.quickbeam");
@@ -344,4 +346,6 @@ fn salvage_names_the_table_and_the_keys_that_are_lost() {
     assert!(1 < from && from < to && to < 2000, "{report}");
     let left = sql(&new, "SELECT count(*) FROM t WHERE id < 1 OR id > 0");
     assert!(left.contains(&(2000 - (to - from)).to_string()), "{left}: {report}");
+    assert_eq!(report["rebuilt_indexes"].as_array().map(Vec::len), Some(2), "{report}");
+    is_sound(&new);
 }

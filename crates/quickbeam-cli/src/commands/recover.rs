@@ -2,7 +2,8 @@
 //!
 //! Opening an environment recovers from a crash. If durable data is damaged, opening fails. Salvage
 //! then copies all readable data into a new directory, and its report names the lost data, with
-//! table, index and key where it was a table's.
+//! table, index and key where it was a table's. If data was lost, the indexes of tables are built
+//! again.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -44,15 +45,17 @@ pub fn run(arguments: &RecoverArguments) -> anyhow::Result<Outcome> {
         .with_context(|| format!("cannot salvage {}", directory.display()))?;
     let mut value =
         serde_json::to_value(&salvaged).context("the report cannot be put into JSON")?;
+    let complete = salvaged.is_complete();
     #[cfg(feature = "sql")]
-    if let Err(error) = crate::tables::losses::name(into, &mut value) {
-        // The report is complete without the names of tables.
+    if crate::tables::losses::has_tables(&value)
+        && let Err(error) = mend_tables(into, &mut value, complete)
+    {
+        // The report of the engine is complete without tables.
         let problem = format!("the tables of the salvaged data cannot be read: {error:#}");
         value["tables"] = problem.into();
     }
     let mut output = Output::new();
     report::write(&mut output, &value, ReportFormat::from(arguments.json))?;
-    let complete = salvaged.is_complete();
     if !arguments.json {
         let what =
             if complete { "Everything was salvaged" } else { "What was readable was salvaged" };
@@ -60,4 +63,15 @@ pub fn run(arguments: &RecoverArguments) -> anyhow::Result<Outcome> {
     }
     output.finish()?;
     Ok(if complete { Outcome::Done } else { Outcome::ProblemFound })
+}
+
+/// Names tables in the report, and builds their indexes again if data was lost.
+#[cfg(feature = "sql")]
+fn mend_tables(
+    into: &std::path::Path,
+    report: &mut serde_json::Value,
+    complete: bool,
+) -> anyhow::Result<()> {
+    crate::tables::losses::name(into, report)?;
+    if complete { Ok(()) } else { crate::tables::rebuilt::rebuild_indexes(into, report) }
 }

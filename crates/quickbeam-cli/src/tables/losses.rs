@@ -20,23 +20,26 @@ struct Stored {
     keys: KeySpec,
 }
 
-/// Adds names to the report of a salvage into `directory`.
-pub fn name(directory: &Path, report: &mut Value) -> anyhow::Result<()> {
+/// The lists of a report that name databases.
+const LISTS: [&str; 3] = ["databases", "lost_ranges", "lost_values"];
+
+/// Returns whether the report of a salvage names a table.
+pub fn has_tables(report: &Value) -> bool {
     let is_of_tables = |item: &Value| {
         let name = item["database"].as_str().or_else(|| item["name"].as_str());
         name.is_some_and(|name| name.starts_with(TABLES))
     };
-    let lists = ["databases", "lost_ranges", "lost_values"];
-    let items = lists.iter().filter_map(|list| report[list].as_array()).flatten();
-    if !items.into_iter().any(is_of_tables) {
-        return Ok(());
-    }
+    LISTS.iter().filter_map(|list| report[list].as_array()).flatten().any(is_of_tables)
+}
+
+/// Adds names to the report of a salvage of tables into `directory`.
+pub fn name(directory: &Path, report: &mut Value) -> anyhow::Result<()> {
     // The directory was made by the salvage, so an environment that is a data store has no tables.
     let Ok(environment) = Environment::open_read_only(directory, existing()) else { return Ok(()) };
     let database = SqlDatabase::attach(&environment)?;
     let snapshot = environment.begin_read()?;
     let catalog = database.catalog().snapshot(&snapshot)?;
-    for list in lists {
+    for list in LISTS {
         for item in report[list].as_array_mut().into_iter().flatten() {
             describe(&catalog, item);
         }

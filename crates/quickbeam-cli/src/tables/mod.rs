@@ -7,6 +7,7 @@
 mod dump;
 mod load;
 pub mod losses;
+pub mod rebuilt;
 
 pub use dump::{Script, Section, write};
 pub use load::{Loaded, load};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use quickbeam::query_layer::{ReadTracking, TransactionExt};
-use quickbeam::{CHECKS_INVARIANTS, Transaction, invariant};
+use quickbeam::{CHECKS_INVARIANTS, Database, Error, Transaction, invariant};
 use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
@@ -375,9 +375,30 @@ impl<'a> CatalogChange<'a> {
     /// Makes an index's tree and fills it from the table's rows. The table's tree is the one of
     /// `handle`.
     pub fn fill_index(&self, handle: &TableHandle, index: &Arc<Index>) -> Result<()> {
-        let table = handle.table();
         let (name, method) = (index_tree(index.id), index.access_method());
         let entries = self.transaction.create_database_with(&name, method)?;
+        self.fill_entries(handle, index, entries)
+    }
+
+    /// Removes the entries of an index and adds those of the table's rows.
+    pub fn refill_index(&self, handle: &TableHandle, index: &Arc<Index>) -> Result<()> {
+        let name = index_tree(index.id);
+        match self.transaction.clear_database(&name) {
+            Ok(()) => self.fill_entries(handle, index, self.transaction.open_database(&name)?),
+            // A salvage has lost the whole tree.
+            Err(Error::NoSuchDatabase { .. }) => self.fill_index(handle, index),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Adds the entries of the table's rows to the empty tree of an index.
+    fn fill_entries(
+        &self,
+        handle: &TableHandle,
+        index: &Arc<Index>,
+        entries: Database,
+    ) -> Result<()> {
+        let table = handle.table();
         let compile = || self.before.compile(table, index);
         let evaluator = index.is_computed().then(compile).transpose()?;
         let key = KeySpec::of_index(table, index);

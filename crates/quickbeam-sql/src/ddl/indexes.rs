@@ -1,4 +1,4 @@
-//! CREATE and DROP INDEX.
+//! CREATE INDEX, DROP INDEX and REINDEX.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::handle::index_tree;
 use crate::schema::NewIndex;
 use crate::schema::{
-    ConstraintTiming, EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method, Table,
+    ConstraintTiming, EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method,
+    ObjectId, Table,
 };
 
 /// Most columns of an index.
@@ -85,6 +86,21 @@ impl Catalog {
         change.regenerate(&mut table)?;
         change.put_table(&table)?;
         Ok(name)
+    }
+
+    /// REINDEX: builds the indexes of a table again from its rows, or only the one of that number.
+    /// An error (`23505`) if two rows have the same key of a unique index.
+    pub fn rebuild_indexes(
+        &self,
+        transaction: &Transaction,
+        table: ObjectId,
+        only: Option<ObjectId>,
+    ) -> Result<()> {
+        let change = CatalogChange::begin(self, transaction)?;
+        let table = change.latest(table)?;
+        let handle = change.handle(table.id)?;
+        let is_meant = |index: &&Arc<Index>| only.is_none_or(|only| only == index.id);
+        table.indexes.iter().filter(is_meant).try_for_each(|it| change.refill_index(&handle, it))
     }
 
     /// DROP INDEX. `cascade`: foreign keys that need it go, too.

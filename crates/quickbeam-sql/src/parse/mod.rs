@@ -43,8 +43,8 @@ pub use access::{
 };
 pub use command::{
     Command, CommentStatement, CommentedObject, CursorOptions, Direction, Discard,
-    ExtensionStatement, Name, RefreshStatement, RelationChange, RelationStatement, SchemaStatement,
-    StorageHint, TableOfExecute, command,
+    ExtensionStatement, Name, RefreshStatement, ReindexTarget, RelationChange, RelationStatement,
+    SchemaStatement, StorageHint, TableOfExecute, command,
 };
 
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition};

@@ -31,6 +31,21 @@ pub use storage_hints::StorageHint;
 pub use token_cursor::Name;
 pub(in crate::parse) use token_cursor::TokenCursor;
 
+/// The indexes that REINDEX builds again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReindexTarget {
+    /// An index.
+    Index(Name),
+    /// The indexes of a table.
+    Table(Name),
+    /// The indexes of all tables of a schema.
+    Schema(SmolStr),
+    /// The indexes of all tables.
+    Database,
+    /// The indexes of the catalog, which has none.
+    System,
+}
+
 /// A session or maintenance command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
@@ -48,8 +63,10 @@ pub enum Command {
     Discard(Discard),
     /// CHECKPOINT.
     Checkpoint,
-    /// VACUUM, ANALYZE, REINDEX or CLUSTER, of the named relations.
+    /// VACUUM, ANALYZE or CLUSTER, of the named relations.
     Maintain(&'static str, Vec<Name>),
+    /// REINDEX.
+    Reindex(ReindexTarget),
     /// A statement about the storage of a relation.
     StorageHint(StorageHint),
     /// A statement about extensions.
@@ -456,13 +473,19 @@ impl TokenCursor<'_> {
 
     fn reindex(&mut self) -> Result<Command> {
         self.parentheses()?;
-        let is_one = self.takes("INDEX") || self.takes("TABLE");
-        if !is_one && !self.takes("SCHEMA") && !self.takes("DATABASE") && !self.takes("SYSTEM") {
+        let words = ["INDEX", "TABLE", "SCHEMA", "DATABASE", "SYSTEM"];
+        let Some(word) = words.into_iter().find(|word| self.takes(word)) else {
             return Err(self.error());
-        }
+        };
         self.takes("CONCURRENTLY");
         let name = self.qualified()?;
-        Ok(Command::Maintain("REINDEX", if is_one { vec![name] } else { Vec::new() }))
+        Ok(Command::Reindex(match word {
+            "INDEX" => ReindexTarget::Index(name),
+            "TABLE" => ReindexTarget::Table(name),
+            "SCHEMA" => ReindexTarget::Schema(name.1),
+            "DATABASE" => ReindexTarget::Database,
+            _ => ReindexTarget::System,
+        }))
     }
 
     fn lock(&mut self) -> Result<Command> {

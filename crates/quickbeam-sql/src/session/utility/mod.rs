@@ -1,12 +1,13 @@
 //! Session and maintenance commands: SHOW, PREPARE, cursors, DISCARD, CHECKPOINT, LOCK TABLE.
 //!
-//! VACUUM, ANALYZE, REINDEX and CLUSTER check the names that they are given and do nothing else:
-//! the engine keeps its trees and its statistics up to date by itself.
+//! VACUUM, ANALYZE and CLUSTER check the names that they are given and do nothing else: the engine
+//! keeps its trees and its statistics up to date by itself.
 
 mod accepted;
 mod cascades;
 mod comments;
 mod cursors;
+mod reindex;
 pub(super) mod relations;
 pub(super) mod routine_changes;
 mod schema_elements;
@@ -51,7 +52,7 @@ pub(super) fn not_in_transaction(what: &str) -> SqlError {
 enum What {
     /// LOCK.
     Lock,
-    /// VACUUM, ANALYZE, REINDEX or CLUSTER.
+    /// VACUUM, ANALYZE or CLUSTER.
     Maintain(&'static str),
 }
 
@@ -216,6 +217,7 @@ impl Session {
                 }
                 self.check_relations(names, What::Maintain(what))?;
             }
+            Command::Reindex(target) => self.reindex(target)?,
             Command::StorageHint(hint) => self.check_storage_hint(hint)?,
             Command::Extension(statement) => self.execute_extension(statement)?,
             Command::Lock(names, is_weak) => self.lock_tables(names, *is_weak)?,

@@ -21,7 +21,7 @@ use crate::catalog::{ObjectId, PUBLIC, Relation, Table, is_temporary_schema, loo
 use crate::compile::CompileContext;
 use crate::ddl::StoredTexts;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{RelationChange, RelationStatement};
+use crate::parse::{Name, RelationChange, RelationStatement};
 use crate::schema::errors::{column_exists, is_not, no_definition, no_relation};
 use crate::session::access::check_create_in;
 use crate::session::events::NoticeLevel;
@@ -106,9 +106,17 @@ fn table_of_key<'l>(
     statement: &RelationStatement,
     look: &'l CompileContext<'_>,
 ) -> Option<&'l Arc<Table>> {
-    let (schema, name) = &statement.name;
+    let may_name_key = matches!(statement.kind, "index" | "table");
+    may_name_key.then(|| key_of_name(&statement.name, look)).flatten()
+}
+
+/// Returns the table whose primary key has that name, unless a relation has it.
+pub(super) fn key_of_name<'l>(
+    (schema, name): &Name,
+    look: &'l CompileContext<'_>,
+) -> Option<&'l Arc<Table>> {
     let found = Binder::new(look, "").lookup(schema.as_deref(), name).ok()?;
-    if look.snapshot.relation(&found).is_some() || !matches!(statement.kind, "index" | "table") {
+    if look.snapshot.relation(&found).is_some() {
         return None;
     }
     let path = look.path.as_deref().map_or_else(|| vec![PUBLIC], <[SmolStr]>::to_vec);
