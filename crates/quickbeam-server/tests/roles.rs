@@ -93,3 +93,32 @@ fn statements_are_shown_to_their_role_without_passwords() {
     let text = "SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'";
     assert_eq!(anna.query_one(text, &[]).unwrap().get::<_, i64>(0), 2);
 }
+
+#[test]
+fn session_begins_with_the_settings_of_its_user() {
+    let (database, server) = serve(ServerOptions::new());
+    let owner = database.connect();
+    for text in [
+        "CREATE USER anna",
+        "ALTER ROLE anna SET default_transaction_isolation = 'serializable'",
+        "ALTER ROLE anna SET application_name = 'of anna'",
+        "ALTER DATABASE quickbeam SET application_name = 'of all'",
+        "ALTER DATABASE quickbeam SET work_mem = '7MB'",
+    ] {
+        owner.execute(text, &[]).unwrap();
+    }
+    let shown = |config: &str, name: &str| -> String {
+        let address = server.address().unwrap();
+        let config = format!("host=127.0.0.1 port={} {config}", address.port());
+        let mut client = Client::connect(&config, NoTls).unwrap();
+        client.query_one(&format!("SHOW {name}"), &[]).unwrap().get(0)
+    };
+    assert_eq!(shown("user=anna", "application_name"), "of anna");
+    assert_eq!(shown("user=anna application_name=own", "application_name"), "own");
+    assert_eq!(shown("user=anna", "default_transaction_isolation"), "serializable");
+    assert_eq!(shown("user=anyone", "default_transaction_isolation"), "read committed");
+    for user in ["anna", "anyone"] {
+        assert_eq!(shown(&format!("user={user}"), "work_mem"), "7MB");
+    }
+    assert_eq!(shown("user=anyone", "application_name"), "of all");
+}

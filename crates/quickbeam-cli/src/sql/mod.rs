@@ -27,6 +27,7 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use quickbeam_sql::SqlDatabase;
+use quickbeam_sql::catalog::BOOTSTRAP_NAME;
 
 use crate::{Outcome, place};
 use session::Session;
@@ -123,7 +124,7 @@ fn open(arguments: &SqlArguments) -> anyhow::Result<(Session, String)> {
     let Some(directory) = arguments.directory.as_ref().filter(|_| !arguments.memory) else {
         let database = SqlDatabase::open_in_memory(options.create(true))?;
         let name = "the environment in memory".to_owned();
-        return Ok((Session::Direct(Box::new(database.connect())), name));
+        return Ok((Session::Direct(Box::new(database.connect_as(BOOTSTRAP_NAME)?)), name));
     };
     let name = directory.display().to_string();
     let opened = if arguments.create {
@@ -143,7 +144,7 @@ fn open(arguments: &SqlArguments) -> anyhow::Result<(Session, String)> {
     };
     let database = SqlDatabase::attach(&environment)
         .with_context(|| format!("cannot open the tables of {name}"))?;
-    Ok((Session::Direct(Box::new(database.connect())), name))
+    Ok((Session::Direct(Box::new(database.connect_as(BOOTSTRAP_NAME)?)), name))
 }
 
 /// Parses a variable of the command line.

@@ -16,6 +16,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use quickbeam::{Environment, Options};
+use quickbeam_sql::catalog::BOOTSTRAP_NAME;
 use quickbeam_sql::{Connection, Result, SqlDatabase, SqlError, SqlState, Value};
 
 use self::client::Client;
@@ -107,7 +108,7 @@ fn serve(directory: &Path, environment: &Environment) -> Result<OpenedDatabase> 
     let database = SqlDatabase::attach(environment)?;
     let options = ServerOptions::new().environment_directory(directory);
     let server = Server::start(&database, options).map_err(|error| connection_failed(&error))?;
-    let connection = database.connect();
+    let connection = database.connect_as(BOOTSTRAP_NAME)?;
     Ok(OpenedDatabase { database, connection, server })
 }
 

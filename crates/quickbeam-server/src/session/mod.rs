@@ -29,6 +29,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
+use quickbeam_sql::catalog::BOOTSTRAP_NAME;
 use quickbeam_sql::{Connection, DataType, PortalCommand, Value, split_statements};
 
 use self::copy::{CopyOverWire, SharedLent};
@@ -101,14 +102,13 @@ fn run_session(
     is_idle: &AtomicBool,
 ) -> io::Result<()> {
     wire.max_frame = shared.max_message_bytes;
-    let connection = match &client.role {
-        None => shared.database.connect(),
-        Some(_) => match shared.database.connect_as(&client.user) {
-            Ok(connection) => connection,
-            Err(error) => return refuse(&mut wire, error.code(), error.message()),
-        },
-    };
+    let connection = shared.database.connect();
+    connection.keep_notices();
     connection.set_isolation(shared.isolation);
+    let role = client.role.as_ref().map_or(BOOTSTRAP_NAME, |_| &*client.user);
+    if let Err(error) = connection.log_in(role) {
+        return refuse(&mut wire, error.code(), error.message());
+    }
     let key = random::<32>()?[..client.key_bytes].to_vec();
     let (number, cancel) = (connection.session_id(), connection.cancel_handle());
     let address = wire.socket()?.address()?.map(|address| address.to_string());
@@ -137,7 +137,6 @@ fn run_session(
     connection.keep_settings();
     let lent = SharedLent::default();
     connection.set_copy_access(CopyOverWire(lent.clone()));
-    connection.keep_notices();
     if wire.socket()?.is_of_owner() {
         let database = shared.database.clone();
         connection.set_control(move |command, argument| control::run(&database, command, argument));
@@ -205,6 +204,7 @@ impl<'c> Session<'c> {
         self.show_application_name();
         self.settings_version = self.connection.settings_version();
         welcome(&mut self.wire, &self.reported, number, key)?;
+        self.send_notices()?;
         self.ready()?;
         loop {
             let frame = match self.next_frame() {

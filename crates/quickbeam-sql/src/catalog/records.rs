@@ -17,6 +17,7 @@ use super::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
+use crate::schema::role_defaults::RoleSettings;
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, Comments, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType,
@@ -41,6 +42,7 @@ pub enum Record {
     Enum(EnumType),
     Composite(CompositeType),
     Comments(Comments),
+    Settings(RoleSettings),
 }
 
 #[derive(Serialize, Deserialize)]

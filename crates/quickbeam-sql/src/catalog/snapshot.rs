@@ -7,11 +7,12 @@ use quickbeam::{Database, Transaction, invariant};
 use smol_str::SmolStr;
 
 use super::records::Record;
-use super::{ACCESS, COMMENTS, OBJECT};
+use super::{ACCESS, COMMENTS, OBJECT, SETTINGS};
 use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
+use crate::schema::role_defaults::RoleSettings;
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Comments, CompositeType, Domain, EnumType, Index, ObjectId, Reference, Relation, Routine,
@@ -44,6 +45,8 @@ pub struct CatalogSnapshot {
     pub(crate) access: BTreeMap<ObjectId, Arc<ObjectAccess>>,
     /// The comments on objects that are no tables, by the number of the object.
     pub(crate) comments: BTreeMap<ObjectId, Comments>,
+    /// The settings of roles, by the number of the role.
+    pub(crate) settings: BTreeMap<ObjectId, RoleSettings>,
     pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
     pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
     pub(crate) domains: BTreeMap<ObjectId, Arc<Domain>>,
@@ -112,7 +115,9 @@ impl CatalogSnapshot {
                 Record::Domain(domain) => domains.push(domain),
                 Record::Enum(known) => snapshot.add_enum(known)?,
                 Record::Composite(known) => composites.push(known),
-                Record::Access(_) | Record::Comments(_) => return Err(misplaced()),
+                Record::Access(_) | Record::Comments(_) | Record::Settings(_) => {
+                    return Err(misplaced());
+                }
             }
             more = cursor.next()?;
         }
@@ -134,7 +139,7 @@ impl CatalogSnapshot {
             snapshot.type_names.insert(domain.lookup_name(), domain.id);
             snapshot.domains.insert(domain.id, Arc::new(domain));
         }
-        for kind in [ACCESS, COMMENTS] {
+        for kind in [ACCESS, COMMENTS, SETTINGS] {
             more = cursor.seek(&[kind])?;
             while more && cursor.key().first() == Some(&kind) {
                 snapshot.add_record_about(kind, cursor.key(), cursor.value())?;
@@ -155,6 +160,9 @@ impl CatalogSnapshot {
             }
             (COMMENTS, Record::Comments(comments)) => {
                 self.comments.insert(id, comments);
+            }
+            (SETTINGS, Record::Settings(settings)) => {
+                self.settings.insert(id, settings);
             }
             _ => return Err(misplaced()),
         }

@@ -83,15 +83,19 @@ impl Settings {
         }
     }
 
-    /// Takes back the value of the engine's setting of that name.
-    pub fn reset(&mut self, name: &str) {
+    /// Gives the engine's setting of that name the value that it has in `first`.
+    pub fn reset(&mut self, name: &str, first: Settings) {
         match name {
-            "durability" => self.durability = None,
-            "transaction_isolation" | "default_transaction_isolation" => self.isolation = None,
-            "transaction_read_only" | "default_transaction_read_only" => self.read_only = None,
-            "lock_timeout" => self.lock_timeout = None,
-            "execution_mode" => self.way = None,
-            _ => self.memory = None,
+            "durability" => self.durability = first.durability,
+            "transaction_isolation" | "default_transaction_isolation" => {
+                self.isolation = first.isolation;
+            }
+            "transaction_read_only" | "default_transaction_read_only" => {
+                self.read_only = first.read_only;
+            }
+            "lock_timeout" => self.lock_timeout = first.lock_timeout,
+            "execution_mode" => self.way = first.way,
+            _ => self.memory = first.memory,
         }
     }
 

@@ -10,7 +10,7 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
 use crate::catalog::{
-    ACCESS, COMMENTS, Catalog, CatalogSnapshot, OBJECT, SnapshotVisibility, VERSION,
+    ACCESS, COMMENTS, Catalog, CatalogSnapshot, OBJECT, SETTINGS, SnapshotVisibility, VERSION,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
@@ -20,8 +20,8 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    Comments, CompositeType, Domain, EnumType, Index, ObjectAccess, ObjectId, Role, Routine,
-    Schema, Sequence, SequenceOptions, Table, Trigger, View,
+    Comments, CompositeType, Domain, EnumType, Index, ObjectAccess, ObjectId, Role, RoleSettings,
+    Routine, Schema, Sequence, SequenceOptions, Table, Trigger, View,
 };
 use crate::types::DataType;
 
@@ -189,7 +189,23 @@ impl<'a> CatalogChange<'a> {
         }
         self.put_comments(id, Comments::default())?;
         self.catalog.objects.delete(self.transaction, &key_of(id))?;
+        if self.before.settings.contains_key(&id) {
+            self.put_settings(id, RoleSettings::default())?;
+        }
         self.put_access(id, None)
+    }
+
+    /// Sets the settings of a role.
+    pub fn put_settings(&self, role: ObjectId, settings: RoleSettings) -> Result<()> {
+        let mut key = key_of(role);
+        key[0] = SETTINGS;
+        let objects = &self.catalog.objects;
+        if settings.is_empty() {
+            objects.delete(self.transaction, &key)?;
+        } else {
+            objects.put(self.transaction, &key, &Record::Settings(settings).encode()?)?;
+        }
+        Ok(())
     }
 
     /// The role of that number as it is now.

@@ -39,7 +39,7 @@ use crate::error::{Result, SqlError, SqlState};
 
 pub use access::{
     AccessStatement, GrantObjects, MembershipChange, OwnedObject, PrivilegeChange, RoleName,
-    RoleOptions, without_passwords,
+    RoleOptions, SettingsChange, without_passwords,
 };
 pub use command::{
     Command, CommentStatement, CommentedObject, CursorOptions, Direction, Discard,

@@ -7,6 +7,7 @@ pub(crate) mod fired_triggers;
 pub(crate) mod index_expressions;
 pub(crate) mod names;
 pub(crate) mod objects;
+pub(crate) mod role_defaults;
 pub(crate) mod roles;
 pub(crate) mod routines;
 pub(crate) mod tables;
@@ -27,6 +28,7 @@ pub use names::{
     path_schemas, shown_name, split_lookup_name,
 };
 pub use objects::{Comments, ConstraintTiming, ObjectId};
+pub use role_defaults::{ALL_ROLES, RoleSettings, SettingList, SettingPlace, change_setting};
 pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,

@@ -58,7 +58,7 @@ use crate::expression::{
     SessionSignal, SessionState,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
-use crate::session::settings::variables::SettingScope;
+use crate::session::settings::variables::{Saved, SettingScope};
 use crate::table::MovedRows;
 use crate::types::Value;
 
@@ -78,7 +78,7 @@ pub(crate) struct Session {
     pub settings: Cell<Settings>,
     pub variables: RefCell<Variables>,
     /// What RESET goes back to: the settings that the session began with.
-    pub defaults: RefCell<Variables>,
+    pub defaults: RefCell<Saved>,
     /// Counts changes of settings.
     pub settings_version: Cell<u64>,
     pub statement_timeout: Cell<Option<Duration>>,

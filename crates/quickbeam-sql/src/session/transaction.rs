@@ -508,7 +508,7 @@ impl Session {
     }
 
     /// Without a log every transaction is in memory, with one none is.
-    fn check_durability(&self, settings: &Settings) -> Result<()> {
+    pub(in crate::session) fn check_durability(&self, settings: &Settings) -> Result<()> {
         let environment = self.database.environment.durability();
         let is_without = |durability| durability == Durability::InMemory;
         match settings.durability {

@@ -64,7 +64,8 @@ impl SqlDatabase {
 }
 
 impl SqlDatabase {
-    /// Connects as a role: the session has the rights of that role, and no others.
+    /// Connects as a role: the session has the rights of that role, and no others, and begins with
+    /// the settings of ALTER ROLE … SET and ALTER DATABASE … SET.
     ///
     /// ```
     /// # use quickbeam_sql::SqlDatabase;
@@ -83,7 +84,7 @@ impl SqlDatabase {
     /// 42704 if there is no such role.
     pub fn connect_as(&self, role: &str) -> Result<Connection> {
         let connection = self.connect();
-        connection.session.log_in(role)?;
+        connection.log_in(role)?;
         Ok(connection)
     }
 
@@ -179,6 +180,24 @@ impl Connection {
         Connection { session, cache: RefCell::new(LruCache::new(CACHED)) }
     }
 
+    /// Gives a new connection the rights of a role, and the settings with which its sessions begin.
+    /// [`SqlDatabase::connect`] takes no stored settings: a program makes its own.
+    ///
+    /// ```
+    /// # let database = quickbeam_sql::SqlDatabase::open_in_memory(Default::default())?;
+    /// let connection = database.connect();
+    /// connection.execute("ALTER DATABASE quickbeam SET TimeZone = 'Asia/Tokyo'", &[])?;
+    /// connection.log_in("quickbeam")?;
+    /// assert_eq!(connection.setting("TimeZone")?.as_deref(), Some("Asia/Tokyo"));
+    /// # Ok::<(), quickbeam_sql::SqlError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// 42704 if there is no such role.
+    pub fn log_in(&self, role: &str) -> Result<()> {
+        self.session.log_in(role)
+    }
+
     /// Returns the database.
     #[must_use]
     pub fn database(&self) -> &SqlDatabase {
@@ -242,8 +261,7 @@ impl Connection {
     /// # Ok::<(), quickbeam_sql::SqlError>(())
     /// ```
     pub fn keep_settings(&self) {
-        let variables = self.session.variables.borrow().clone();
-        self.session.defaults.replace(variables);
+        self.session.keep_settings();
     }
 
     /// Returns a setting that is a time; `None` if it is 0, which turns it off.

@@ -146,7 +146,8 @@ pub fn system_rows(
             | "pg_timezone_names" => {
                 source.session_rows()?;
             }
-            "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group" => {
+            "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group"
+            | "pg_db_role_setting" => {
                 source.role_rows();
             }
             name if name.starts_with("pg_stat_") || name.starts_with("pg_statio_") => {

@@ -5,10 +5,10 @@ use crate::catalog::describe::{Described, quoted_if_needed};
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::role_oid;
 use crate::catalog::{
-    AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId, Privileges, Role,
-    is_temporary_schema,
+    ALL_ROLES, AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId, Privileges,
+    Role, SettingList, SettingPlace, is_temporary_schema,
 };
-use crate::types::Value;
+use crate::types::{Array, ElementType, Value, ValueRef};
 
 /// Returns the rights in the form of a text array.
 fn acl_text(snapshot: &CatalogSnapshot, items: &[AclItem]) -> String {
@@ -17,6 +17,13 @@ fn acl_text(snapshot: &CatalogSnapshot, items: &[AclItem]) -> String {
         format!("\"{}\"", item.text(&name).replace('\\', "\\\\").replace('"', "\\\""))
     };
     format!("{{{}}}", items.iter().map(quoted).collect::<Vec<_>>().join(","))
+}
+
+/// Returns settings as an array of texts.
+fn settings_array(list: &SettingList) -> Value {
+    let texts: Vec<String> = list.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let values = texts.iter().map(|text| ValueRef::Text(text));
+    Array::new(ElementType::TEXT, values).map_or(Value::Null, Value::Array)
 }
 
 /// The bootstrap role, as if it were stored.
@@ -50,6 +57,7 @@ impl SystemSource<'_> {
                     }
                 }
             }
+            "pg_db_role_setting" => self.role_settings(),
             "pg_group" => {
                 for group in roles.iter().filter(|role| !role.login) {
                     let is_member =
@@ -66,7 +74,30 @@ impl SystemSource<'_> {
             name => {
                 let of_users = matches!(name, "pg_user" | "pg_shadow");
                 for role in roles.iter().filter(|role| role.login || !of_users) {
-                    self.add(|row| role_row(row, role));
+                    let settings = snapshot.settings.get(&role.id);
+                    let settings = settings.map(|it| it.of(SettingPlace::Everywhere));
+                    self.add(|row| {
+                        role_row(row, role);
+                        if let Some(list) = settings.filter(|list| !list.is_empty()) {
+                            let text = settings_array(list);
+                            row.set("rolconfig", text.clone()).set("useconfig", text);
+                        }
+                    });
+                }
+            }
+        }
+    }
+
+    fn role_settings(&mut self) {
+        for (&role, settings) in &self.snapshot.settings {
+            let role = if role == ALL_ROLES { 0 } else { role_oid(role) };
+            for (place, database) in [(SettingPlace::Everywhere, 0), (SettingPlace::Database, 5)] {
+                let list = settings.of(place);
+                if !list.is_empty() {
+                    self.add(|row| {
+                        row.set("setdatabase", database).set("setrole", role);
+                        row.set("setconfig", settings_array(list));
+                    });
                 }
             }
         }

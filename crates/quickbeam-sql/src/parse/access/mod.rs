@@ -10,6 +10,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::command::token_cursor::{Name, TokenCursor};
 use super::positions::{is_any_word, mentions};
+use super::routine::RoutineSetting;
 use crate::error::{Result, SqlError, SqlState};
 pub use passwords::without_passwords;
 
@@ -22,6 +23,8 @@ pub enum AccessStatement {
     AlterRole(RoleName, RoleOptions),
     /// ALTER ROLE … RENAME TO.
     RenameRole(SmolStr, SmolStr),
+    /// ALTER ROLE … SET or RESET, and ALTER DATABASE.
+    Settings(SettingsChange),
     /// DROP ROLE; true: IF EXISTS.
     DropRoles(Vec<RoleName>, bool),
     /// GRANT or REVOKE of membership.
@@ -78,6 +81,17 @@ pub struct RoleOptions {
     pub members: Vec<RoleName>,
     /// ADMIN: its members with the admin option.
     pub admins: Vec<RoleName>,
+}
+
+/// A change of the settings with which sessions begin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsChange {
+    /// The role; `None`: all.
+    pub role: Option<RoleName>,
+    /// The database; `None`: all.
+    pub database: Option<SmolStr>,
+    /// The change.
+    pub change: RoutineSetting,
 }
 
 /// GRANT or REVOKE of membership in roles.
@@ -187,6 +201,7 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
         at += 1;
     }
     one_of(at, &["OWNER"]) && one_of(at + 1, &["TO"])
+        || one_of(1, &["DATABASE"]) && one_of(at, &["SET", "RESET"])
 }
 
 /// Returns whether a text may be such a statement, so that its tokens are worth a look.
@@ -194,7 +209,7 @@ pub(super) fn may_begin(first: &str, text: &str) -> bool {
     if !["CREATE", "ALTER", "DROP", "REASSIGN"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
         return false;
     }
-    mentions(text, &["role", "user", "group", "owner", "owned"])
+    mentions(text, &["role", "user", "group", "owner", "owned", "database"])
 }
 
 /// Returns whether the tokens of a text are such a statement.
@@ -227,7 +242,8 @@ impl TokenCursor<'_> {
             _ => {}
         }
         let is_user = self.takes("USER");
-        if !is_user && !self.takes("ROLE") && !self.takes("GROUP") {
+        let is_role = is_user || self.takes("ROLE");
+        if !is_role && !self.takes("GROUP") {
             return self.owner();
         }
         match word {
@@ -239,15 +255,17 @@ impl TokenCursor<'_> {
                 }
                 Ok(AccessStatement::CreateRole(name, options))
             }
+            "ALTER" if is_role && self.takes("ALL") => self.settings_change(None),
             "ALTER" => {
                 let name = self.role_name()?;
+                let words = ["SET", "RESET", "IN"];
+                if is_role && is_any_word(self.peek(), &words) {
+                    return self.settings_change(Some(name));
+                }
                 if self.takes("RENAME") {
                     self.expect("TO")?;
                     let RoleName::Named(name) = name else { return Err(self.error()) };
                     return Ok(AccessStatement::RenameRole(name, self.name()?));
-                }
-                if ["SET", "RESET", "IN"].iter().any(|word| self.takes(word)) {
-                    return Err(SqlError::unsupported("a setting of a role"));
                 }
                 if self.takes("ADD") || self.takes("DROP") {
                     return Err(SqlError::unsupported("ALTER GROUP"));
@@ -259,6 +277,17 @@ impl TokenCursor<'_> {
                 Ok(AccessStatement::DropRoles(self.role_names()?, if_exists))
             }
         }
+    }
+
+    /// Reads [IN DATABASE …] SET … or RESET … after the role.
+    fn settings_change(&mut self, role: Option<RoleName>) -> Result<AccessStatement> {
+        let mut database = None;
+        if self.takes("IN") {
+            self.expect("DATABASE")?;
+            database = Some(self.name()?);
+        }
+        let change = self.routine_setting()?.ok_or_else(|| self.error())?;
+        Ok(AccessStatement::Settings(SettingsChange { role, database, change }))
     }
 
     pub(super) fn if_exists(&mut self) -> Result<bool> {
@@ -396,7 +425,20 @@ impl TokenCursor<'_> {
         let object = if self.takes("SCHEMA") {
             OwnedObject::Schema(self.name()?)
         } else if self.takes("DATABASE") {
-            OwnedObject::Database(self.name()?)
+            let name = self.name()?;
+            if is_any_word(self.peek(), &["SET", "RESET"]) {
+                if is_any_word(self.token(self.at + 1), &["TABLESPACE"]) {
+                    return Err(SqlError::unsupported("ALTER DATABASE … SET TABLESPACE"));
+                }
+                let change = self.routine_setting()?.ok_or_else(|| self.error())?;
+                let database = Some(name);
+                return Ok(AccessStatement::Settings(SettingsChange {
+                    role: None,
+                    database,
+                    change,
+                }));
+            }
+            OwnedObject::Database(name)
         } else if let Some(kind) =
             ["FUNCTION", "PROCEDURE", "ROUTINE"].into_iter().find(|word| self.takes(word))
         {

@@ -22,7 +22,7 @@ pub enum RoutineSetting {
 
 impl TokenCursor<'_> {
     /// Reads a SET or RESET clause, if it stands here.
-    pub(super) fn routine_setting(&mut self) -> Result<Option<RoutineSetting>> {
+    pub(in crate::parse) fn routine_setting(&mut self) -> Result<Option<RoutineSetting>> {
         if self.takes("RESET") {
             return Ok(Some(match self.takes("ALL") {
                 true => RoutineSetting::ResetAll,

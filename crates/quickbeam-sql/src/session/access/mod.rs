@@ -10,6 +10,7 @@ mod needs;
 mod owners;
 mod roles;
 mod scram;
+mod settings;
 
 use std::sync::Arc;
 
@@ -61,6 +62,7 @@ impl Session {
             AccessStatement::CreateRole(name, options) => change.create_role(name, options),
             AccessStatement::AlterRole(role, options) => change.alter_role(role, options),
             AccessStatement::RenameRole(from, to) => change.rename_role(from, to),
+            AccessStatement::Settings(settings) => change.change_settings(settings),
             AccessStatement::DropRoles(roles, if_exists) => change.drop_roles(roles, *if_exists),
             AccessStatement::Membership(membership) => change.membership(membership),
             AccessStatement::Privileges(privileges) => change.privileges(privileges),
@@ -83,14 +85,15 @@ impl Session {
         with(&snapshot)
     }
 
-    /// Makes a role the one that the session was opened for.
+    /// Makes a role the one that the session was opened for, and takes the settings with which its
+    /// sessions begin.
     pub fn log_in(&self, name: &str) -> Result<()> {
         let role = self.with_snapshot(|snapshot| snapshot.known_role(name))?;
         self.known_roles.borrow_mut().insert(name.into(), role);
         self.login_role.set(role);
         self.note_roles();
         self.note_plan_key();
-        Ok(())
+        self.take_first_settings(role)
     }
 
     /// Checks the role that SET ROLE or SET SESSION AUTHORIZATION names, and keeps its number.

@@ -10,8 +10,8 @@ use super::setting_table::{Kind, setting};
 use super::variables::unrecognized;
 use crate::bind::SearchPath;
 use crate::catalog::ObjectId;
-use crate::compile::session_command::{Control, control_of};
-use crate::error::{Result, SqlError};
+use crate::compile::session_command::{Control, Settings, control_of};
+use crate::error::{Result, SqlError, SqlState};
 use crate::parse::RoutineSetting;
 use crate::session::Session;
 use crate::types::TextSettings;
@@ -80,23 +80,10 @@ impl Session {
     ) -> Result<Vec<(SmolStr, SmolStr)>> {
         let mut settings = before.to_vec();
         for change in changes {
-            let (name, value) = match change {
-                RoutineSetting::ResetAll => {
-                    settings.clear();
-                    continue;
-                }
-                RoutineSetting::Reset(name) => (name.clone(), None),
-                RoutineSetting::Current(name) => (name.clone(), self.show(name)?),
-                RoutineSetting::Assign(text) => {
-                    let parsed = crate::parse::statement(text)?;
-                    let control = parsed.as_ref().map(control_of).transpose()?.flatten();
-                    let Some(Control::Assign(name, value, _)) = control else {
-                        return Err(SqlError::unsupported(format!("{text} of a function")));
-                    };
-                    (name, value)
-                }
+            let Some((name, value)) = self.named_setting(change)? else {
+                settings.clear();
+                continue;
             };
-            let name: SmolStr = name.to_lowercase().into();
             settings.retain(|(known, _)| *known != name);
             if let Some(value) = value {
                 let checked = self.checked_setting(&name, &value)?;
@@ -106,6 +93,58 @@ impl Session {
             }
         }
         Ok(settings)
+    }
+
+    /// Returns the name of a setting in lower case and its value, `None` for its default. Returns
+    /// `None` for RESET ALL.
+    pub(in crate::session) fn named_setting(
+        &self,
+        change: &RoutineSetting,
+    ) -> Result<Option<(SmolStr, Option<String>)>> {
+        let (name, value) = match change {
+            RoutineSetting::ResetAll => return Ok(None),
+            RoutineSetting::Reset(name) => (name.clone(), None),
+            RoutineSetting::Current(name) => (name.clone(), self.show(name)?),
+            RoutineSetting::Assign(text) => {
+                let parsed = crate::parse::statement(text)?;
+                let control = parsed.as_ref().map(control_of).transpose()?.flatten();
+                let Some(Control::Assign(name, value, _)) = control else {
+                    return Err(SqlError::unsupported(format!("{text} in a definition")));
+                };
+                (name, value)
+            }
+        };
+        Ok(Some((name.to_lowercase().into(), value)))
+    }
+
+    /// Returns the name of a setting as SHOW ALL has it.
+    pub(in crate::session) fn setting_name(&self, name: &str) -> Result<SmolStr> {
+        match setting(name) {
+            Some(known) => Ok(SmolStr::new_static(known.name)),
+            None if name.contains('.') => Ok(name.into()),
+            None => Err(unrecognized(name)),
+        }
+    }
+
+    /// Checks the value that a setting has when a session begins.
+    pub(in crate::session) fn check_first_setting(&self, name: &str, value: &str) -> Result<()> {
+        let Some(known) = setting(name) else { return Ok(()) };
+        match name {
+            "transaction_isolation" => {
+                let message = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
+                return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
+            }
+            "transaction_read_only" => {
+                return Err(SqlError::unsupported(format!("{name} as a setting of a role")));
+            }
+            _ => {}
+        }
+        let mut settings = Settings::default();
+        if settings.set(name, &value.to_lowercase())? {
+            return self.check_durability(&settings);
+        }
+        let current = self.variable(name);
+        known.checked(value, current.as_deref().unwrap_or(known.default)).map(|_| ())
     }
 
     /// Checks the value of a setting of a function.

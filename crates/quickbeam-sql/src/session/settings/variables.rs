@@ -62,6 +62,12 @@ pub(crate) struct Saved {
     pub variables: Variables,
 }
 
+impl Default for Saved {
+    fn default() -> Saved {
+        Saved { settings: Settings::default(), memory: MEMORY, variables: Variables::default() }
+    }
+}
+
 #[cold]
 pub(super) fn unrecognized(name: &str) -> SqlError {
     let message = format!("unrecognized configuration parameter \"{name}\"");
@@ -88,6 +94,11 @@ impl Session {
             memory: self.limits.memory.get(),
             variables: self.variables.borrow().clone(),
         }
+    }
+
+    /// Makes the settings of now those that RESET goes back to.
+    pub fn keep_settings(&self) {
+        self.defaults.replace(self.saved());
     }
 
     /// Goes back to earlier settings.
@@ -261,7 +272,9 @@ impl Session {
                 Some(known.checked(value, current.as_deref().unwrap_or(known.default))?)
             }
             (Some(Setting { kind: Kind::Fact, .. }), None) => return Ok(None),
-            (Some(_), None) => self.defaults.borrow().get(&lower).map(|value| value.to_string()),
+            (Some(_), None) => {
+                self.defaults.borrow().variables.get(&lower).map(|value| value.to_string())
+            }
             // A name with a dot belongs to a program.
             (None, value) if lower.contains('.') => value.map(str::to_owned),
             (None, _) => return Err(unrecognized(name)),
@@ -291,12 +304,13 @@ impl Session {
         Ok(checked)
     }
 
-    /// Resets a setting of the engine to that of the environment.
+    /// Resets a setting of the engine to that of the session's begin.
     fn reset_engine(&self, name: &str) -> Result<()> {
         let reset = |saved: &mut Saved| {
-            saved.settings.reset(name);
+            let first = self.defaults.borrow();
+            saved.settings.reset(name, first.settings);
             if name == "work_mem" {
-                saved.memory = MEMORY;
+                saved.memory = first.memory;
             }
         };
         self.change_settings(|committed| {
@@ -312,11 +326,7 @@ impl Session {
 
     /// Resets all settings.
     pub fn reset_all(&self) {
-        let fresh = || Saved {
-            settings: Settings::default(),
-            memory: MEMORY,
-            variables: self.defaults.borrow().clone(),
-        };
+        let fresh = || self.defaults.borrow().clone();
         self.change_settings(|committed| {
             self.restore(fresh());
             self.statement_timeout.set(None);

@@ -215,3 +215,91 @@ fn notifications_beyond_the_mailbox_fail_the_commit() {
     assert_eq!(notify(0).unwrap(), 0);
     assert_eq!(listener.take_notifications().len(), 1);
 }
+
+#[test]
+fn session_begins_with_the_settings_of_its_role() {
+    let database = database();
+    let owner = database.connect();
+    for text in [
+        "CREATE ROLE anna",
+        "ALTER ROLE ALL SET application_name = 'all'",
+        "ALTER ROLE ALL SET work_mem = '5MB'",
+        "ALTER ROLE ALL SET statement_timeout = '50s'",
+        "ALTER ROLE ALL SET lock_timeout = '9s'",
+        "ALTER DATABASE quickbeam SET work_mem = '6MB'",
+        "ALTER DATABASE quickbeam SET statement_timeout = '60s'",
+        "ALTER DATABASE quickbeam SET lock_timeout = '8s'",
+        "ALTER ROLE anna SET statement_timeout = '70s'",
+        "ALTER ROLE anna SET lock_timeout = '7s'",
+        "ALTER ROLE anna SET search_path = private, public",
+        "ALTER ROLE anna SET default_transaction_isolation = 'read committed'",
+        "ALTER ROLE anna IN DATABASE quickbeam SET lock_timeout = '6s'",
+    ] {
+        run(&owner, text);
+    }
+    let names = [
+        "application_name",
+        "work_mem",
+        "statement_timeout",
+        "lock_timeout",
+        "search_path",
+        "transaction_isolation",
+    ];
+    let shown = |connection: &Connection| {
+        let show = |name: &str| connection.setting(name).unwrap().unwrap();
+        names.iter().map(|name| show(name)).collect::<Vec<_>>()
+    };
+    let anna = database.connect_as("anna").unwrap();
+    let first = ["all", "6MB", "70s", "6s", "private, public", "read committed"];
+    assert_eq!(shown(&anna), first);
+    for name in &names[..5] {
+        run(&anna, &format!("SET {name} TO '2s'").replace("work_mem TO '2s'", "work_mem TO '9MB'"));
+    }
+    assert_eq!(shown(&anna)[..4], ["2s", "9MB", "2s", "2s"]);
+    // RESET and DISCARD go back to what the session began with.
+    run(&anna, "RESET lock_timeout");
+    run(&anna, "RESET work_mem");
+    assert_eq!(shown(&anna)[..4], ["2s", "6MB", "2s", "6s"]);
+    run(&anna, "SET default_transaction_isolation = 'serializable'");
+    run(&anna, "RESET ALL");
+    assert_eq!(shown(&anna), first);
+    // Sessions that have begun keep their settings, and a program's own connections have none.
+    run(&owner, "ALTER ROLE anna RESET ALL");
+    run(&owner, "ALTER DATABASE quickbeam RESET lock_timeout");
+    assert_eq!(shown(&anna), first);
+    let later = database.connect_as("anna").unwrap();
+    let path = "\"$user\", public";
+    assert_eq!(shown(&later), ["all", "6MB", "1min", "6s", path, "serializable"]);
+    assert_eq!(one(&owner, "SHOW work_mem"), "256MB");
+    let of_database =
+        "SELECT setconfig FROM pg_db_role_setting WHERE setrole = 0 AND setdatabase = 5";
+    assert_eq!(one(&owner, of_database), "{work_mem=6MB,statement_timeout=60s}");
+    run(&owner, "DROP ROLE anna");
+    assert_eq!(one(&owner, "SELECT count(*) FROM pg_db_role_setting WHERE setrole <> 0"), "0");
+}
+
+#[test]
+fn stored_setting_that_fails_leaves_a_warning() {
+    let database = database();
+    let owner = database.connect();
+    for text in [
+        "CREATE ROLE anna",
+        "CREATE ROLE berta",
+        "GRANT berta TO anna",
+        "ALTER ROLE anna SET role = 'berta'",
+        "ALTER ROLE anna SET work_mem = '7MB'",
+    ] {
+        run(&owner, text);
+    }
+    let anna = database.connect_as("anna").unwrap();
+    assert_eq!(one(&anna, "SELECT current_user"), "berta");
+    run(&owner, "DROP ROLE berta");
+    let anna = database.connect();
+    anna.keep_notices();
+    anna.log_in("anna").unwrap();
+    let notices = anna.take_notices();
+    let texts: Vec<_> = notices.iter().map(|it| (it.severity, &it.message[..])).collect();
+    assert_eq!(texts, [("WARNING", "role \"berta\" does not exist")]);
+    assert_eq!(one(&anna, "SELECT current_user"), "anna");
+    assert_eq!(one(&anna, "SHOW work_mem"), "7MB");
+}
