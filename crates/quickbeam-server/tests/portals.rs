@@ -113,3 +113,19 @@ fn declare_takes_parameters() {
     let position = error.as_db_error().unwrap().position().cloned();
     assert_eq!(position, Some(postgres::error::ErrorPosition::Original(29)));
 }
+
+#[test]
+fn prepared_statement_of_the_protocol_is_shown() {
+    let (_, server) = serve(ServerOptions::new());
+    let mut client = connect(&server);
+    let text = "SELECT $1::int + 1, $2::date";
+    let statement = client.prepare(text).unwrap();
+    let query = "SELECT statement, parameter_types::text FROM pg_prepared_statements \
+                 WHERE NOT from_sql AND prepare_time <= now() AND statement = $1";
+    let rows = client.query(query, &[&text]).unwrap();
+    let shown: Vec<(&str, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    assert_eq!(shown, [(text, "{integer,date}")]);
+    drop(statement);
+    // The driver closes the statement before its next query.
+    assert!(client.query(query, &[&text]).unwrap().is_empty());
+}

@@ -475,6 +475,7 @@ impl<'c> Session<'c> {
         }
         let prepared = self.prepare(query, declared);
         let mut prepared = prepared.inspect_err(|_| self.connection.forget_statement(&name))?;
+        self.connection.note_parameters(&name, prepared.parameters());
         if let Some(PortalCommand::Fetch { name, returns_rows: true, .. }) =
             self.portal_command(query)?
             && let Some(portal) = self.portals.get(&*name)

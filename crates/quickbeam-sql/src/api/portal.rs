@@ -16,12 +16,13 @@ use crate::bind::OutputColumn;
 use crate::catalog::system::object_oid;
 use crate::compile::Program;
 use crate::error::Result;
+use crate::expression::ShownStatement;
 use crate::parse::{Command, Direction};
 use crate::session::Session;
 use crate::session::named::{Named, duplicate_statement};
 use crate::session::prepared_statement::{Lease, PreparedStatement};
 use crate::session::rows::{QueryTransaction, Rows};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, Value, current_moment};
 
 /// The declared types of a statement's parameters; `None` where a type is to be inferred.
 pub type DeclaredTypes = Arc<[Option<DataType>]>;
@@ -123,9 +124,22 @@ impl Connection {
         if named.contains_key(name) {
             return Err(duplicate_statement(name));
         }
-        named
-            .insert(name.into(), Named { text: text.into(), types: types.into(), statement: None });
+        let text: Arc<str> = text.into();
+        let shown = ShownStatement {
+            statement: text.clone(),
+            prepared: current_moment(),
+            parameters: Arc::new([]),
+            from_sql: false,
+        };
+        named.insert(name.into(), Named { text, shown, types: types.into(), statement: None });
         Ok(())
+    }
+
+    /// Keeps the types of the parameters of a prepared statement, for `pg_prepared_statements`.
+    pub fn note_parameters(&self, name: &str, types: &[DataType]) {
+        if let Some(named) = self.session.named.borrow_mut().get_mut(name) {
+            named.shown.parameters = types.into();
+        }
     }
 
     /// Returns the text of the prepared statement of that name, and the types that were declared

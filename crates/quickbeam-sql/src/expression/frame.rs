@@ -16,7 +16,7 @@ use crate::catalog::{
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError};
 use crate::table::StoredRow;
-use crate::types::{TextSettings, Value, ValueRef, current_moment};
+use crate::types::{DataType, TextSettings, Value, ValueRef, current_moment};
 
 /// The current row of a slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -275,6 +275,34 @@ pub struct SessionLock {
     pub is_held: bool,
 }
 
+/// What `pg_prepared_statements` shows of a prepared statement.
+#[derive(Clone, Debug)]
+pub struct ShownStatement {
+    /// The text of PREPARE, or of the statement that a client of the protocol has prepared.
+    pub statement: Arc<str>,
+    /// When it was prepared.
+    pub prepared: i64,
+    /// The types of its parameters.
+    pub parameters: Arc<[DataType]>,
+    /// Whether PREPARE made it.
+    pub from_sql: bool,
+}
+
+/// What `pg_cursors` shows of a cursor.
+#[derive(Clone, Debug, Default)]
+pub struct ShownCursor {
+    /// The text of DECLARE, or of the query of OPEN.
+    pub statement: Arc<str>,
+    /// WITH HOLD.
+    pub holds: bool,
+    /// BINARY.
+    pub is_binary: bool,
+    /// Whether it moves backward.
+    pub scrolls: bool,
+    /// When it was declared.
+    pub created: i64,
+}
+
 /// A function of the catalog, as an expression calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RoutineCall {
@@ -344,6 +372,16 @@ pub trait SessionState {
 
     /// Returns the advisory locks that sessions hold or wait for.
     fn advisory_locks(&self) -> Vec<SessionLock>;
+
+    /// Returns the session's prepared statements, by name.
+    fn shown_statements(&self) -> Vec<(SmolStr, ShownStatement)> {
+        Vec::new()
+    }
+
+    /// Returns the session's cursors, by name.
+    fn shown_cursors(&self) -> Vec<(SmolStr, ShownCursor)> {
+        Vec::new()
+    }
 
     /// Takes an advisory lock and returns whether it did.
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool>;

@@ -42,7 +42,7 @@ pub use domains::DomainConstraints;
 pub use evaluate::cast;
 pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity,
-    SessionDirectory, SessionLock, SessionSignal, SessionState, Slot,
+    SessionDirectory, SessionLock, SessionSignal, SessionState, ShownCursor, ShownStatement, Slot,
 };
 pub use functions::Function;
 pub use implication::implies;

@@ -55,7 +55,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
 use crate::expression::{
     AdvisoryKey, AdvisoryRequest, Clock, Given, RoutineCall, SessionActivity, SessionLock,
-    SessionSignal, SessionState,
+    SessionSignal, SessionState, ShownCursor, ShownStatement,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::{Saved, SettingScope};
@@ -243,6 +243,14 @@ impl SessionState for Session {
 
     fn advisory_locks(&self) -> Vec<SessionLock> {
         self.database.shared.locks.all()
+    }
+
+    fn shown_statements(&self) -> Vec<(SmolStr, ShownStatement)> {
+        self.shown_statements()
+    }
+
+    fn shown_cursors(&self) -> Vec<(SmolStr, ShownCursor)> {
+        self.shown_cursors()
     }
 
     fn lock_advisory(&self, request: AdvisoryRequest) -> Result<bool> {

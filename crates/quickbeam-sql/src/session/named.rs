@@ -12,6 +12,7 @@ use crate::bind::OutputColumn;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{KeptKeys, KeptRow};
+use crate::expression::{ShownCursor, ShownStatement};
 use crate::parse::Direction;
 use crate::session::Session;
 use crate::session::prepared_statement::PreparedStatement;
@@ -24,6 +25,8 @@ pub(crate) type NamedStatements = RefCell<HashMap<SmolStr, Named>>;
 /// A prepared statement with a name.
 pub(crate) struct Named {
     pub text: Arc<str>,
+    /// What `pg_prepared_statements` shows of it.
+    pub shown: ShownStatement,
     /// The types that PREPARE gives its parameters.
     pub types: Arc<[Option<DataType>]>,
     /// The compiled statement, unless it is in use.
@@ -32,6 +35,8 @@ pub(crate) struct Named {
 
 /// A cursor.
 pub(crate) struct CursorRows {
+    /// What `pg_cursors` shows of it.
+    pub shown: ShownCursor,
     pub columns: Arc<[OutputColumn]>,
     pub rows: Vec<Vec<Value>>,
     /// The current row, counted from 1: 0 before the first row.
@@ -169,6 +174,24 @@ impl Session {
         cursors.values().any(follows).then_some(&self.moved)
     }
 
+    /// Returns the prepared statements with their names, in their order.
+    pub fn shown_statements(&self) -> Vec<(SmolStr, ShownStatement)> {
+        let named = self.named.borrow();
+        let mut all: Vec<_> =
+            named.iter().map(|(name, it)| (name.clone(), it.shown.clone())).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    }
+
+    /// Returns the cursors with their names, in their order.
+    pub fn shown_cursors(&self) -> Vec<(SmolStr, ShownCursor)> {
+        let shown = |(name, cursor): (&SmolStr, &CursorRows)| {
+            let CursorRows { shown, holds, scrolls, .. } = cursor;
+            (name.clone(), ShownCursor { holds: *holds, scrolls: *scrolls, ..shown.clone() })
+        };
+        self.cursors.borrow().iter().map(shown).collect()
+    }
+
     /// Closes the cursors that end with a transaction.
     pub fn end_cursors(&self, is_committed: bool) {
         self.cursors.borrow_mut().retain(|_, cursor| {
@@ -188,8 +211,9 @@ mod tests {
         let rows = (1..=4).map(|number| vec![Value::Integer(number)]).collect();
         let columns = Arc::new([]);
         let (holds, is_new, scrolls, keys) = (false, true, true, None);
+        let shown = ShownCursor::default();
         let mut cursor =
-            CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys, opened: 0 };
+            CursorRows { shown, columns, rows, at: 0, holds, is_new, scrolls, keys, opened: 0 };
         for (direction, expected) in [
             (Direction::By(1), &[1][..]),
             (Direction::By(2), &[2, 3]),

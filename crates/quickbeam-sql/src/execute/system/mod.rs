@@ -142,8 +142,14 @@ pub fn system_rows(
         source.information_schema();
     } else {
         match table.name {
-            "pg_settings" | "pg_database" | "pg_namespace" | "pg_stat_activity" | "pg_locks"
-            | "pg_timezone_names" => {
+            "pg_settings"
+            | "pg_database"
+            | "pg_namespace"
+            | "pg_stat_activity"
+            | "pg_locks"
+            | "pg_timezone_names"
+            | "pg_prepared_statements"
+            | "pg_cursors" => {
                 source.session_rows()?;
             }
             "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group"

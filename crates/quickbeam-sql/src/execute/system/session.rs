@@ -2,7 +2,7 @@
 
 use super::{NAME, SystemSource};
 use crate::catalog::rights::MembershipUse;
-use crate::catalog::system::role_oid;
+use crate::catalog::system::{role_oid, type_oid};
 use crate::catalog::{BOOTSTRAP, DATABASE_ID};
 use crate::error::Result;
 use crate::expression::AdvisoryKey;
@@ -18,6 +18,8 @@ impl SystemSource<'_> {
             "pg_stat_activity" => self.activities(),
             "pg_locks" => self.locks(),
             "pg_timezone_names" => self.time_zones(),
+            "pg_prepared_statements" => self.prepared_statements(),
+            "pg_cursors" => self.cursors(),
             "pg_database" => {
                 let (owner, acl) = (self.owner_oid(DATABASE_ID), self.acl(DATABASE_ID));
                 self.add(|row| {
@@ -101,6 +103,30 @@ impl SystemSource<'_> {
                 row.set("classid", Value::Oid(class)).set("objid", Value::Oid(object));
                 row.set("objsubid", kind).set("granted", lock.is_held);
                 row.text("mode", if lock.is_shared { "ShareLock" } else { "ExclusiveLock" });
+            });
+        }
+    }
+
+    fn prepared_statements(&mut self) {
+        for (name, shown) in self.session.shown_statements() {
+            let types = shown.parameters.iter().map(|it| type_oid(*it).to_string());
+            let types = format!("{{{}}}", types.collect::<Vec<_>>().join(","));
+            self.add(|row| {
+                row.text("name", name).text("statement", &shown.statement);
+                row.set("prepare_time", Value::TimestampTz(shown.prepared));
+                row.text("parameter_types", types).set("from_sql", shown.from_sql);
+                row.set("generic_plans", 0_i64).set("custom_plans", 0_i64);
+            });
+        }
+    }
+
+    fn cursors(&mut self) {
+        for (name, shown) in self.session.shown_cursors() {
+            self.add(|row| {
+                row.text("name", name).text("statement", &shown.statement);
+                row.set("is_holdable", shown.holds).set("is_binary", shown.is_binary);
+                row.set("is_scrollable", shown.scrolls);
+                row.set("creation_time", Value::TimestampTz(shown.created));
             });
         }
     }

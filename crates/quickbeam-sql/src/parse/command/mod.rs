@@ -142,6 +142,8 @@ pub struct CursorOptions {
     pub scroll: Option<bool>,
     /// INSENSITIVE.
     pub insensitive: bool,
+    /// BINARY.
+    pub is_binary: bool,
 }
 
 /// Where FETCH and MOVE go.
@@ -551,7 +553,9 @@ impl TokenCursor<'_> {
             if options.insensitive && is_asensitive {
                 return Err(both("INSENSITIVE", "ASENSITIVE"));
             }
-            if asked.is_none() && !is_insensitive && !is_other && !self.takes("BINARY") {
+            let is_binary = self.takes("BINARY");
+            options.is_binary |= is_binary;
+            if asked.is_none() && !is_insensitive && !is_other && !is_binary {
                 break;
             }
         }

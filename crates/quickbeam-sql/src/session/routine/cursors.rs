@@ -5,12 +5,13 @@ use super::call::{Flow, Invocation};
 use super::control::{After, after};
 use super::variables::Cell;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::ShownCursor;
 use crate::parse::Direction;
 use crate::parse::plpgsql::{
     AssignmentTarget, BlockStatement, BodyQuery, CursorMove, CursorSource, FragmentId,
 };
 use crate::session::named::{CursorRows, no_cursor};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, Value, current_moment};
 
 use smol_str::SmolStr;
 
@@ -47,9 +48,9 @@ impl Invocation<'_> {
             }
         };
         self.opens = true;
-        let ran = self.run_query(&query);
+        let ran = self.run_shown(&query);
         self.opens = false;
-        let ran = ran?;
+        let (ran, statement) = ran?;
         if !ran.reads {
             let message = "cannot open a statement that returns no rows as cursor";
             return Err(SqlError::new(SqlState::InvalidCursorDefinition, message));
@@ -63,7 +64,10 @@ impl Invocation<'_> {
                 .with_detail("Scrollable cursors must be READ ONLY."));
         }
         let (holds, scrolls) = (false, scroll.unwrap_or(!locks));
-        let cursor = CursorRows { columns, rows, at: 0, holds, is_new, scrolls, keys, opened: 0 };
+        let created = current_moment();
+        let shown = ShownCursor { statement, created, ..ShownCursor::default() };
+        let cursor =
+            CursorRows { shown, columns, rows, at: 0, holds, is_new, scrolls, keys, opened: 0 };
         session.add_cursor(name, cursor);
         Ok(())
     }

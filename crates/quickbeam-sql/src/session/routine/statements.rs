@@ -1,5 +1,7 @@
 //! The statements of a block.
 
+use std::sync::Arc;
+
 use super::call::{CallTransaction, Flow, Invocation, TransactionEnd};
 use super::fragments::Ran;
 use super::variables::Cell;
@@ -87,8 +89,16 @@ impl Invocation<'_> {
 
     /// Runs a query with values that its text or USING names.
     pub(super) fn run_query(&mut self, query: &BodyQuery) -> Result<Ran> {
+        Ok(self.run_shown(query)?.0)
+    }
+
+    /// As [`run_query`](Self::run_query), with the text of the query.
+    pub(super) fn run_shown(&mut self, query: &BodyQuery) -> Result<(Ran, Arc<str>)> {
         match query {
-            BodyQuery::Static(fragment) => self.run(*fragment),
+            BodyQuery::Static(fragment) => {
+                let text = self.compiled.body.fragments[*fragment].text.clone();
+                Ok((self.run(*fragment)?, text))
+            }
             BodyQuery::Dynamic(text, using) => {
                 let text = self.text_of(*text)?.ok_or_else(|| {
                     let message = "query string argument of EXECUTE is null";
@@ -96,7 +106,7 @@ impl Invocation<'_> {
                 })?;
                 let values: Result<Vec<Value>> =
                     using.iter().map(|value| self.value(*value)).collect();
-                self.run_text(&text, &values?)
+                Ok((self.run_text(&text, &values?)?, text.into()))
             }
         }
     }

@@ -9,10 +9,12 @@ use super::CommandCall;
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
+use crate::expression::ShownCursor;
 use crate::parse::{CursorOptions, Direction};
 use crate::session::Session;
 use crate::session::named::{CursorRows, no_cursor};
 use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::types::current_moment;
 
 /// Checks the options of a cursor whose query locks rows.
 fn check_locking(options: CursorOptions) -> Result<()> {
@@ -78,8 +80,23 @@ impl Session {
         let is_new = self.in_transaction();
         let scrolls = options.scroll.unwrap_or(!locks);
         let holds = options.holds;
-        let cursor =
-            CursorRows { columns, rows: kept, at: 0, holds, is_new, scrolls, keys, opened: 0 };
+        let shown = ShownCursor {
+            statement: call.text.clone(),
+            is_binary: options.is_binary,
+            created: current_moment(),
+            ..ShownCursor::default()
+        };
+        let cursor = CursorRows {
+            shown,
+            columns,
+            rows: kept,
+            at: 0,
+            holds,
+            is_new,
+            scrolls,
+            keys,
+            opened: 0,
+        };
         self.add_cursor(name.clone(), cursor);
         Ok(())
     }

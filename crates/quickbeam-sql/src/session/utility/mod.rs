@@ -24,6 +24,7 @@ use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::ShownStatement;
 use crate::parse::{Command, Discard, Name, TableOfExecute};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
@@ -35,7 +36,7 @@ use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStateme
 use crate::session::rows::Rows;
 use crate::session::settings::setting_table::setting;
 use crate::session::settings::variables::SettingScope;
-use crate::types::{DataType, Value};
+use crate::types::{DataType, Value, current_moment};
 
 fn text_column(name: &str) -> OutputColumn {
     OutputColumn { name: name.into(), data_type: DataType::Text }
@@ -272,7 +273,14 @@ impl Session {
             return Err(SqlError::new(SqlState::SyntaxError, "syntax error: a command in PREPARE"));
         }
         prepared.keep_columns();
-        let named = Named { text: prepared.text.clone(), types, statement: Some(prepared) };
+        let shown = ShownStatement {
+            statement: text.into(),
+            prepared: current_moment(),
+            parameters: prepared.parameters().into(),
+            from_sql: true,
+        };
+        let text = prepared.text.clone();
+        let named = Named { text, shown, types, statement: Some(prepared) };
         self.named.borrow_mut().insert(name.clone(), named);
         Ok(())
     }
