@@ -6,7 +6,7 @@
 use crate::bind::{Binder, OutputColumn, Typed};
 use crate::error::Result;
 use crate::expression::{Expr, Function, TextPosition, overloads};
-use crate::types::{DataType, Value};
+use crate::types::{DataType, ElementType, Value};
 
 impl Typed {
     /// Returns a vector as the array that it is; any other value as it is.
@@ -65,7 +65,12 @@ impl Binder<'_> {
         }
         if let (Some(function), true) = (from.and_then(output_function), to.is_text()) {
             let call = Expr::Call(function, vec![value.expr], TextPosition(position));
-            return Ok(Typed::new(call, DataType::Text, position));
+            // Names of an array's elements are left to the cast of an array of texts.
+            let shown = match from {
+                Some(DataType::Array(_)) => DataType::Array(ElementType::TEXT),
+                _ => DataType::Text,
+            };
+            return Ok(Typed::new(call, shown, position));
         }
         let plain = value.clone().without_vector();
         Ok(if matches!(to, DataType::Array(_)) { plain } else { value })
