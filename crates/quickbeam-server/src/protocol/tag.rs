@@ -37,6 +37,9 @@ impl Tag {
             "SET" if words.next().as_deref() == Some("CONSTRAINTS") => {
                 ("SET CONSTRAINTS".to_owned(), false)
             }
+            "ALTER" if keywords(text).nth(1).as_deref() == Some("DEFAULT") => {
+                ("ALTER DEFAULT PRIVILEGES".to_owned(), false)
+            }
             "CREATE" if let Some(tag) = of_created_rows(text) => tag,
             "CREATE" | "DROP" | "ALTER" => (with_object(&first, words), false),
             "GRANT" | "REVOKE" if !names_object(text) => (format!("{first} ROLE"), false),

@@ -45,16 +45,16 @@ use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     ALL_ROLES, AclItem, AclKind, Added, Argument, ArgumentMode, Attribute, BOOTSTRAP,
     BOOTSTRAP_NAME, Check, CheckOption, Column, CompositeType, ConcreteTypes, ConstraintTiming,
-    DATABASE_ID, DeclaredType, Domain, DomainCheck, DropBehavior, EXPRESSIONS, EnumLabel, EnumType,
-    FiredTriggers, ForeignKey, ForeignKeyAction, Identity, Index, IndexConstraint, KeyColumn,
-    Language, Materialized, Membership, Method, NewCheck, NewColumn, NewForeignKey, NewGenerated,
-    NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate, NewKey, NewMaterialized,
-    NewTable, NewView, ObjectAccess, ObjectId, OnCommit, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey,
-    Privileges, PseudoType, Reference, Relation, Role, RoleSettings, Routine, RoutineResult,
-    Schema, Sequence, SequenceChanges, SequenceOptions, SettingList, SettingPlace,
-    TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState,
-    TriggerTiming, TypeKey, View, ViewChange, ViewOptions, Volatility, change_setting,
-    is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
+    DATABASE_ID, DeclaredType, DefaultAcl, DefaultRights, Domain, DomainCheck, DropBehavior,
+    EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey, ForeignKeyAction, Identity, Index,
+    IndexConstraint, KeyColumn, Language, Materialized, Membership, Method, NewCheck, NewColumn,
+    NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate,
+    NewKey, NewMaterialized, NewTable, NewView, ObjectAccess, ObjectId, OnCommit, PUBLIC,
+    PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, PseudoType, Reference, Relation, Role, RoleSettings,
+    Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions, SettingList,
+    SettingPlace, TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent, TriggerLevel,
+    TriggerState, TriggerTiming, TypeKey, View, ViewChange, ViewOptions, Volatility,
+    change_setting, is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
     split_lookup_name,
 };
 use crate::types::{DataType, Value};
@@ -75,6 +75,8 @@ pub(crate) const ACCESS: u8 = b'a';
 pub(crate) const COMMENTS: u8 = b'c';
 /// First byte of the keys of the records of settings; the role's number follows.
 pub(crate) const SETTINGS: u8 = b's';
+/// First byte of the keys of the records of default rights; the role's number follows.
+pub(crate) const DEFAULT_RIGHTS: u8 = b'd';
 /// Key of the version's record.
 pub(crate) const VERSION: &[u8] = b"version";
 /// Key of the record of the next number for an object.

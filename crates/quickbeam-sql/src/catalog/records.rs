@@ -17,7 +17,7 @@ use super::CatalogSnapshot;
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::encoding::{Layout, Layouts};
 use crate::schema::names::{is_public, public};
-use crate::schema::role_defaults::RoleSettings;
+use crate::schema::role_defaults::{DefaultRights, RoleSettings};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, Comments, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType,
@@ -43,6 +43,7 @@ pub enum Record {
     Composite(CompositeType),
     Comments(Comments),
     Settings(RoleSettings),
+    DefaultRights(DefaultRights),
 }
 
 #[derive(Serialize, Deserialize)]

@@ -7,12 +7,12 @@ use quickbeam::{Database, Transaction, invariant};
 use smol_str::SmolStr;
 
 use super::records::Record;
-use super::{ACCESS, COMMENTS, OBJECT, SETTINGS};
+use super::{ACCESS, COMMENTS, DEFAULT_RIGHTS, OBJECT, SETTINGS};
 use crate::error::{Result, SqlError};
 use crate::handle::{IndexCompiler, IndexEvaluator, NoEvaluator, TableHandle};
 use crate::schema::errors::{is_not, no_index, no_relation};
 use crate::schema::names::lookup_name;
-use crate::schema::role_defaults::RoleSettings;
+use crate::schema::role_defaults::{DefaultRights, RoleSettings};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Comments, CompositeType, Domain, EnumType, Index, ObjectId, Reference, Relation, Routine,
@@ -47,6 +47,8 @@ pub struct CatalogSnapshot {
     pub(crate) comments: BTreeMap<ObjectId, Comments>,
     /// The settings of roles, by the number of the role.
     pub(crate) settings: BTreeMap<ObjectId, RoleSettings>,
+    /// The rights with which new objects begin, by the number of their owner.
+    pub(crate) default_rights: BTreeMap<ObjectId, DefaultRights>,
     pub(crate) routines: BTreeMap<ObjectId, Arc<Routine>>,
     pub(crate) triggers: BTreeMap<ObjectId, Arc<Trigger>>,
     pub(crate) domains: BTreeMap<ObjectId, Arc<Domain>>,
@@ -115,9 +117,10 @@ impl CatalogSnapshot {
                 Record::Domain(domain) => domains.push(domain),
                 Record::Enum(known) => snapshot.add_enum(known)?,
                 Record::Composite(known) => composites.push(known),
-                Record::Access(_) | Record::Comments(_) | Record::Settings(_) => {
-                    return Err(misplaced());
-                }
+                Record::Access(_)
+                | Record::Comments(_)
+                | Record::Settings(_)
+                | Record::DefaultRights(_) => return Err(misplaced()),
             }
             more = cursor.next()?;
         }
@@ -139,7 +142,7 @@ impl CatalogSnapshot {
             snapshot.type_names.insert(domain.lookup_name(), domain.id);
             snapshot.domains.insert(domain.id, Arc::new(domain));
         }
-        for kind in [ACCESS, COMMENTS, SETTINGS] {
+        for kind in [ACCESS, COMMENTS, SETTINGS, DEFAULT_RIGHTS] {
             more = cursor.seek(&[kind])?;
             while more && cursor.key().first() == Some(&kind) {
                 snapshot.add_record_about(kind, cursor.key(), cursor.value())?;
@@ -163,6 +166,9 @@ impl CatalogSnapshot {
             }
             (SETTINGS, Record::Settings(settings)) => {
                 self.settings.insert(id, settings);
+            }
+            (DEFAULT_RIGHTS, Record::DefaultRights(rights)) => {
+                self.default_rights.insert(id, rights);
             }
             _ => return Err(misplaced()),
         }

@@ -10,7 +10,8 @@ use smol_str::{SmolStr, format_smolstr};
 
 use crate::catalog::records::{Record, TableRecord};
 use crate::catalog::{
-    ACCESS, COMMENTS, Catalog, CatalogSnapshot, OBJECT, SETTINGS, SnapshotVisibility, VERSION,
+    ACCESS, COMMENTS, Catalog, CatalogSnapshot, DEFAULT_RIGHTS, OBJECT, SETTINGS,
+    SnapshotVisibility, VERSION,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{Filling, IndexHandle, TableHandle, index_tree, rows_tree};
@@ -20,8 +21,8 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    Comments, CompositeType, Domain, EnumType, Index, ObjectAccess, ObjectId, Role, RoleSettings,
-    Routine, Schema, Sequence, SequenceOptions, Table, Trigger, View,
+    Comments, CompositeType, DefaultRights, Domain, EnumType, Index, ObjectAccess, ObjectId, Role,
+    RoleSettings, Routine, Schema, Sequence, SequenceOptions, Table, Trigger, View,
 };
 use crate::types::DataType;
 
@@ -192,7 +193,38 @@ impl<'a> CatalogChange<'a> {
         if self.before.settings.contains_key(&id) {
             self.put_settings(id, RoleSettings::default())?;
         }
+        for (owner, rights) in &self.before.default_rights {
+            if rights.entries.iter().any(|it| it.schema == Some(id)) {
+                let mut rights = self.latest_default_rights(*owner)?;
+                rights.entries.retain(|it| it.schema != Some(id));
+                self.put_default_rights(*owner, rights)?;
+            }
+        }
         self.put_access(id, None)
+    }
+
+    /// The rights with which new objects of a role begin, as they are now.
+    pub fn latest_default_rights(&self, role: ObjectId) -> Result<DefaultRights> {
+        let mut key = key_of(role);
+        key[0] = DEFAULT_RIGHTS;
+        let record = self.catalog.objects.get(self.transaction, &key)?;
+        match record.map(|bytes| Record::decode(&bytes)).transpose()? {
+            Some(Record::DefaultRights(rights)) => Ok(rights),
+            _ => Ok(DefaultRights::default()),
+        }
+    }
+
+    /// Sets the rights with which new objects of a role begin.
+    pub fn put_default_rights(&self, role: ObjectId, rights: DefaultRights) -> Result<()> {
+        let mut key = key_of(role);
+        key[0] = DEFAULT_RIGHTS;
+        let objects = &self.catalog.objects;
+        if rights.entries.is_empty() {
+            objects.delete(self.transaction, &key)?;
+        } else {
+            objects.put(self.transaction, &key, &Record::DefaultRights(rights).encode()?)?;
+        }
+        Ok(())
     }
 
     /// Sets the settings of a role.

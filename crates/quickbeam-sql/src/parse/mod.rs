@@ -38,8 +38,8 @@ use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 use crate::error::{Result, SqlError, SqlState};
 
 pub use access::{
-    AccessStatement, GrantObjects, MembershipChange, OwnedObject, PrivilegeChange, RoleName,
-    RoleOptions, SettingsChange, without_passwords,
+    AccessStatement, DefaultKind, DefaultsChange, GrantObjects, MembershipChange, OwnedObject,
+    PrivilegeChange, RoleName, RoleOptions, SettingsChange, without_passwords,
 };
 pub use command::{
     Command, CommentStatement, CommentedObject, CursorOptions, Direction, Discard,

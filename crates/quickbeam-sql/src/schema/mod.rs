@@ -28,7 +28,9 @@ pub use names::{
     path_schemas, shown_name, split_lookup_name,
 };
 pub use objects::{Comments, ConstraintTiming, ObjectId};
-pub use role_defaults::{ALL_ROLES, RoleSettings, SettingList, SettingPlace, change_setting};
+pub use role_defaults::{
+    ALL_ROLES, DefaultAcl, DefaultRights, RoleSettings, SettingList, SettingPlace, change_setting,
+};
 pub use roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, Membership, ObjectAccess,
     PUBLIC_SCHEMA_ID, Privileges, Role,

@@ -1,9 +1,10 @@
-//! What a role begins with: the settings of its sessions.
+//! What a role has from the beginning: the settings of its sessions, and the rights on its objects.
 
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::ObjectId;
+use super::roles::{AclItem, AclKind};
 
 /// The number under which the settings of all roles are kept.
 pub const ALL_ROLES: ObjectId = ObjectId(u32::MAX - 2);
@@ -63,4 +64,27 @@ pub fn change_setting(list: &mut SettingList, name: &str, value: Option<SmolStr>
         (None, Some(value)) => list.push((name.into(), value)),
         (_, None) => list.retain(|(known, _)| known != name),
     }
+}
+
+/// The rights with which new objects of one kind begin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultAcl {
+    /// Its number.
+    pub id: ObjectId,
+    /// The kind of the objects.
+    pub kind: AclKind,
+    /// The schema; its rights are added to those of all schemas. `None`: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<ObjectId>,
+    /// The rights, in PostgreSQL's order.
+    pub items: Vec<AclItem>,
+}
+
+/// The rights with which new objects of a role begin, where they are not the built-in ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DefaultRights {
+    /// By kind and schema, each once.
+    pub entries: Vec<DefaultAcl>,
 }

@@ -208,7 +208,8 @@ impl Privileges {
 }
 
 /// The kinds of objects that have rights.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AclKind {
     /// A table or view.
     Table,

@@ -10,8 +10,8 @@ use crate::bind::{
 };
 use crate::catalog::DropBehavior;
 use crate::catalog::{
-    Added, CatalogSnapshot, Column, DeclaredType, NewCheck, NewColumn, ObjectAccess, ObjectId,
-    Relation, Table, lookup_name, shown_name, split_lookup_name,
+    AclKind, Added, CatalogSnapshot, Column, DeclaredType, NewCheck, NewColumn, ObjectAccess,
+    ObjectId, Relation, Table, lookup_name, shown_name, split_lookup_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, depended};
@@ -144,8 +144,10 @@ fn create_schema(name: &SmolStr, owner: Option<&SmolStr>, look: &CompileContext<
     let Some(owner) = owner else { return catalog.create_schema(transaction, name) };
     let role = new_owner(owner, look)?;
     catalog.create_schema(transaction, name)?;
-    let made = catalog.snapshot(transaction)?.schema_id(name);
-    let access = ObjectAccess { owner: role.0, ..ObjectAccess::default() };
+    let snapshot = catalog.snapshot(transaction)?;
+    let (made, acl) =
+        (snapshot.schema_id(name), snapshot.first_rights(role, AclKind::Schema, None));
+    let access = ObjectAccess { owner: role.0, acl, ..ObjectAccess::default() };
     CatalogEdit::begin(catalog, transaction)?.put_access(made, Some(access))
 }
 

@@ -153,7 +153,7 @@ pub fn system_rows(
                 source.session_rows()?;
             }
             "pg_roles" | "pg_user" | "pg_authid" | "pg_shadow" | "pg_auth_members" | "pg_group"
-            | "pg_db_role_setting" => {
+            | "pg_db_role_setting" | "pg_default_acl" => {
                 source.role_rows();
             }
             name if name.starts_with("pg_stat_") || name.starts_with("pg_statio_") => {

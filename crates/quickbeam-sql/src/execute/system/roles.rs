@@ -3,10 +3,10 @@
 use super::{SystemRow, SystemSource};
 use crate::catalog::describe::{Described, quoted_if_needed};
 use crate::catalog::rights::MembershipUse;
-use crate::catalog::system::role_oid;
+use crate::catalog::system::{PUBLIC_SCHEMA, object_oid, role_oid};
 use crate::catalog::{
-    ALL_ROLES, AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId, Privileges,
-    Role, SettingList, SettingPlace, is_temporary_schema,
+    ALL_ROLES, AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId,
+    PUBLIC_SCHEMA_ID, Privileges, Role, SettingList, SettingPlace, is_temporary_schema,
 };
 use crate::types::{Array, ElementType, Value, ValueRef};
 
@@ -58,6 +58,7 @@ impl SystemSource<'_> {
                 }
             }
             "pg_db_role_setting" => self.role_settings(),
+            "pg_default_acl" => self.default_rights(),
             "pg_group" => {
                 for group in roles.iter().filter(|role| !role.login) {
                     let is_member =
@@ -99,6 +100,30 @@ impl SystemSource<'_> {
                         row.set("setconfig", settings_array(list));
                     });
                 }
+            }
+        }
+    }
+
+    fn default_rights(&mut self) {
+        let snapshot = self.snapshot;
+        for (&owner, rights) in &snapshot.default_rights {
+            for entry in &rights.entries {
+                let kind = match entry.kind {
+                    AclKind::Sequence => "S",
+                    AclKind::Function => "f",
+                    AclKind::Schema => "n",
+                    _ => "r",
+                };
+                let schema = match entry.schema {
+                    None => 0,
+                    Some(PUBLIC_SCHEMA_ID) => PUBLIC_SCHEMA,
+                    Some(id) => object_oid(id),
+                };
+                self.add(|row| {
+                    row.set("oid", object_oid(entry.id)).set("defaclrole", role_oid(owner));
+                    row.set("defaclnamespace", schema).text("defaclobjtype", kind);
+                    row.text("defaclacl", acl_text(snapshot, &entry.items));
+                });
             }
         }
     }

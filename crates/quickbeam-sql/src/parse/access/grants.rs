@@ -1,11 +1,15 @@
 //! GRANT and REVOKE.
 
+use smol_str::SmolStr;
 use sqlparser::tokenizer::Token;
 
 use super::{AccessStatement, GrantObjects, MembershipChange, PrivilegeChange};
 use crate::error::{Result, SqlError};
 use crate::parse::command::token_cursor::TokenCursor;
 use crate::parse::positions::is_any_word;
+
+/// Privileges with their columns, and the columns of ALL.
+type PrivilegeList = (Vec<(String, Vec<SmolStr>)>, Vec<SmolStr>);
 
 impl TokenCursor<'_> {
     /// Reads GRANT or REVOKE after that word.
@@ -20,20 +24,7 @@ impl TokenCursor<'_> {
             self.at = start;
             return self.membership(grants, admin);
         }
-        let mut privileges = Vec::new();
-        let mut all_columns = Vec::new();
-        if self.takes("ALL") {
-            self.takes("PRIVILEGES");
-            all_columns = self.column_list()?;
-        } else {
-            loop {
-                let privilege = self.name()?.to_uppercase();
-                privileges.push((privilege, self.column_list()?));
-                if !self.takes_token(&Token::Comma) {
-                    break;
-                }
-            }
-        }
+        let (privileges, all_columns) = self.privilege_list()?;
         self.expect("ON")?;
         let objects = self.grant_objects()?;
         self.expect(if grants { "TO" } else { "FROM" })?;
@@ -57,7 +48,23 @@ impl TokenCursor<'_> {
         }))
     }
 
-    fn takes_all(&mut self, words: &[&str]) -> bool {
+    /// Reads privileges, each with its columns, none for ALL, and the columns of ALL.
+    pub(super) fn privilege_list(&mut self) -> Result<PrivilegeList> {
+        let mut privileges = Vec::new();
+        if self.takes("ALL") {
+            self.takes("PRIVILEGES");
+            return Ok((privileges, self.column_list()?));
+        }
+        loop {
+            let privilege = self.name()?.to_uppercase();
+            privileges.push((privilege, self.column_list()?));
+            if !self.takes_token(&Token::Comma) {
+                return Ok((privileges, Vec::new()));
+            }
+        }
+    }
+
+    pub(super) fn takes_all(&mut self, words: &[&str]) -> bool {
         let start = self.at;
         let found = words.iter().all(|word| self.takes(word));
         if !found {

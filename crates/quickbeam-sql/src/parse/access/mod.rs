@@ -2,6 +2,7 @@
 //!
 //! They are read here rather than by the parser crate, which does not know all of their forms.
 
+mod defaults;
 mod grants;
 mod passwords;
 
@@ -12,6 +13,7 @@ use super::command::token_cursor::{Name, TokenCursor};
 use super::positions::{is_any_word, mentions};
 use super::routine::RoutineSetting;
 use crate::error::{Result, SqlError, SqlState};
+pub use defaults::{DefaultKind, DefaultsChange};
 pub use passwords::without_passwords;
 
 /// A statement about roles, rights or owners.
@@ -31,6 +33,8 @@ pub enum AccessStatement {
     Membership(MembershipChange),
     /// GRANT or REVOKE of privileges.
     Privileges(PrivilegeChange),
+    /// ALTER DEFAULT PRIVILEGES.
+    Defaults(DefaultsChange),
     /// ALTER … OWNER TO.
     Owner(OwnedObject, RoleName),
     /// REASSIGN OWNED.
@@ -176,6 +180,9 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     if !one_of(0, &["ALTER"]) {
         return false;
     }
+    if one_of(1, &["DEFAULT"]) && one_of(2, &["PRIVILEGES"]) {
+        return true;
+    }
     let kinds =
         ["TABLE", "VIEW", "SEQUENCE", "SCHEMA", "DATABASE", "FUNCTION", "PROCEDURE", "ROUTINE"];
     let is_materialized = one_of(1, &["MATERIALIZED"]) && one_of(2, &["VIEW"]);
@@ -209,7 +216,7 @@ pub(super) fn may_begin(first: &str, text: &str) -> bool {
     if !["CREATE", "ALTER", "DROP", "REASSIGN"].iter().any(|it| first.eq_ignore_ascii_case(it)) {
         return false;
     }
-    mentions(text, &["role", "user", "group", "owner", "owned", "database"])
+    mentions(text, &["role", "user", "group", "owner", "owned", "database", "privileges"])
 }
 
 /// Returns whether the tokens of a text are such a statement.
@@ -239,6 +246,7 @@ impl TokenCursor<'_> {
                 let roles = self.role_names()?;
                 return Ok(AccessStatement::DropOwned(roles, self.cascade()));
             }
+            "ALTER" if self.takes("DEFAULT") => return self.default_rights(),
             _ => {}
         }
         let is_user = self.takes("USER");

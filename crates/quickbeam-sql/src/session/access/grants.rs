@@ -182,7 +182,8 @@ impl AccessChange<'_> {
             };
             for grantee in grantees {
                 if change.grants {
-                    add(items, *grantee, grantor, allowed, change.option);
+                    let grantable = if change.option { allowed } else { Privileges::NONE };
+                    add(items, *grantee, grantor, allowed, grantable);
                 } else {
                     let revoke = Revoke { owner, option: change.option, cascade: change.cascade };
                     revoke.from(items, *grantee, grantor, allowed)?;
@@ -293,14 +294,14 @@ fn parts_of(change: &PrivilegeChange, target: &GrantTarget) -> Result<Vec<Privil
     Ok(parts)
 }
 
-fn add(
+/// Gives privileges to a role.
+pub(super) fn add(
     items: &mut Vec<AclItem>,
     grantee: Option<ObjectId>,
     grantor: ObjectId,
     privileges: Privileges,
-    option: bool,
+    grantable: Privileges,
 ) {
-    let grantable = if option { privileges } else { Privileges::NONE };
     let is_same = |item: &&mut AclItem| item.grantee == grantee && item.grantor == grantor;
     match items.iter_mut().find(is_same) {
         Some(item) => {

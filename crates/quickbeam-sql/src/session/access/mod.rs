@@ -5,6 +5,7 @@
 //!   a change of the catalog, never for each row.
 //! - ACCESS-2: a plan belongs to the role that it was made for: the role is part of the plan key.
 
+mod defaults;
 mod grants;
 mod needs;
 mod owners;
@@ -66,6 +67,7 @@ impl Session {
             AccessStatement::DropRoles(roles, if_exists) => change.drop_roles(roles, *if_exists),
             AccessStatement::Membership(membership) => change.membership(membership),
             AccessStatement::Privileges(privileges) => change.privileges(privileges),
+            AccessStatement::Defaults(defaults) => change.change_defaults(defaults),
             AccessStatement::Owner(object, role) => change.owner_to(object, role),
             AccessStatement::Reassign(from, to) => change.reassign(from, to),
             AccessStatement::DropOwned(roles, cascade) => change.drop_owned(roles, *cascade),

@@ -28,6 +28,8 @@ struct Owned {
     /// Its kind and name, as messages have them.
     word: &'static str,
     name: String,
+    /// The schema of what is granted in schemas.
+    schema: Option<SmolStr>,
 }
 
 /// Returns everything that has an owner.
@@ -37,7 +39,8 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
     let mut all: Vec<Owned> = relations
         .map(|(name, relation)| {
             let (id, kind) = relation.protected();
-            Owned { id, kind, word: relation.word(), name: shown_name(&name) }
+            let schema = Some(schema_of(&name));
+            Owned { id, kind, word: relation.word(), name: shown_name(&name), schema }
         })
         .collect();
     all.extend(snapshot.schemas().map(|schema| Owned {
@@ -45,58 +48,66 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
         kind: AclKind::Schema,
         word: "schema",
         name: schema.name.to_string(),
+        schema: None,
     }));
     all.extend(snapshot.routines().map(|routine| Owned {
         id: routine.id,
         kind: AclKind::Function,
         word: routine.word(),
         name: routine.signature(),
+        schema: Some(routine.schema.clone()),
     }));
     all.extend(snapshot.enums().map(|known| Owned {
         id: known.id,
         kind: AclKind::Type,
         word: "type",
         name: known.name.to_string(),
+        schema: None,
     }));
     all.extend(snapshot.composites().map(|known| Owned {
         id: known.id,
         kind: AclKind::Type,
         word: "type",
         name: known.name.to_string(),
+        schema: None,
     }));
     all.extend(snapshot.domains().map(|domain| Owned {
         id: domain.id,
         kind: AclKind::Type,
         word: "type",
         name: domain.name.to_string(),
+        schema: None,
     }));
     for (id, kind, word, name) in [
         (PUBLIC_SCHEMA_ID, AclKind::Schema, "schema", "public"),
         (DATABASE_ID, AclKind::Database, "database", "quickbeam"),
     ] {
-        all.push(Owned { id, kind, word, name: name.to_owned() });
+        all.push(Owned { id, kind, word, name: name.to_owned(), schema: None });
     }
     all
 }
 
-/// Gives the objects that a statement has made to the role that made them.
+/// Gives the objects that a statement has made to the role that made them, with the rights that
+/// ALTER DEFAULT PRIVILEGES has named.
 pub(crate) fn own_new(look: &CompileContext<'_>) -> Result<()> {
-    if look.user == BOOTSTRAP {
+    let is_bootstrap = look.user == BOOTSTRAP;
+    if is_bootstrap && !look.snapshot.default_rights.contains_key(&look.user) {
         return Ok(());
     }
     let before: BTreeSet<ObjectId> = all(look.snapshot).into_iter().map(|it| it.id).collect();
     let after = look.catalog.snapshot(look.transaction)?;
-    let made: Vec<ObjectId> = all(&after)
-        .into_iter()
-        .map(|it| it.id)
-        .filter(|id| !before.contains(id) && after.access(*id).is_none())
+    let made = all(&after).into_iter();
+    let made = made.filter(|it| !before.contains(&it.id) && after.access(it.id).is_none());
+    let made: Vec<(ObjectId, Option<Vec<AclItem>>)> = made
+        .map(|it| (it.id, after.first_rights(look.user, it.kind, it.schema.as_deref())))
+        .filter(|(_, acl)| !is_bootstrap || acl.is_some())
         .collect();
     if made.is_empty() {
         return Ok(());
     }
     let edit = CatalogEdit::begin(look.catalog, look.transaction)?;
-    for id in made {
-        let access = ObjectAccess { owner: look.user.0, ..ObjectAccess::default() };
+    for (id, acl) in made {
+        let access = ObjectAccess { owner: look.user.0, acl, ..ObjectAccess::default() };
         edit.put_access(id, Some(access))?;
     }
     Ok(())
@@ -110,7 +121,7 @@ impl AccessChange<'_> {
     /// Returns what depends on a role, as the detail of an error lists it.
     pub fn dependents(&self, role: ObjectId) -> Vec<String> {
         let before = self.before();
-        let mut found = Vec::new();
+        let mut found = before.default_rights_with(role);
         for object in all(before) {
             let Some(access) = before.access(object.id) else { continue };
             let Owned { word, name, .. } = &object;
@@ -321,6 +332,7 @@ impl AccessChange<'_> {
             access.columns.retain(|_, items| !items.is_empty());
             self.edit.put_access(object.id, Some(access))?;
         }
+        self.drop_default_rights(&roles)?;
         self.drop_objects(&roles, cascade)
     }
 
