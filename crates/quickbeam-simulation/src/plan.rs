@@ -53,6 +53,9 @@ pub struct Plan {
     pub rounds: Vec<Round>,
     /// Number of different keys.
     pub keys: usize,
+    /// Number of prefixes that the keys have, so that leaves differ in what they truncate; 0: all
+    /// keys begin with the same bytes.
+    pub prefixes: usize,
     /// Maximum value lengths, one of which is drawn for each value.
     pub lengths: Vec<usize>,
     /// Number of initial records.
@@ -166,6 +169,7 @@ const HASTY: u64 = 0xc00c;
 const LOST_ROOTS: u64 = 0xc01b;
 const OLD_SNAPSHOTS: u64 = 0xc0a9;
 const COMPACTION: u64 = 0xc03a;
+const PREFIXES: u64 = 0xc0b5;
 
 impl Plan {
     /// Returns the access method of the database of that name.
@@ -219,6 +223,7 @@ impl Plan {
             operations: random.pick(&[3, 6, 12]),
             rounds: (0..rounds).map(|round| draw_round(random, round == 0)).collect(),
             keys: random.pick(&[4, 20, 100, 400]),
+            prefixes: 0,
             lengths: random.pick(&[
                 vec![30],
                 vec![30, 300, 900],
@@ -248,6 +253,9 @@ impl Plan {
         if plan.compacts && Random::part(seed, COMPACTION + 1).chance(50) {
             plan.options.compaction_rate = Some(64 << 20);
         }
+        if Random::part(seed, PREFIXES).chance(20) {
+            plan.for_prefixes();
+        }
         if Random::part(seed, OLD_SNAPSHOTS).chance(15) {
             plan.limit_old_snapshots();
         }
@@ -260,6 +268,16 @@ impl Plan {
         } else {
             plan
         }
+    }
+
+    /// Changes the plan to small records of many keys with several prefixes. The longer prefix that
+    /// the keys of a leaf have in common, the shorter its records are.
+    fn for_prefixes(&mut self) {
+        let random = &mut Random::part(self.seed, PREFIXES + 1);
+        self.prefixes = 2 + random.below(4);
+        self.keys = 2000;
+        self.lengths = vec![random.pick(&[8, 30])];
+        self.preload = random.pick(&[300, 1000]);
     }
 
     /// Limits old snapshots, so that they expire during transactions or delay writers.

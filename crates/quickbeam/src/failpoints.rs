@@ -73,11 +73,13 @@ pub enum Canary {
     MovedBlockFreedEarly,
     /// A shift of records between two leaves leaves their old separator in the parent.
     SeparatorNotMoved,
+    /// A shift divides two leaves although the new record has no space then.
+    ShiftWithoutSpace,
 }
 
 impl Canary {
     /// All canaries.
-    pub const ALL: [Canary; 25] = [
+    pub const ALL: [Canary; 26] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -103,6 +105,7 @@ impl Canary {
         Canary::ClearNotLogged,
         Canary::MovedBlockFreedEarly,
         Canary::SeparatorNotMoved,
+        Canary::ShiftWithoutSpace,
     ];
 }
 

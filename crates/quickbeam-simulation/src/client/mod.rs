@@ -107,7 +107,10 @@ impl Client {
             // The bucket prefix is one letter, preceded by its length.
             key.splice(0..0, [0, 1, b'a' + (number % 7) as u8]);
         }
-        if number % 17 == 3 {
+        if self.plan.prefixes > 0 {
+            // The prefix does not go with the number: records come between others of their leaf.
+            key.splice(0..0, [b'p', b'r', b'e', (number * 7919 % self.plan.prefixes) as u8]);
+        } else if number % 17 == 3 {
             key.resize(200 + number % 700, b'.');
         }
         key

@@ -213,6 +213,9 @@ impl Neighbors<'_> {
 /// Returns whether the one of two divided leaves that covers `record` has space for it, and both
 /// have some. Their prefixes differ from those before, so their records have other sizes.
 fn have_space(leaves: [Page<'_>; 2], record: NewRecord<'_>) -> bool {
+    if planted(Canary::ShiftWithoutSpace) {
+        return true;
+    }
     leaves.iter().any(|leaf| record.fits_in(*leaf))
         && leaves.iter().all(|leaf| leaf.free_bytes() >= leaf.size() / LEAST_SPACE)
 }
