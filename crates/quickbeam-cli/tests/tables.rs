@@ -349,3 +349,62 @@ fn salvage_names_the_table_and_the_keys_that_are_lost() {
     assert_eq!(report["rebuilt_indexes"].as_array().map(Vec::len), Some(2), "{report}");
     is_sound(&new);
 }
+
+#[test]
+fn a_script_has_roles_owners_and_rights() {
+    const ROLES: &str = r#"
+CREATE ROLE readers;
+CREATE ROLE "An""na" LOGIN NOINHERIT CONNECTION LIMIT 3 PASSWORD 'secret' VALID UNTIL '2030-01-01 00:00:00+00';
+GRANT readers TO "An""na" WITH ADMIN OPTION;
+ALTER ROLE "An""na" SET search_path = "Odd one", public;
+ALTER ROLE "An""na" SET my.own = '100%, it''s';
+ALTER ROLE ALL IN DATABASE quickbeam SET application_name = '100%';
+CREATE SCHEMA app AUTHORIZATION "An""na";
+CREATE TABLE app.t (id SERIAL PRIMARY KEY, "B b" TEXT);
+ALTER TABLE app.t OWNER TO "An""na";
+GRANT USAGE ON SCHEMA app TO readers;
+GRANT SELECT ON app.t TO readers WITH GRANT OPTION;
+GRANT INSERT ON app.t TO readers;
+GRANT UPDATE ("B b") ON app.t TO PUBLIC;
+SET SESSION AUTHORIZATION readers;
+GRANT SELECT ON app.t TO PUBLIC;
+RESET SESSION AUTHORIZATION;
+CREATE VIEW mine AS SELECT 1 AS one;
+REVOKE ALL ON mine FROM quickbeam;
+CREATE FUNCTION f(n INT) RETURNS INT LANGUAGE sql AS 'SELECT n';
+REVOKE ALL ON FUNCTION f(INT) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION f(INT) TO readers;
+GRANT CREATE ON DATABASE quickbeam TO readers;
+ALTER DEFAULT PRIVILEGES GRANT SELECT ON TABLES TO readers;
+ALTER DEFAULT PRIVILEGES FOR ROLE "An""na" IN SCHEMA app GRANT USAGE ON SEQUENCES TO readers WITH GRANT OPTION;
+ALTER DEFAULT PRIVILEGES FOR ROLE "An""na" REVOKE EXECUTE ON FUNCTIONS FROM PUBLIC;
+"#;
+    let folder = folder();
+    let (first, second) = (create(&folder, "first"), create(&folder, "second"));
+    sql(&first, ROLES);
+    let script = done(&finish(command(&["dump", "--sql", &first]), ""));
+    // A role that is there stays as it is.
+    sql(&second, "CREATE ROLE readers");
+    sql(&second, &script);
+    for questions in [
+        "SELECT rolname, rolinherit, rolcanlogin, rolconnlimit, rolvaliduntil, rolpassword FROM pg_authid ORDER BY 1",
+        "SELECT member::regrole, roleid::regrole, admin_option FROM pg_auth_members",
+        "SELECT setrole <> 0, setdatabase, setconfig FROM pg_db_role_setting ORDER BY 1",
+        "SELECT nspname, nspowner::regrole, nspacl FROM pg_namespace ORDER BY 1",
+        "SELECT relname, relowner::regrole, relacl FROM pg_class WHERE relkind IN ('r', 'v', 'S') AND relnamespace <> 11 ORDER BY 1",
+        "SELECT attname, attacl FROM pg_attribute WHERE attrelid = 'app.t'::regclass ORDER BY 1",
+        "SELECT proacl FROM pg_proc WHERE proname = 'f'",
+        "SELECT datacl FROM pg_database",
+        "SELECT defaclrole::regrole, defaclnamespace <> 0, defaclobjtype, defaclacl FROM pg_default_acl ORDER BY 3",
+    ] {
+        let answer = sql(&first, questions);
+        assert!(answer.lines().count() > 1, "{questions}");
+        assert_eq!(sql(&second, questions), answer, "{questions}\n{script}");
+    }
+    // A dump of what was loaded is the same.
+    assert_eq!(done(&finish(command(&["dump", "--sql", &second]), "")), script);
+    let third = create(&folder, "third");
+    sql(&third, "CREATE ROLE only");
+    let script = done(&finish(command(&["dump", "--sql", &third]), ""));
+    assert!(script.contains("CREATE ROLE \"only\""), "{script}");
+}

@@ -5,6 +5,7 @@ use std::io::Write;
 use anyhow::{Context, bail};
 use quickbeam::{Environment, Snapshot};
 use quickbeam_sql::CsvDialect as Dialect;
+use quickbeam_sql::catalog::access_text::{create_roles, grant_rights};
 use quickbeam_sql::catalog::programs::RoutineKind;
 use quickbeam_sql::catalog::text::{
     Wording, add_foreign_keys, create_indexes, create_materialized_view, create_schemas,
@@ -51,11 +52,15 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
         && catalog.domains().next().is_none()
         && catalog.enums().next().is_none()
         && catalog.composites().next().is_none();
-    if is_empty && !has_routines {
+    let wording = sink.wording();
+    let has_roles = wording == Wording::Portable && catalog.roles().next().is_some();
+    if is_empty && !has_routines && !has_roles {
         return Ok(());
     }
-    let wording = sink.wording();
     sink.begin()?;
+    if wording == Wording::Portable {
+        create_roles(&catalog).iter().try_for_each(|text| sink.statement(text))?;
+    }
     create_schemas(&catalog).try_for_each(|text| sink.statement(&text))?;
     for sequence in catalog.free_sequences().filter(|it| !is_temporary(&it.schema)) {
         sink.statement(&create_sequence(sequence))?;
@@ -114,6 +119,9 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     for sequence in free.into_iter().chain(owned) {
         let next = database.catalog().next_unreserved(&transaction, sequence)?;
         sink.statement(&set_sequence(&catalog, sequence, next))?;
+    }
+    if wording == Wording::Portable {
+        grant_rights(&catalog).iter().try_for_each(|text| sink.statement(text))?;
     }
     sink.end()
 }

@@ -141,7 +141,7 @@ impl CatalogSnapshot {
 
     /// Returns an object that is no table as COMMENT ON names it, or `None` for one that a dump
     /// leaves out.
-    fn named_object(&self, id: ObjectId, number: u16) -> Option<String> {
+    pub(super) fn named_object(&self, id: ObjectId, number: u16) -> Option<String> {
         if id == PUBLIC_SCHEMA_ID {
             return Some("SCHEMA public".to_owned());
         }

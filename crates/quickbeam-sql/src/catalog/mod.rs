@@ -14,6 +14,7 @@
 //!   wrote to the tree by its old name cannot commit afterwards. What the change read of the table
 //!   must still hold when it commits. So neither misses what the other did.
 
+pub mod access_text;
 pub mod comments;
 mod composite_types;
 pub mod describe;
