@@ -159,6 +159,8 @@ struct Level {
     group_text: Option<String>,
     /// The subqueries of GROUP BY, as they are written and bound.
     of_keys: Vec<(sqlparser::ast::Expr, Typed)>,
+    /// The clause whose condition is bound, or nothing.
+    clause: &'static str,
     /// Aggregates are allowed here.
     allows_aggregates: bool,
     /// Inside the argument of an aggregate.

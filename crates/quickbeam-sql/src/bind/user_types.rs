@@ -51,7 +51,8 @@ pub fn domain_constraints(
         true => crate::catalog::describe::quoted_if_needed(&domain.name),
         false => format!("{}.{}", domain.schema, domain.name),
     };
-    Ok(Some(Arc::new(DomainConstraints::new((id, name), not_null, checks))))
+    let known_as = (domain.schema.clone(), domain.name.clone());
+    Ok(Some(Arc::new(DomainConstraints::new((id, known_as, name), not_null, checks))))
 }
 
 /// Returns the value of a type that may be a domain, checked.

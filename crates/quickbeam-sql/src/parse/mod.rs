@@ -44,7 +44,7 @@ pub use access::{
 pub use command::{
     Command, CommentStatement, CommentedObject, CursorOptions, Direction, Discard,
     ExtensionStatement, Name, RefreshStatement, ReindexTarget, RelationChange, RelationStatement,
-    SchemaStatement, StorageHint, TableOfExecute, command,
+    SchemaStatement, StatementOfExecute, StorageHint, command,
 };
 
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition};

@@ -78,7 +78,7 @@ fn key_value(
 }
 
 fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
-    let (bound, level) = binder.level(|binder| binder.condition(parsed, scope))?;
+    let (bound, level) = binder.level(|binder| binder.condition(parsed, "WHERE", scope))?;
     binder.stands_alone(parsed, &level, "index predicate")?;
     if !binder.is_stored {
         check_immutable(&bound, "functions in index predicate must be marked IMMUTABLE")?;

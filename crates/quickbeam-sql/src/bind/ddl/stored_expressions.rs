@@ -126,7 +126,7 @@ pub(in crate::bind) fn new_condition(
 }
 
 fn check_in(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
-    let (value, level) = binder.level(|binder| binder.condition(parsed, scope))?;
+    let (value, level) = binder.level(|binder| binder.condition(parsed, "CHECK", scope))?;
     binder.stands_alone(parsed, &level, "CHECK")?;
     Ok(value)
 }

@@ -148,7 +148,8 @@ impl Binder<'_> {
             }
         }
         if let Some(predicate) = &written.predicate {
-            let (mut condition, _) = self.level(|binder| binder.condition(predicate, &scope))?;
+            let (mut condition, _) =
+                self.level(|binder| binder.condition(predicate, "WHERE", &scope))?;
             expand(&mut condition, views);
             condition.simplify_condition();
             condition.into_conjuncts(&mut target.condition);

@@ -469,7 +469,8 @@ impl Binder<'_> {
         let table = &insert.table;
         let scope = Scope::of(vec![relation_of(table, insert.new_slot, table.name.clone())]);
         let mut binder = Binder::new(self.names, text);
-        let (mut condition, level) = binder.level(|binder| binder.condition(&parsed, &scope))?;
+        let (mut condition, level) =
+            binder.level(|binder| binder.condition(&parsed, "WHERE", &scope))?;
         if !level.subqueries.is_empty() {
             let message = "cannot use subquery in COPY FROM WHERE condition";
             let error = SqlError::new(SqlState::FeatureNotSupported, message);

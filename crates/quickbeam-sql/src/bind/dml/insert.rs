@@ -369,7 +369,7 @@ impl Binder<'_> {
             let filter = update
                 .selection
                 .as_ref()
-                .map(|filter| binder.condition(filter, &scope))
+                .map(|filter| binder.condition(filter, "WHERE", &scope))
                 .transpose()?;
             Ok((assignments, filter))
         })?;

@@ -56,7 +56,7 @@ impl Binder<'_> {
             let mut both = sources.clone();
             let slot = binder.stored(table.clone(), alias.as_ref(), &mut both)?;
             binder.restrict_table(&table, slot);
-            let on = binder.conjuncts(&merge.on, &both)?;
+            let on = binder.conjuncts(&merge.on, "JOIN/ON", &both)?;
             let inserts = |clause: &ast::MergeClause| {
                 clause.clause_kind != MergeClauseKind::Matched
                     && !matches!(clause.action, AstAction::DoNothing { .. })
@@ -104,7 +104,7 @@ impl Binder<'_> {
         let is_matched = clause.clause_kind == MergeClauseKind::Matched;
         let scope = if is_matched { both } else { sources };
         let condition = match &clause.predicate {
-            Some(condition) => Some(self.condition(condition, scope)?),
+            Some(condition) => Some(self.condition(condition, "WHEN", scope)?),
             None => None,
         };
         let action = match &clause.action {

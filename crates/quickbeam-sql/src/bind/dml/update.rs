@@ -141,7 +141,7 @@ impl Binder<'_> {
             }
             let cursor = filter.and_then(current_of);
             let filter = match filter.filter(|_| cursor.is_none()) {
-                Some(condition) => binder.conjuncts(condition, &scope)?,
+                Some(condition) => binder.conjuncts(condition, "WHERE", &scope)?,
                 None => Vec::new(),
             };
             let assignments = match assignments {

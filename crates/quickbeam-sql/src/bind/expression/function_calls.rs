@@ -511,7 +511,7 @@ impl Binder<'_> {
     pub(in crate::bind) fn named_syntax(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         let position = self.position(ast);
         let (name, parts): (&str, Vec<&Ast>) = match ast {
-            Ast::Substring { expr, substring_from, substring_for, .. } => {
+            Ast::Substring { expr, substring_from, substring_for, shorthand, .. } => {
                 let mut parts = vec![&**expr];
                 let one = &Ast::Value(ast::Value::Number("1".into(), false).into());
                 let bound = match (substring_from, substring_for) {
@@ -523,7 +523,7 @@ impl Binder<'_> {
                     (from, count) => from.iter().chain(count),
                 };
                 parts.extend(bound.map(|part| &**part));
-                ("substring", parts)
+                (if *shorthand { "substr" } else { "substring" }, parts)
             }
             Ast::Extract { field, expr, .. } => {
                 let name = field.to_string().to_lowercase();

@@ -111,12 +111,12 @@ impl Binder<'_> {
     fn step(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
         invariant!(BIND_3, self.depth <= MAX_DEPTH, "{} levels", self.depth);
         if let Some(bound) = self.row_operation(ast, scope) {
-            return bound;
+            return bound.map_err(|error| self.at_operator(ast, error));
         }
         if self.is_of_key(ast) {
             return self.subquery_of_key(ast, scope);
         }
-        self.step_alone(ast, scope)
+        self.step_alone(ast, scope).map_err(|error| self.at_operator(ast, error))
     }
 
     pub(super) fn step_alone(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
@@ -356,23 +356,23 @@ impl Binder<'_> {
             }
         }
         let position = self.position(rest);
+        let word = if *op == BinaryOperator::And { "AND" } else { "OR" };
         let mut bound = Vec::with_capacity(parts.len());
         for part in parts.into_iter().rev() {
-            bound.push(self.condition(part, scope)?);
+            bound.push(self.condition(part, word, scope)?);
         }
         let whole = if *op == BinaryOperator::And { Expr::And(bound) } else { Expr::Or(bound) };
         Ok(Typed::condition(whole, position))
     }
 
-    /// Binds a condition.
-    pub(super) fn condition(&mut self, ast: &Ast, scope: &Scope) -> Result<Expr> {
+    /// Binds a condition: an operand of that word, or the condition of that clause.
+    pub(super) fn condition(&mut self, ast: &Ast, word: &str, scope: &Scope) -> Result<Expr> {
         let bound = self.expression(ast, scope)?;
         let (data_type, position) = (bound.data_type, bound.position as usize);
         match data_type {
             None | Some(DataType::Boolean) => self.coerce(bound, DataType::Boolean),
             Some(other) => {
-                let message =
-                    format!("argument of a condition must be type boolean, not type {other}");
+                let message = format!("argument of {word} must be type boolean, not type {other}");
                 Err(SqlError::new(SqlState::DatatypeMismatch, message).at(position))
             }
         }
@@ -381,7 +381,7 @@ impl Binder<'_> {
     fn unary(&mut self, op: UnaryOperator, inner: &Ast, scope: &Scope) -> Result<Typed> {
         if op == UnaryOperator::Not {
             let position = self.position(inner);
-            let condition = self.condition(inner, scope)?;
+            let condition = self.condition(inner, "NOT", scope)?;
             return Ok(Typed::condition(Expr::Not(Box::new(condition)), position));
         }
         // Unary minus binds tighter than `^`; the parser has read it the other way round.
@@ -449,7 +449,15 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let negated = negation == Negation::Not;
         let position = self.position(inner);
-        let condition = self.condition(inner, scope)?;
+        let word = match (truth, negated) {
+            (Truth::True, false) => "IS TRUE",
+            (Truth::True, true) => "IS NOT TRUE",
+            (Truth::False, false) => "IS FALSE",
+            (Truth::False, true) => "IS NOT FALSE",
+            (Truth::Unknown, false) => "IS UNKNOWN",
+            (Truth::Unknown, true) => "IS NOT UNKNOWN",
+        };
+        let condition = self.condition(inner, word, scope)?;
         Ok(Typed::condition(Expr::IsTruth(Box::new(condition), truth, negated), position))
     }
 
@@ -500,6 +508,7 @@ impl Binder<'_> {
         for member in list {
             members.push(self.expression(member, scope)?);
         }
+        let symbol = if negated { "<>" } else { "=" };
         // The common type of the list.
         let mut common = value.data_type;
         for member in &members {
@@ -507,7 +516,7 @@ impl Binder<'_> {
                 (Some(a), Some(b)) if a.is_numeric() && b.is_numeric() => Some(a),
                 (Some(a), Some(b)) => Some(
                     types::common(a, b)
-                        .ok_or_else(|| no_operator("=", &[Some(a), Some(b)], member.position))?,
+                        .ok_or_else(|| no_operator(symbol, &[Some(a), Some(b)], position))?,
                 ),
                 (known, None) | (None, known) => known,
             };
@@ -685,7 +694,7 @@ impl Binder<'_> {
         let (mut tests, mut results) = (Vec::new(), Vec::new());
         for branch in conditions {
             tests.push(match &operand {
-                None => self.condition(&branch.condition, scope)?,
+                None => self.condition(&branch.condition, "CASE/WHEN", scope)?,
                 Some(operand) => {
                     let value = self.expression(&branch.condition, scope)?;
                     let position = value.position;

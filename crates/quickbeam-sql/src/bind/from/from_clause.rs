@@ -168,7 +168,7 @@ impl Binder<'_> {
         let names: Vec<SmolStr> = match constraint {
             JoinConstraint::None => return Ok(Default::default()),
             JoinConstraint::On(condition) => {
-                return Ok((self.conjuncts(condition, inside)?, Vec::new()));
+                return Ok((self.conjuncts(condition, "JOIN/ON", inside)?, Vec::new()));
             }
             JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
             JoinConstraint::Natural => {
@@ -215,10 +215,16 @@ impl Binder<'_> {
     pub(in crate::bind) fn conjuncts(
         &mut self,
         condition: &Ast,
+        clause: &'static str,
         scope: &Scope,
     ) -> Result<Vec<Expr>> {
         let mut conjuncts = Vec::new();
-        self.condition(condition, scope)?.into_conjuncts(&mut conjuncts);
+        let around = self.levels.last_mut().map(|it| std::mem::replace(&mut it.clause, clause));
+        let bound = self.condition(condition, clause, scope);
+        if let (Some(level), Some(around)) = (self.levels.last_mut(), around) {
+            level.clause = around;
+        }
+        bound?.into_conjuncts(&mut conjuncts);
         conjuncts.retain(|part| part.as_constant() != Some(&crate::types::Value::Boolean(true)));
         Ok(conjuncts)
     }
@@ -486,8 +492,10 @@ fn named_columns(
 ) -> Result<Vec<ScopeColumn>> {
     let given = alias.map_or(&[][..], |alias| &alias.columns);
     if given.len() > columns.len() {
+        let name = alias.map(|alias| fold(&alias.name)).unwrap_or_default();
+        let (has, asked) = (columns.len(), given.len());
         let message =
-            format!("{} columns are named, but there are only {}", given.len(), columns.len());
+            format!("table \"{name}\" has {has} columns available but {asked} columns specified");
         return Err(SqlError::new(SqlState::InvalidColumnReference, message));
     }
     let named = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {

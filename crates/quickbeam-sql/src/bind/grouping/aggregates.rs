@@ -16,8 +16,6 @@ use crate::types::{DataType, ElementType, EncodedKind, Value};
 /// Group columns from this number on are aggregates without an assigned position.
 pub(in crate::bind) const AGGREGATES: usize = 1 << 20;
 
-const NOT_ALLOWED: &str = "aggregate functions are not allowed here";
-
 /// An aggregate call as it is written.
 pub(in crate::bind) struct AggregateCall<'a> {
     pub kind: AggregateKind,
@@ -71,7 +69,9 @@ impl Binder<'_> {
             Some(level) => {
                 (std::mem::replace(&mut level.in_aggregate, true), level.subqueries.len())
             }
-            None => return Err(grouping_error(NOT_ALLOWED, position)),
+            None => {
+                return Err(grouping_error("aggregate functions are not allowed here", position));
+            }
         };
         let refused = RowFunctions::Refused(RowsRefused::Aggregate);
         let bound = self.with_row_functions(refused, |binder| binder.aggregate_parts(call, scope));
@@ -86,7 +86,7 @@ impl Binder<'_> {
                 return Err(grouping_error("aggregate function calls cannot be nested", position));
             }
             Some(level) if level.allows_aggregates => {}
-            _ => return Err(grouping_error(NOT_ALLOWED, position)),
+            _ => return Err(grouping_error(&self.not_allowed("aggregate functions"), position)),
         }
         self.move_subqueries(subqueries, number);
         let slot = self.group_slot_of(number);
@@ -112,7 +112,8 @@ impl Binder<'_> {
         } else {
             self.plain_aggregate(call, scope)?
         };
-        aggregate.filter = call.filter.map(|filter| self.condition(filter, scope)).transpose()?;
+        aggregate.filter =
+            call.filter.map(|filter| self.condition(filter, "FILTER", scope)).transpose()?;
         // DISTINCT does not change an extreme.
         let is_extreme = matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
         aggregate.distinct = call.distinct && !is_extreme;

@@ -202,7 +202,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed> {
         if !self.levels.last().is_some_and(|level| level.allows_aggregates) {
-            return Err(grouping_error("grouping operations are not allowed here", position));
+            return Err(grouping_error(&self.not_allowed("grouping operations"), position));
         }
         if list.len() > 31 {
             let message = "GROUPING must have fewer than 32 arguments";

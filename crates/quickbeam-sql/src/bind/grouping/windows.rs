@@ -141,7 +141,7 @@ impl Binder<'_> {
                 return Err(windowing_error("window function calls cannot be nested", position));
             }
             Some(level) if level.allows_windows => {}
-            _ => return Err(windowing_error("window functions are not allowed here", position)),
+            _ => return Err(windowing_error(self.not_allowed("window functions"), position)),
         }
         let refuse = |what: &str| Err(SqlError::unsupported(what).at(position as usize));
         let (kind, aggregate) = (kind_of(name), AggregateKind::named(name));

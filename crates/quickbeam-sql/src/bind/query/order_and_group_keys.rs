@@ -22,7 +22,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Expr> {
         let position = self.position(item) as usize;
-        let named = self.output_named(item, selected, scope)?;
+        let named = self.output_named(item, "GROUP BY", selected, scope)?;
         // A key written like an output is that output, so that both share a subquery.
         let written = || written_at(item, &select.projection);
         let key = match named.or_else(written) {
@@ -139,6 +139,7 @@ impl Binder<'_> {
     fn output_named(
         &self,
         item: &Ast,
+        clause: &str,
         selected: &[Selected],
         scope: &Scope,
     ) -> Result<Option<usize>> {
@@ -152,7 +153,7 @@ impl Binder<'_> {
                         digits.parse::<usize>().ok().filter(|n| (1..=selected.len()).contains(n));
                     let position = self.position(item) as usize;
                     number.map(|number| Some(number - 1)).ok_or_else(|| {
-                        let message = format!("position {digits} is not in select list");
+                        let message = format!("{clause} position {digits} is not in select list");
                         SqlError::new(SqlState::InvalidColumnReference, message).at(position)
                     })
                 }
@@ -162,7 +163,7 @@ impl Binder<'_> {
             // A number with a sign is a position, too, and no output's.
             Ast::UnaryOp { op: ast::UnaryOperator::Minus, expr } => match &**expr {
                 Ast::Value(value) if matches!(value.value, ast::Value::Number(..)) => {
-                    self.output_named(expr, &[], scope)
+                    self.output_named(expr, clause, &[], scope)
                 }
                 _ => Ok(None),
             },
@@ -230,7 +231,9 @@ impl Binder<'_> {
                 Ast::Identifier(ident) => {
                     self.only_output(&fold(ident), selected, ident, "ORDER BY")?
                 }
-                other => self.output_named(other, selected, scope.unwrap_or(&nowhere))?,
+                other => {
+                    self.output_named(other, "ORDER BY", selected, scope.unwrap_or(&nowhere))?
+                }
             };
             let value = match (output, scope) {
                 (Some(output), _) => selected[output].value.clone(),

@@ -76,8 +76,9 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Vec<Expr>> {
         let Some(condition) = condition else { return Ok(Vec::new()) };
+        let word = if refused == RowsRefused::Having { "HAVING" } else { "WHERE" };
         self.with_row_functions(RowFunctions::Refused(refused), |binder| {
-            binder.conjuncts(condition, scope)
+            binder.conjuncts(condition, word, scope)
         })
     }
 

@@ -62,7 +62,8 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let position = self.position(query);
         let (slot, query) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Scalar))?;
-        let data_type = one_column(&query, position)?;
+        let message = "subquery must return only one column";
+        let data_type = one_column(&query, message, position)?;
         Ok(Typed::new(Expr::column(slot, 0), data_type, position))
     }
 
@@ -116,7 +117,7 @@ impl Binder<'_> {
         let position = self.position(value);
         let value = self.expression(value, scope)?;
         let (slot, _) = self.subquery(query, scope, |binder, query| {
-            let data_type = one_column(query, position)?;
+            let data_type = one_column(query, "subquery has too many columns", position)?;
             let element = ColumnRef { slot: binder.slots.len(), column: 0 };
             let column = Typed::new(Expr::Column(element), data_type, position);
             let symbol = comparison.symbol();
@@ -157,13 +158,9 @@ fn fill(expr: &mut Expr, element: ColumnRef, with: &Expr) {
 }
 
 /// The type of a subquery's only column.
-fn one_column(query: &Query, position: u32) -> Result<DataType> {
+fn one_column(query: &Query, message: &str, position: u32) -> Result<DataType> {
     match &query.columns[..] {
         [column] => Ok(column.data_type),
-        _ => {
-            let error =
-                SqlError::new(SqlState::SyntaxError, "subquery must return only one column");
-            Err(error.at(position as usize))
-        }
+        _ => Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize)),
     }
 }

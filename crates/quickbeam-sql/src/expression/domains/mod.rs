@@ -13,6 +13,8 @@ use crate::types::ValueRef;
 pub struct DomainConstraints {
     /// The domain.
     pub id: ObjectId,
+    /// Its schema and its name.
+    known_as: (SmolStr, SmolStr),
     /// Its name in messages.
     pub name: String,
     /// Whether NULL is refused.
@@ -28,7 +30,7 @@ impl DomainConstraints {
     /// Makes the constraints of a domain of conditions over column 0 of slot 0, which stands for
     /// VALUE.
     pub fn new(
-        (id, name): (ObjectId, String),
+        (id, known_as, name): (ObjectId, (SmolStr, SmolStr), String),
         not_null: bool,
         mut checks: Vec<(SmolStr, Expr)>,
     ) -> Self {
@@ -40,7 +42,7 @@ impl DomainConstraints {
         }
         let is_immutable = checks.iter().all(|(_, condition)| condition.is_immutable());
         checks.iter_mut().for_each(|(_, condition)| replace_value(condition));
-        DomainConstraints { id, name, not_null, checks, is_immutable }
+        DomainConstraints { id, known_as, name, not_null, checks, is_immutable }
     }
 
     /// Returns whether the conditions depend on VALUE alone.
@@ -57,7 +59,7 @@ impl DomainConstraints {
     pub fn check(&self, value: ValueRef<'_>, frame: &Frame<'_>) -> Result<()> {
         if value.is_null() && self.not_null {
             let message = format!("domain {} does not allow null values", self.name);
-            return Err(SqlError::new(SqlState::NotNullViolation, message));
+            return Err(self.named_in(SqlError::new(SqlState::NotNullViolation, message)));
         }
         if self.checks.is_empty() {
             return Ok(());
@@ -78,8 +80,13 @@ impl DomainConstraints {
         let domain = &self.name;
         let message =
             format!("value for domain {domain} violates check constraint \"{constraint}\"");
-        SqlError::new(SqlState::CheckViolation, message)
-            .of_constraint(constraint)
-            .of_data_type(domain.as_str())
+        self.named_in(SqlError::new(SqlState::CheckViolation, message).of_constraint(constraint))
+    }
+
+    /// Names the domain and its schema in an error.
+    #[cold]
+    fn named_in(&self, error: SqlError) -> SqlError {
+        let (schema, name) = &self.known_as;
+        error.of_schema(schema.to_string()).of_data_type(name.as_str())
     }
 }

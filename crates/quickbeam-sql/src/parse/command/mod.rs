@@ -26,7 +26,7 @@ use crate::error::{Result, SqlError, SqlState};
 pub use comments::{CommentStatement, CommentedObject};
 pub use extensions::ExtensionStatement;
 pub use relations::{RelationChange, RelationStatement};
-pub use schema_elements::{SchemaStatement, TableOfExecute};
+pub use schema_elements::{SchemaStatement, StatementOfExecute};
 pub use storage_hints::StorageHint;
 pub use token_cursor::Name;
 pub(in crate::parse) use token_cursor::TokenCursor;
@@ -84,7 +84,9 @@ pub enum Command {
     /// CREATE SCHEMA with elements, which is a change of the catalog.
     Schema(Arc<SchemaStatement>),
     /// CREATE TABLE … AS EXECUTE.
-    TableOfExecute(TableOfExecute),
+    TableOfExecute(StatementOfExecute),
+    /// EXPLAIN EXECUTE.
+    ExplainExecute(StatementOfExecute),
     /// COMMENT ON, which is a change of the catalog.
     Comment(Arc<CommentStatement>),
     /// REFRESH MATERIALIZED VIEW, in the transaction of a statement.
@@ -236,12 +238,12 @@ pub fn command(text: &str) -> Result<Option<Command>> {
             || schema_elements::may_begin(word, text)
             || extensions::may_begin(word, text) =>
         {
-            let known = ["CREATE", "ALTER", "DROP", "REASSIGN"];
+            let known = ["CREATE", "ALTER", "DROP", "REASSIGN", "EXPLAIN"];
             known.into_iter().find(|it| word.eq_ignore_ascii_case(it)).unwrap_or_default()
         }
         None => return Ok(None),
     };
-    let is_definition = matches!(word, "CREATE" | "ALTER" | "DROP");
+    let is_definition = matches!(word, "CREATE" | "ALTER" | "DROP" | "EXPLAIN");
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
     if is_definition && tokens.is_err() {
         return Ok(None);
@@ -261,7 +263,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let is_extension = is_definition && extensions::is_extension(&tokens);
     let is_relation = is_definition && relations::is_relation(&tokens);
     let has_elements = is_definition && !is_routine && schema_elements::has_elements(&tokens);
-    let is_of_execute = is_definition && schema_elements::is_table_of_execute(&tokens);
+    let is_of_execute = is_definition && schema_elements::is_of_execute(&tokens);
     let is_made = has_elements || is_of_execute;
     let is_known = is_routine || is_type || is_hint || is_extension || is_relation || is_made;
     if is_definition && !is_known && !access::is_access(&tokens) {
@@ -272,7 +274,10 @@ pub fn command(text: &str) -> Result<Option<Command>> {
         () if is_routine => Command::Routine(Arc::new(cursor.routine(word)?)),
         () if is_type => Command::Type(Arc::new(cursor.type_statement(word)?)),
         () if has_elements => Command::Schema(Arc::new(cursor.schema_elements()?)),
-        () if is_of_execute => Command::TableOfExecute(cursor.table_of_execute()?),
+        () if is_of_execute && word == "EXPLAIN" => {
+            Command::ExplainExecute(cursor.statement_of_execute()?)
+        }
+        () if is_of_execute => Command::TableOfExecute(cursor.statement_of_execute()?),
         () if is_relation => Command::Relation(Arc::new(cursor.relation_statement()?)),
         () if is_hint => Command::StorageHint(cursor.storage_hint()?),
         () if is_extension => Command::Extension(cursor.extension(word)?),

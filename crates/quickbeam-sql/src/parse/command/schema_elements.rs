@@ -1,4 +1,5 @@
-//! CREATE SCHEMA with elements, and CREATE TABLE … AS EXECUTE: statements made of others.
+//! CREATE SCHEMA with elements, CREATE TABLE … AS EXECUTE and EXPLAIN EXECUTE: statements made of
+//! others.
 
 use std::ops::Range;
 
@@ -24,9 +25,9 @@ pub struct SchemaStatement {
     pub text: std::sync::Arc<str>,
 }
 
-/// CREATE TABLE … AS EXECUTE.
+/// CREATE TABLE … AS EXECUTE, or EXPLAIN EXECUTE.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TableOfExecute {
+pub struct StatementOfExecute {
     /// What comes before EXECUTE.
     pub head: Range<usize>,
     /// The prepared statement.
@@ -43,8 +44,25 @@ fn is_at(token: &TokenAt<'_>, at: usize, words: &[&str]) -> bool {
     is_any_word(token(at).as_ref(), words)
 }
 
-/// Returns the place of EXECUTE of a CREATE TABLE … AS EXECUTE with these tokens.
+/// Returns the place of EXECUTE of an EXPLAIN EXECUTE with these tokens.
+fn explained_place(token: &TokenAt<'_>) -> Option<usize> {
+    let mut at = 1;
+    if token(at)? == Token::LParen {
+        let is_end = |at: &usize| matches!(token(*at), None | Some(Token::RParen | Token::EOF));
+        at = (at..).find(is_end)? + 1;
+    }
+    while is_at(token, at, &["ANALYZE", "ANALYSE", "VERBOSE"]) {
+        at += 1;
+    }
+    is_at(token, at, &["EXECUTE"]).then_some(at)
+}
+
+/// Returns the place of EXECUTE of a CREATE TABLE … AS EXECUTE, or an EXPLAIN EXECUTE, with these
+/// tokens.
 fn execute_place(token: &TokenAt<'_>) -> Option<usize> {
+    if is_at(token, 0, &["EXPLAIN"]) {
+        return explained_place(token);
+    }
     let kinds = ["TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED"];
     let table = (1..4).find(|at| !is_at(token, *at, &kinds))?;
     if !is_at(token, 0, &["CREATE"]) || !is_at(token, table, &["TABLE"]) {
@@ -88,10 +106,11 @@ pub(super) fn begins(token: &TokenAt<'_>) -> bool {
 /// Returns whether a text may be such a statement, so that its tokens are worth a look.
 pub(super) fn may_begin(first: &str, text: &str) -> bool {
     first.eq_ignore_ascii_case("CREATE") && mentions(text, &["schema", "execute"])
+        || first.eq_ignore_ascii_case("EXPLAIN") && mentions(text, &["execute"])
 }
 
-/// Returns whether the tokens of a text are CREATE TABLE … AS EXECUTE.
-pub(super) fn is_table_of_execute(tokens: &[TokenWithSpan]) -> bool {
+/// Returns whether the tokens of a text are CREATE TABLE … AS EXECUTE or EXPLAIN EXECUTE.
+pub(super) fn is_of_execute(tokens: &[TokenWithSpan]) -> bool {
     execute_place(&|at| tokens.get(at).map(|one| one.token.clone())).is_some()
 }
 
@@ -136,15 +155,15 @@ impl TokenCursor<'_> {
         Err(SqlError::new(SqlState::InvalidSchemaDefinition, message))
     }
 
-    /// Reads CREATE TABLE … AS EXECUTE, after CREATE.
-    pub(super) fn table_of_execute(&mut self) -> Result<TableOfExecute> {
+    /// Reads CREATE TABLE … AS EXECUTE, after CREATE, or EXPLAIN EXECUTE, after EXPLAIN.
+    pub(super) fn statement_of_execute(&mut self) -> Result<StatementOfExecute> {
         let place = execute_place(&|at| self.token(at).cloned()).ok_or_else(|| self.error())?;
         self.at = place;
         let head = 0..self.offset();
         self.at += 1;
         let name = self.name()?;
         let arguments = self.parentheses()?;
-        Ok(TableOfExecute { head, name, arguments, tail: self.skip_rest() })
+        Ok(StatementOfExecute { head, name, arguments, tail: self.skip_rest() })
     }
 
     /// Reads CREATE SCHEMA with elements, after CREATE.

@@ -25,7 +25,7 @@ use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
 use crate::compile::{CompileContext, Prepared, Program};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::ShownStatement;
-use crate::parse::{Command, Discard, Name, TableOfExecute};
+use crate::parse::{Command, Discard, Name, StatementOfExecute};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
 use crate::session::events::Event;
@@ -111,6 +111,7 @@ impl Session {
                 Arc::new([text_column(name)])
             }
             Command::Show(None) => Arc::new(["name", "setting", "description"].map(text_column)),
+            Command::ExplainExecute(_) => Arc::new([text_column("QUERY PLAN")]),
             Command::Call(name, _) => self.call_columns(name),
             Command::Execute(name, _) => {
                 // An error is that of the execution, too.
@@ -180,6 +181,11 @@ impl Session {
                 let mut cached = self.named_statement(name)?;
                 self.check_argument_count(name, cached.statement()?, values.len())?;
                 return self.query(Lease::Cached(cached), &values);
+            }
+            Command::ExplainExecute(explained) => {
+                let (made, values) = self.statement_of_execute(explained, text)?;
+                let rows = self.query(Lease::Owned(Box::new(made)), &values);
+                return rows.map_err(SqlError::without_place);
             }
             Command::Fetch(name, direction, returns_rows) => {
                 let (columns, rows) = self.fetch(name, *direction, *returns_rows)?;
@@ -286,26 +292,37 @@ impl Session {
     }
 
     /// CREATE TABLE … AS EXECUTE: the query of the prepared statement with its arguments.
-    fn create_of_execute(&self, table: &TableOfExecute, text: &str) -> Result<()> {
-        let TableOfExecute { head, name, arguments, tail } = table;
+    fn create_of_execute(&self, table: &StatementOfExecute, text: &str) -> Result<()> {
+        let (mut made, values) = self.statement_of_execute(table, text)?;
+        let mut cached = self.named_statement(&table.name)?;
+        let is_query = |prepared: &Prepared| matches!(prepared.work, Program::Query(_));
+        if !cached.statement()?.prepared.as_ref().is_some_and(is_query) {
+            let message = "prepared statement is not a SELECT";
+            return Err(SqlError::new(SqlState::WrongObjectType, message));
+        }
+        drop(cached);
+        let done = self.execute(&mut made, &values, ResultRows::Refused);
+        done.map(drop).map_err(SqlError::without_place)
+    }
+
+    /// Returns the statement that has a prepared one in the place of EXECUTE, and its parameters.
+    fn statement_of_execute(
+        &self,
+        written: &StatementOfExecute,
+        text: &str,
+    ) -> Result<(PreparedStatement, Vec<Value>)> {
+        let StatementOfExecute { head, name, arguments, tail } = written;
         let values = self.argument_values(arguments.as_ref(), text)?;
         let mut cached = self.named_statement(name)?;
         let statement = cached.statement()?;
         self.check_argument_count(name, statement, values.len())?;
-        let is_query = |prepared: &Prepared| matches!(prepared.work, Program::Query(_));
-        if !statement.prepared.as_ref().is_some_and(is_query) {
-            let message = "prepared statement is not a SELECT";
-            return Err(SqlError::new(SqlState::WrongObjectType, message));
-        }
         let part = |place: &Range<usize>| text.get(place.clone()).unwrap_or_default();
         let made = format!("{}{}{}", part(head), statement.text.trim_end(), {
             let tail = part(tail).trim();
             if tail.is_empty() { String::new() } else { format!(" {tail}") }
         });
         let types = known_types(statement.parameters());
-        let mut made = PreparedStatement::new(&made).with_types(types);
-        let done = self.execute(&mut made, &values, ResultRows::Refused);
-        done.map(drop).map_err(SqlError::without_place)
+        Ok((PreparedStatement::new(&made).with_types(types), values))
     }
 
     /// Evaluates the arguments of EXECUTE.

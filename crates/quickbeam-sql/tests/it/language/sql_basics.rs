@@ -235,6 +235,48 @@ fn missing_functions_and_operators_have_hints() {
 }
 
 #[test]
+fn messages_name_the_clause() {
+    let c = connect();
+    run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)");
+    run(&c, "CREATE DOMAIN positive AS INTEGER CHECK (VALUE > 0)");
+    for (text, message) in [
+        ("SELECT 1 FROM t WHERE id", "argument of WHERE must be type boolean, not type integer"),
+        ("SELECT id AND true FROM t", "argument of AND must be type boolean, not type integer"),
+        ("SELECT NOT id FROM t", "argument of NOT must be type boolean, not type integer"),
+        (
+            "SELECT 1 FROM t JOIN t u ON u.id",
+            "argument of JOIN/ON must be type boolean, not type integer",
+        ),
+        (
+            "SELECT id IS NOT TRUE FROM t",
+            "argument of IS NOT TRUE must be type boolean, not type integer",
+        ),
+        (
+            "SELECT CASE WHEN id THEN 1 END FROM t",
+            "argument of CASE/WHEN must be type boolean, not type integer",
+        ),
+        ("SELECT 1 FROM t WHERE sum(id) > 1", "aggregate functions are not allowed in WHERE"),
+        (
+            "SELECT 1 FROM t JOIN t u ON sum(u.id) > 1",
+            "aggregate functions are not allowed in JOIN conditions",
+        ),
+        ("SELECT 1 FROM t WHERE rank() OVER () > 1", "window functions are not allowed in WHERE"),
+        ("SELECT id FROM t GROUP BY 2", "GROUP BY position 2 is not in select list"),
+        ("SELECT id FROM t ORDER BY 2", "ORDER BY position 2 is not in select list"),
+        (
+            "SELECT * FROM t x (a, b, c)",
+            "table \"x\" has 2 columns available but 3 columns specified",
+        ),
+        ("SELECT id NOT IN (v) FROM t", "operator does not exist: integer <> text"),
+    ] {
+        let error = c.query(text, &[]).and_then(|rows| rows.collect()).unwrap_err();
+        assert_eq!(error.message(), message, "{text}");
+    }
+    let error = c.query("SELECT 0::positive", &[]).and_then(|rows| rows.collect()).unwrap_err();
+    assert_eq!((error.schema(), error.data_type_name()), (Some("public"), Some("positive")));
+}
+
+#[test]
 fn mistakes_are_named_with_their_place() {
     let c = connect();
     run(&c, "CREATE TABLE t (id INTEGER PRIMARY KEY, v TEXT)");
@@ -243,7 +285,7 @@ fn mistakes_are_named_with_their_place() {
         ("SELECT * FROM nope", "42P01", Some(14)),
         ("SELECT 1 +", "42601", Some(10)),
         ("SELECT 1 / (id - id) FROM t", "", None),
-        ("SELECT v + 1 FROM t", "42883", Some(7)),
+        ("SELECT v + 1 FROM t", "42883", Some(9)),
         ("SELECT 'x'::INTEGER", "22P02", Some(7)),
         ("SELECT 2147483647 + 1", "22003", Some(7)),
         ("SELECT sum(v) FROM t", "42883", Some(7)),
