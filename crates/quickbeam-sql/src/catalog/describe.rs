@@ -171,7 +171,7 @@ impl CatalogSnapshot {
 
     /// Returns the definition of the constraint of an OID.
     #[must_use]
-    pub fn constraint_definition(&self, oid: i64) -> Option<String> {
+    pub fn constraint_definition(&self, oid: i64, parentheses: Parentheses) -> Option<String> {
         for table in self.tables.values() {
             if let Some(key) = &table.primary_key
                 && constraint_oid(table.id) == oid
@@ -193,8 +193,8 @@ impl CatalogSnapshot {
             if let Some(check) = table.checks.iter().find(|it| check_oid(table, &it.name) == oid) {
                 let not_valid = if check.not_valid { " NOT VALID" } else { "" };
                 let no_inherit = if check.no_inherit { " NO INHERIT" } else { "" };
-                let text = format!("CHECK (({})){no_inherit}{not_valid}", check.expression);
-                return Some(text);
+                let condition = written_condition(&check.expression, parentheses);
+                return Some(format!("CHECK ({condition}){no_inherit}{not_valid}"));
             }
             let same = |key: &&ForeignKey| foreign_key_oid(table, &key.name) == oid;
             if let Some(key) = table.foreign_keys.iter().find(same) {
@@ -206,7 +206,8 @@ impl CatalogSnapshot {
         });
         let (_, check) = checks.find(|(own, _)| *own == oid)?;
         let not_valid = if check.not_valid { " NOT VALID" } else { "" };
-        Some(format!("CHECK (({})){not_valid}", check.expression))
+        let condition = written_condition(&check.expression, parentheses);
+        Some(format!("CHECK ({condition}){not_valid}"))
     }
 
     fn foreign_key_definition(&self, table: &Table, key: &ForeignKey) -> Option<String> {
@@ -289,7 +290,11 @@ pub fn key_columns(index: Described<'_>) -> Vec<KeyColumn> {
 
 /// Returns the definition of an index, or of one of its columns.
 #[must_use]
-pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
+pub fn index_definition(
+    index: Described<'_>,
+    column: usize,
+    parentheses: Parentheses,
+) -> Option<String> {
     let (table, unique, method) = match index {
         Described::Index(table, index) => (table, index.is_unique(), index.method),
         Described::PrimaryKey(table) => (table, true, table.primary_key.as_ref()?.method),
@@ -300,7 +305,7 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
         if let Described::Index(_, index) = index
             && let Some(expression) = index.expression(key.position)
         {
-            return written_expression(&expression.text);
+            return written_expression(&expression.text, parentheses);
         }
         let column: Option<&Column> = table.columns.get(key.position);
         column.map_or_else(String::new, |column| quoted_if_needed(&column.name))
@@ -322,8 +327,9 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
         Described::Index(table, index) => {
             let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
             let only = index.predicate.iter();
-            let only: String =
-                only.map(|it| format!(" WHERE {}", written_predicate(&it.text))).collect();
+            let only: String = only
+                .map(|it| format!(" WHERE {}", written_condition(&it.text, parentheses)))
+                .collect();
             format!("{}{nulls}{only}", included(table, index))
         }
         _ => String::new(),
@@ -339,34 +345,50 @@ pub fn index_definition(index: Described<'_>, column: usize) -> Option<String> {
     ))
 }
 
+/// Which parentheses a definition has, as the last argument of PostgreSQL's functions says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Parentheses {
+    /// Those of each operation.
+    All,
+    /// Only those that are needed.
+    Needed,
+}
+
+/// Returns whether a text is a call and nothing else.
+fn is_call(text: &str) -> bool {
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let Some((name, rest)) = text.split_once('(') else { return false };
+    let mut depth = 1_usize;
+    let mut ends = rest.char_indices().filter_map(|(at, c)| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        (depth == 0).then_some(at)
+    });
+    !name.is_empty() && name.chars().all(is_name) && ends.next() == Some(rest.len() - 1)
+}
+
 /// Returns an expression of an index as its definition has it: a call alone, anything else in
 /// parentheses, with those of its own.
 #[must_use]
-pub fn written_expression(text: &str) -> String {
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let call = text.split_once('(').filter(|(name, rest)| {
-        let mut depth = 1_usize;
-        let mut ends = rest.char_indices().filter_map(|(at, c)| {
-            match c {
-                '(' => depth += 1,
-                ')' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            (depth == 0).then_some(at)
-        });
-        !name.is_empty() && name.chars().all(is_name) && ends.next() == Some(rest.len() - 1)
-    });
-    match call {
-        Some((name, rest)) => format!("{}({rest}", name.to_lowercase()),
-        None => format!("(({text}))"),
+pub fn written_expression(text: &str, parentheses: Parentheses) -> String {
+    match (text.split_once('('), parentheses) {
+        (Some((name, rest)), _) if is_call(text) => format!("{}({rest}", name.to_lowercase()),
+        (_, Parentheses::Needed) => format!("({text})"),
+        (_, Parentheses::All) => format!("(({text}))"),
     }
 }
 
-/// Returns the predicate of an index as its definition has it: anything but a name in parentheses.
+/// Returns a condition as a definition has it: anything but a name or a call in parentheses.
 #[must_use]
-pub fn written_predicate(text: &str) -> String {
+pub fn written_condition(text: &str, parentheses: Parentheses) -> String {
     let is_name = text.chars().all(|c| c.is_alphanumeric() || c == '_');
-    if is_name { text.to_owned() } else { format!("({text})") }
+    match parentheses {
+        Parentheses::All if !is_name && !is_call(text) => format!("({text})"),
+        _ => text.to_owned(),
+    }
 }
 
 /// Returns the access method's name.

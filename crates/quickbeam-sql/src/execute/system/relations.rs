@@ -2,7 +2,9 @@
 
 use super::{SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
-use crate::catalog::describe::{Described, index_definition, key_columns, written_predicate};
+use crate::catalog::describe::{
+    Described, Parentheses, index_definition, key_columns, written_condition,
+};
 use crate::catalog::system::{
     CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, Procedure, SystemTable, default_oid,
     object_oid, operator_class, row_type_oid, system_tables, type_modifier, type_oid, type_row,
@@ -370,14 +372,14 @@ impl SystemSource<'_> {
                         row.text("indexprs", texts.join(", "));
                     }
                     if let Some(predicate) = &index.predicate {
-                        row.text("indpred", written_predicate(&predicate.text));
+                        row.text("indpred", written_condition(&predicate.text, Parentheses::All));
                     }
                 }
                 row.text("indkey", &numbers).text("indoption", &options);
                 row.text("indcollation", &collations);
                 row.text("schemaname", &table.schema).text("tablename", &table.name);
                 row.text("indexname", relation.name());
-                if let Some(definition) = index_definition(relation, 0) {
+                if let Some(definition) = index_definition(relation, 0, Parentheses::All) {
                     row.text("indexdef", definition);
                 }
             });

@@ -8,7 +8,7 @@ use super::session::lookup_path;
 use super::{Builtin, Implementation, decimal, integer, stable, strict, text};
 use crate::catalog::Routine;
 use crate::catalog::comments::Comment;
-use crate::catalog::describe::{Described, index_definition, quoted_if_needed};
+use crate::catalog::describe::{Described, Parentheses, index_definition, quoted_if_needed};
 use crate::catalog::programs::Qualification;
 use crate::catalog::system::{Procedure, object_oid, procedure, system_tables, type_named};
 use crate::error::{Result, SqlError, SqlState};
@@ -140,9 +140,9 @@ pub(super) static TABLE: &[Builtin] = &[
     strict("pg_size_bytes", &[Text], BigInt, |v| bytes_of(text(v, 0)?)),
     strict("pg_get_expr", &[Text, OID], Text, |v| Ok(Value::text(text(v, 0)?))),
     strict("pg_get_expr", &[Text, OID, Boolean], Text, |v| Ok(Value::text(text(v, 0)?))),
-    stable("pg_get_indexdef", &[OID], Text, |f, v| index(f, integer(v, 0)?, 0)),
+    stable("pg_get_indexdef", &[OID], Text, |f, v| index(f, integer(v, 0)?, 0, Parentheses::All)),
     stable("pg_get_indexdef", &[OID, Integer, Boolean], Text, |f, v| {
-        index(f, integer(v, 0)?, integer(v, 1)?)
+        index(f, integer(v, 0)?, integer(v, 1)?, parentheses(v, 2))
     }),
     stable("pg_get_constraintdef", &[OID], Text, constraint),
     stable("pg_get_constraintdef", &[OID, Boolean], Text, constraint),
@@ -416,15 +416,24 @@ fn updatability(frame: &Frame<'_>, oid: i64) -> Result<(i32, Vec<bool>)> {
     })
 }
 
-fn index(frame: &Frame<'_>, oid: i64, column: i64) -> Result<Value> {
+/// Returns which parentheses the argument of that place asks for.
+fn parentheses(arguments: &[ValueRef<'_>], place: usize) -> Parentheses {
+    match arguments.get(place) {
+        Some(ValueRef::Boolean(true)) => Parentheses::Needed,
+        _ => Parentheses::All,
+    }
+}
+
+fn index(frame: &Frame<'_>, oid: i64, column: i64, parentheses: Parentheses) -> Result<Value> {
     let column = usize::try_from(column).unwrap_or(usize::MAX);
     let found = frame.host()?.snapshot().relation_of(oid);
-    let definition = found.and_then(|found| index_definition(found, column));
+    let definition = found.and_then(|found| index_definition(found, column, parentheses));
     Ok(definition.map_or(Value::Null, Value::text))
 }
 
 fn constraint(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let found = frame.host()?.snapshot().constraint_definition(integer(arguments, 0)?);
+    let (oid, parentheses) = (integer(arguments, 0)?, parentheses(arguments, 1));
+    let found = frame.host()?.snapshot().constraint_definition(oid, parentheses);
     Ok(found.map_or(Value::Null, Value::text))
 }
 
