@@ -51,16 +51,40 @@ impl Session {
         if self.in_transaction() {
             if let Some(control) = self.control_of(statement)? {
                 let control = control.clone();
-                if let Control::Command(command) = control {
-                    let call = CommandCall::of(statement, parameters);
-                    return self.execute_command(&command, &call, result);
-                }
-                return self.control(&control).map(|()| 0);
+                return self.execute_control(&control, statement, parameters, result);
             }
             self.make_begun()?;
             let transaction = self.begun()?;
             return Ok(self.run(statement, &transaction, parameters, result)?.count);
         }
+        self.execute_with_retries(statement, parameters, result)
+    }
+
+    /// Executes a statement of control.
+    #[cold]
+    fn execute_control(
+        &self,
+        control: &Control,
+        statement: &PreparedStatement,
+        parameters: &[Value],
+        result: ResultRows,
+    ) -> Result<u64> {
+        match control {
+            Control::Command(command) => {
+                self.execute_command(command, &CommandCall::of(statement, parameters), result)
+            }
+            control => self.control(control).map(|()| 0),
+        }
+    }
+
+    /// Executes a statement in a transaction of its own, again after a conflict.
+    #[inline(never)]
+    fn execute_with_retries(
+        &self,
+        statement: &mut PreparedStatement,
+        parameters: &[Value],
+        result: ResultRows,
+    ) -> Result<u64> {
         let mut attempt = 0;
         loop {
             attempt += 1;
@@ -82,13 +106,8 @@ impl Session {
     ) -> Result<Done> {
         if let Some(control) = self.control_of(statement)? {
             let control = control.clone();
-            if let Control::Command(command) = control {
-                let call = CommandCall::of(statement, parameters);
-                let count = self.execute_command(&command, &call, result)?;
-                return Ok(Done { count, ..Done::default() });
-            }
-            self.control(&control)?;
-            return Ok(Done::default());
+            let count = self.execute_control(&control, statement, parameters, result)?;
+            return Ok(Done { count, ..Done::default() });
         }
         self.reset_clock();
         let reads_only = statement.prepared.as_ref().is_some_and(Prepared::only_reads);

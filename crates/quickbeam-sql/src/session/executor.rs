@@ -337,13 +337,27 @@ impl Session {
         Ok(Done::default())
     }
 
+    #[inline]
     fn work(&self, work: &mut Program, context: &mut Context<'_>, alone: bool) -> Result<Done> {
+        match work {
+            Program::Change(change) if change.is_plain() => {
+                Ok(Done { count: change.run_plain(context)?, ..Done::default() })
+            }
+            work => self.run_program(work, context, alone),
+        }
+    }
+
+    /// Executes a query, or a change that needs more than the plain change of one row. Not inlined,
+    /// so that the code of plain changes is small.
+    #[inline(never)]
+    fn run_program(
+        &self,
+        work: &mut Program,
+        context: &mut Context<'_>,
+        alone: bool,
+    ) -> Result<Done> {
         let mut done = Done::default();
         let single: Option<&TableHandle> = match work {
-            Program::Change(change) if change.is_plain() => {
-                done.count = change.run_plain(context)?;
-                return Ok(done);
-            }
             Program::Insert(insert) => insert.single(),
             Program::Change(change) => change.single(),
             Program::Query(query) => {

@@ -274,14 +274,18 @@ impl Session {
 
     /// Fires the deferred triggers of the transaction under way, and checks its deferred
     /// constraints. What the triggers change may be deferred, too, and is part of both.
+    #[inline]
     fn end_deferred(&self) -> Result<()> {
-        let open = self.open.borrow();
-        let Some(Open { transaction: Some(transaction), deferred, .. }) = &*open else {
-            return Ok(());
-        };
-        if deferred.is_empty() {
-            return Ok(());
+        match &*self.open.borrow() {
+            Some(Open { transaction: Some(transaction), deferred, .. }) if !deferred.is_empty() => {
+                self.finish_deferred(transaction, deferred)
+            }
+            _ => Ok(()),
         }
+    }
+
+    #[cold]
+    fn finish_deferred(&self, transaction: &Transaction, deferred: &DeferredChecks) -> Result<()> {
         self.fire_deferred(transaction, deferred, None)?;
         self.check_deferred(transaction, deferred, None)
     }
