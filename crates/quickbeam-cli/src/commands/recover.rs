@@ -72,6 +72,21 @@ fn mend_tables(
     report: &mut serde_json::Value,
     complete: bool,
 ) -> anyhow::Result<()> {
-    crate::tables::losses::name(into, report)?;
-    if complete { Ok(()) } else { crate::tables::rebuilt::rebuild_indexes(into, report) }
+    use crate::tables::{losses, rebuilt};
+    use quickbeam::Environment;
+
+    // Without losses the new environment stays as the salvage wrote it.
+    let environment = match complete {
+        true => Environment::open_read_only(into, existing())?,
+        false => Environment::open(into, existing())?,
+    };
+    let database = quickbeam_sql::SqlDatabase::attach(&environment)?;
+    let tables = database.catalog().snapshot(&environment.begin_read()?)?;
+    losses::name(&tables, report);
+    if complete {
+        return Ok(());
+    }
+    rebuilt::rebuild_indexes(&environment, database.catalog(), &tables, report);
+    drop((tables, database));
+    Ok(environment.close()?)
 }

@@ -3,15 +3,11 @@
 //! The engine reports its own databases and key bytes. This module adds the fields `table`,
 //! `index`, `from_key` and `to_key`, which it reads in the catalog of the salvaged environment.
 
-use std::path::Path;
-
-use quickbeam::Environment;
-use quickbeam_sql::SqlDatabase;
 use quickbeam_sql::catalog::{CatalogSnapshot, ObjectId, shown_name};
 use quickbeam_sql::table::KeySpec;
 use serde_json::Value;
 
-use crate::place::{TABLES, existing};
+use crate::place::TABLES;
 
 /// What a database of the engine stores.
 struct Stored {
@@ -32,19 +28,13 @@ pub fn has_tables(report: &Value) -> bool {
     LISTS.iter().filter_map(|list| report[list].as_array()).flatten().any(is_of_tables)
 }
 
-/// Adds names to the report of a salvage of tables into `directory`.
-pub fn name(directory: &Path, report: &mut Value) -> anyhow::Result<()> {
-    // The directory was made by the salvage, so an environment that is a data store has no tables.
-    let Ok(environment) = Environment::open_read_only(directory, existing()) else { return Ok(()) };
-    let database = SqlDatabase::attach(&environment)?;
-    let snapshot = environment.begin_read()?;
-    let catalog = database.catalog().snapshot(&snapshot)?;
+/// Adds names to the report of a salvage of tables.
+pub fn name(catalog: &CatalogSnapshot, report: &mut Value) {
     for list in LISTS {
         for item in report[list].as_array_mut().into_iter().flatten() {
-            describe(&catalog, item);
+            describe(catalog, item);
         }
     }
-    Ok(())
 }
 
 /// Adds names to an item of the report.

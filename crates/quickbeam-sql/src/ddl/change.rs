@@ -168,13 +168,20 @@ impl<'a> CatalogChange<'a> {
 
     /// Sets the comments on an object that is no table.
     pub fn put_comments(&self, id: ObjectId, comments: Comments) -> Result<()> {
+        let record = (!comments.0.is_empty()).then_some(Record::Comments(comments));
+        self.put_beside(COMMENTS, id, record)
+    }
+
+    /// Stores a record that goes with an object, under the prefix of its kind; `None` removes it.
+    fn put_beside(&self, prefix: u8, id: ObjectId, record: Option<Record>) -> Result<()> {
         let mut key = key_of(id);
-        key[0] = COMMENTS;
+        key[0] = prefix;
         let objects = &self.catalog.objects;
-        if comments.0.is_empty() {
-            objects.delete(self.transaction, &key)?;
-        } else {
-            objects.put(self.transaction, &key, &Record::Comments(comments).encode()?)?;
+        match record {
+            Some(record) => objects.put(self.transaction, &key, &record.encode()?)?,
+            None => {
+                objects.delete(self.transaction, &key)?;
+            }
         }
         Ok(())
     }
@@ -216,28 +223,14 @@ impl<'a> CatalogChange<'a> {
 
     /// Sets the rights with which new objects of a role begin.
     pub fn put_default_rights(&self, role: ObjectId, rights: DefaultRights) -> Result<()> {
-        let mut key = key_of(role);
-        key[0] = DEFAULT_RIGHTS;
-        let objects = &self.catalog.objects;
-        if rights.entries.is_empty() {
-            objects.delete(self.transaction, &key)?;
-        } else {
-            objects.put(self.transaction, &key, &Record::DefaultRights(rights).encode()?)?;
-        }
-        Ok(())
+        let record = (!rights.entries.is_empty()).then_some(Record::DefaultRights(rights));
+        self.put_beside(DEFAULT_RIGHTS, role, record)
     }
 
     /// Sets the settings of a role.
     pub fn put_settings(&self, role: ObjectId, settings: RoleSettings) -> Result<()> {
-        let mut key = key_of(role);
-        key[0] = SETTINGS;
-        let objects = &self.catalog.objects;
-        if settings.is_empty() {
-            objects.delete(self.transaction, &key)?;
-        } else {
-            objects.put(self.transaction, &key, &Record::Settings(settings).encode()?)?;
-        }
-        Ok(())
+        let record = (!settings.is_empty()).then_some(Record::Settings(settings));
+        self.put_beside(SETTINGS, role, record)
     }
 
     /// The role of that number as it is now.
@@ -286,18 +279,7 @@ impl<'a> CatalogChange<'a> {
 
     /// Sets the owner and the rights of an object.
     pub fn put_access(&self, id: ObjectId, access: Option<ObjectAccess>) -> Result<()> {
-        let mut key = key_of(id);
-        key[0] = ACCESS;
-        let objects = &self.catalog.objects;
-        match access {
-            Some(access) => {
-                objects.put(self.transaction, &key, &Record::Access(access).encode()?)?;
-            }
-            None => {
-                objects.delete(self.transaction, &key)?;
-            }
-        }
-        Ok(())
+        self.put_beside(ACCESS, id, access.map(Record::Access))
     }
 
     /// Refuses a lookup name that is no name, whose schema does not exist, or that something has.

@@ -145,10 +145,9 @@ impl Session {
         &self,
         statement: &'s mut PreparedStatement,
     ) -> Result<Option<&'s Control>> {
-        if let Some(None) = statement.control {
-            return Ok(None);
+        if statement.control.is_none() {
+            read_control(statement)?;
         }
-        read_control(statement)?;
         Ok(statement.control.as_ref().and_then(Option::as_ref))
     }
 
@@ -242,12 +241,9 @@ impl Session {
     }
 }
 
-/// Reads from its text what a statement controls, unless that is known.
+/// Reads from its text what a statement controls.
 #[inline(never)]
 fn read_control(statement: &mut PreparedStatement) -> Result<()> {
-    if statement.control.is_some() {
-        return Ok(());
-    }
     let (control, parsed) = match crate::parse::command(&statement.text)? {
         // It changes the catalog, in the transaction of a statement.
         Some(

@@ -408,7 +408,7 @@ impl Session {
     }
 
     /// Does something wholly or not at all.
-    fn whole<T>(
+    pub(super) fn whole<T>(
         &self,
         transaction: &Transaction,
         alone: bool,

@@ -381,9 +381,7 @@ impl Running<'_> {
         };
         let mut more = query.root.next(&mut context);
         if matches!(more, Ok(true)) {
-            if query.kept_keys.is_some() {
-                query.keep_keys(&context)?;
-            }
+            query.keep_keys(&context)?;
             values.clear();
             for (output, column) in query.outputs.iter().zip(&**columns) {
                 // Columns are read where they stand, when they are asked for.

@@ -261,10 +261,9 @@ impl Session {
     pub fn end_alone<T>(&self, transaction: &Transaction, result: Result<T>) -> Result<T> {
         let deferred = &self.alone.deferred;
         let result = match result {
-            Ok(done) if !deferred.is_empty() => self
-                .fire_deferred(transaction, deferred, None)
-                .and_then(|()| self.check_deferred(transaction, deferred, None))
-                .map(|()| done),
+            Ok(done) if !deferred.is_empty() => {
+                self.finish_deferred(transaction, deferred, None).map(|()| done)
+            }
             result => result,
         };
         self.alone.transaction.set(0);
@@ -278,16 +277,22 @@ impl Session {
     fn end_deferred(&self) -> Result<()> {
         match &*self.open.borrow() {
             Some(Open { transaction: Some(transaction), deferred, .. }) if !deferred.is_empty() => {
-                self.finish_deferred(transaction, deferred)
+                self.finish_deferred(transaction, deferred, None)
             }
             _ => Ok(()),
         }
     }
 
+    /// Fires deferred triggers and checks deferred constraints: these, or all.
     #[cold]
-    fn finish_deferred(&self, transaction: &Transaction, deferred: &DeferredChecks) -> Result<()> {
-        self.fire_deferred(transaction, deferred, None)?;
-        self.check_deferred(transaction, deferred, None)
+    fn finish_deferred(
+        &self,
+        transaction: &Transaction,
+        deferred: &DeferredChecks,
+        constraints: Option<&[ConstraintKey]>,
+    ) -> Result<()> {
+        self.fire_deferred(transaction, deferred, constraints)?;
+        self.check_deferred(transaction, deferred, constraints)
     }
 
     /// Checks deferred constraints: these, or all (DEFER-1).
@@ -362,9 +367,7 @@ impl Session {
         let keys = names.map(|names| self.named_constraints(transaction, names)).transpose()?;
         if !is_deferred {
             let (mark, before) = (self.kept_mark(), transaction.savepoint()?);
-            let checked = self
-                .fire_deferred(transaction, deferred, keys.as_deref())
-                .and_then(|()| self.check_deferred(transaction, deferred, keys.as_deref()));
+            let checked = self.finish_deferred(transaction, deferred, keys.as_deref());
             if checked.is_err() {
                 transaction.rollback_to(before)?;
                 self.restore_kept(mark);

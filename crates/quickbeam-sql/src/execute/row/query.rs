@@ -43,7 +43,7 @@ impl QueryProgram {
     }
 
     /// Keeps the keys of the current rows, if it is the query of a cursor.
-    #[inline]
+    #[inline(always)]
     pub fn keep_keys(&mut self, context: &Context<'_>) -> Result<()> {
         match &mut self.kept_keys {
             Some(keys) => keys.push(&self.root, context),

@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::AccessChange;
-use super::grants::{Revoke, add};
+use super::grants::{Revoke, add, named_privilege};
 use super::insufficient;
 use crate::catalog::system::role_oid;
 use crate::catalog::{
@@ -209,23 +209,16 @@ impl AccessChange<'_> {
 
 /// Returns the privileges of a statement.
 fn privileges_of(change: &DefaultsChange, kind: AclKind, word: &str) -> Result<Privileges> {
-    let invalid = |message: String| SqlError::new(SqlState::InvalidGrantOperation, message);
     if change.privileges.is_empty() {
         return Ok(kind.all());
     }
     let mut all = Privileges::NONE;
     for (name, columns) in &change.privileges {
         if !columns.is_empty() {
-            return Err(invalid("default privileges cannot be set for columns".to_owned()));
+            let message = "default privileges cannot be set for columns";
+            return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
         }
-        let privilege = Privileges::named(name).ok_or_else(|| {
-            let message = format!("unrecognized privilege type \"{}\"", name.to_lowercase());
-            SqlError::new(SqlState::SyntaxError, message)
-        })?;
-        if !kind.all().has(privilege) {
-            return Err(invalid(format!("invalid privilege type {name} for {word}")));
-        }
-        all = all.and(privilege);
+        all = all.and(named_privilege(name, kind, word)?);
     }
     Ok(all)
 }

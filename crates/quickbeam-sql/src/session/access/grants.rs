@@ -272,14 +272,7 @@ fn parts_of(change: &PrivilegeChange, target: &GrantTarget) -> Result<Vec<Privil
         }
     }
     for (word, columns) in &change.privileges {
-        let privilege = Privileges::named(word).ok_or_else(|| {
-            let message = format!("unrecognized privilege type \"{}\"", word.to_lowercase());
-            SqlError::new(SqlState::SyntaxError, message)
-        })?;
-        if !target.kind.all().has(privilege) {
-            let kind = target.kind.word();
-            return Err(invalid(format!("invalid privilege type {word} for {kind}")));
-        }
+        let privilege = named_privilege(word, target.kind, target.kind.word())?;
         if columns.is_empty() {
             add(None, privilege);
             continue;
@@ -292,6 +285,19 @@ fn parts_of(change: &PrivilegeChange, target: &GrantTarget) -> Result<Vec<Privil
         }
     }
     Ok(parts)
+}
+
+/// Returns the privilege of that name on objects of a kind, which messages call `what`.
+pub(super) fn named_privilege(word: &str, kind: AclKind, what: &str) -> Result<Privileges> {
+    let privilege = Privileges::named(word).ok_or_else(|| {
+        let message = format!("unrecognized privilege type \"{}\"", word.to_lowercase());
+        SqlError::new(SqlState::SyntaxError, message)
+    })?;
+    if kind.all().has(privilege) {
+        return Ok(privilege);
+    }
+    let message = format!("invalid privilege type {word} for {what}");
+    Err(SqlError::new(SqlState::InvalidGrantOperation, message))
 }
 
 /// Gives privileges to a role.

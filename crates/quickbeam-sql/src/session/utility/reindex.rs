@@ -75,14 +75,8 @@ impl Session {
         }
         self.make_begun()?;
         self.check_no_rows_read()?;
-        let transaction = self.begun()?;
-        let savepoint = transaction.savepoint()?;
-        let rebuilt = catalog.rebuild_indexes(&transaction, table, index);
-        if rebuilt.is_err() {
-            transaction.rollback_to(savepoint)?;
-        }
-        transaction.release_savepoint(savepoint);
-        rebuilt
+        let (transaction, alone) = (self.begun()?, false);
+        self.whole(&transaction, alone, || catalog.rebuild_indexes(&transaction, table, index))
     }
 }
 
