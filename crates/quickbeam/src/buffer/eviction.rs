@@ -39,7 +39,7 @@ impl Pool {
         let free = {
             let mut frames = self.free_frames.lock();
             let frame = frames.pop();
-            if frames.len() < self.frame_pages.len() / FREE_SHARE / 2 && self.all_touched() {
+            if frames.len() < self.frame_pages.len() / FREE_SHARE / 2 && self.has_been_full() {
                 self.frames_wanted.notify();
             }
             frame
@@ -47,7 +47,7 @@ impl Pool {
         if let Some(frame) = free {
             return Ok(frame);
         }
-        if !self.all_touched() {
+        if !self.has_been_full() {
             let frame = self.frames_touched.fetch_add(1, Ordering::Relaxed);
             if (frame as usize) < self.frame_pages.len() {
                 if self.wants_ready(frame as usize) {
@@ -83,7 +83,9 @@ impl Pool {
         }
     }
 
-    fn all_touched(&self) -> bool {
+    /// Returns whether every frame of the cache has held a page since the pool was opened. From
+    /// then on a new page evicts another one.
+    pub fn has_been_full(&self) -> bool {
         self.frames_touched.load(Ordering::Relaxed) as usize >= self.frame_pages.len()
     }
 
@@ -114,7 +116,7 @@ impl Pool {
     /// Evicts pages until enough frames are free. Called by the background thread.
     pub fn fill_free_frames(&self) -> Result<()> {
         let wanted = (self.frame_pages.len() / FREE_SHARE).max(1);
-        while self.all_touched() && self.free_frames.lock().len() < wanted {
+        while self.has_been_full() && self.free_frames.lock().len() < wanted {
             match self.evict_one()? {
                 Some(frame) => self.free_frames.lock().push(frame),
                 None => break,

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::header::common_prefix;
-use super::search::{Slot, head_of};
+use super::search::head_of;
 use super::words::{Page, big_endian};
 use super::{HEADER_BYTES, PageId};
 
@@ -147,52 +147,29 @@ impl Page<'_> {
     }
 
     /// Appends records `range` of `source`. Their keys lie within this page's fences and after its
-    /// present keys. Returns false if they do not fit.
+    /// present keys. Returns false if they do not fit; the page is then of no use.
     pub fn append_range(self, source: Page<'_>, range: Range<usize>) -> bool {
-        let mut key = Vec::new();
-        let leaf = self.is_leaf();
         let more = self.prefix_length().checked_sub(source.prefix_length());
+        if self.is_leaf()
+            && let Some(more) = more
+        {
+            return self.append_records(source, range, more);
+        }
+        let mut key = Vec::new();
         for position in range {
-            let fits = match more {
-                Some(0) => self.append_same(source, position),
-                Some(more) if leaf => self.append_shortened(source, position, more),
-                _ => {
-                    key.clear();
-                    source.append_key(position, &mut key);
-                    if leaf {
-                        self.append_record_of(source, position, &key)
-                    } else {
-                        self.place_separator(self.count(), &key, source.child_at(position + 1))
-                    }
-                }
+            key.clear();
+            source.append_key(position, &mut key);
+            let fits = if self.is_leaf() {
+                self.append_record_of(source, position, &key)
+            } else {
+                self.place_separator(self.count(), &key, source.child_at(position + 1))
             };
             if !fits {
                 return false;
             }
         }
-        if !leaf {
+        if !self.is_leaf() {
             self.share_among();
-        }
-        true
-    }
-
-    /// Appends one record unchanged: with an equal prefix, its bytes are equal.
-    fn append_same(self, source: Page<'_>, position: usize) -> bool {
-        let slot = source.slot(position);
-        let bytes = source.record_bytes(position);
-        let count = self.count();
-        let room = self.heap_start().saturating_sub(HEADER_BYTES + count * 8);
-        if room < bytes + 8 {
-            return false;
-        }
-        let at = self.heap_start() - bytes;
-        self.copy_words(at / 8, source, slot.offset() / 8, bytes / 8);
-        self.set_heap_start(at);
-        self.set_live_bytes(self.live_bytes() + bytes);
-        self.set_slot(count, Slot((slot.0 & !0xffff) | at as u64));
-        self.set_count(count + 1);
-        if slot.flags() & super::TOMBSTONE != 0 {
-            self.note_tombstone();
         }
         true
     }

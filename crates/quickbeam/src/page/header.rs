@@ -149,9 +149,17 @@ impl<'a> Page<'a> {
     /// Increments the tombstone count.
     #[inline]
     pub fn note_tombstone(self) {
-        let noted = field(self.word(W_CHECKSUM), 56, 8);
-        self.set_field(W_CHECKSUM, 56, 8, (noted + 1).min(MOST_NOTED));
-        self.raise_flag(FLAG_TOMBSTONES);
+        self.note_tombstones(1);
+    }
+
+    /// Adds `count` to the tombstone count.
+    #[inline]
+    pub fn note_tombstones(self, count: usize) {
+        if count > 0 {
+            let noted = field(self.word(W_CHECKSUM), 56, 8);
+            self.set_field(W_CHECKSUM, 56, 8, (noted + count).min(MOST_NOTED));
+            self.raise_flag(FLAG_TOMBSTONES);
+        }
     }
 
     /// Sets the tombstone count.

@@ -8,6 +8,7 @@
 //! An inner record: `[child: 8] [rest of the key after the head]`. The slot holds offset, flags,
 //! key length and key head.
 
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -306,28 +307,62 @@ impl Page<'_> {
         true
     }
 
-    /// Like [`append_record_of`](Self::append_record_of), for a prefix that is `more` bytes longer
-    /// here. Drops the first bytes of the key and copies the rest of the record.
-    pub(super) fn append_shortened(self, source: Page<'_>, position: usize, more: usize) -> bool {
-        let (slot, record) = (source.slot(position), source.record(position));
-        let room = source.value_room(position).max(record.value_length);
-        let length = slot.suffix_length().saturating_sub(more);
-        let rest = length.saturating_sub(4);
-        let Some(at) = self.begin_record(rest, record.version, record.value_length, room) else {
-            return false;
-        };
-        let rest_at = at + self.word_bytes() + 4;
-        self.store_from(rest_at, source, record.value_offset - rest, rest + room);
-        // The new key head takes the bytes after the old head from the record.
-        let behind = source.load8(source.rest_offset(slot) + more.saturating_sub(4)).swap_bytes();
-        let key_head = match more {
-            ..4 => (u64::from(slot.head()) << 32 | behind >> 32) << (more * 8) >> 32,
-            _ => behind >> 32,
+    /// Appends leaf records `range` of a page whose prefix is `more` bytes shorter, and writes the
+    /// header once, at the end. Returns false if there is no space.
+    pub(super) fn append_records(self, source: Page<'_>, range: Range<usize>, more: usize) -> bool {
+        let head = source.word_bytes();
+        let (first, end) = (self.count(), self.heap_start());
+        let count = first + range.len();
+        let lowest = HEADER_BYTES + count * 8;
+        let (mut at, mut tombstones) = (end, 0);
+        for (position, to) in range.zip(first..) {
+            let slot = source.slot(position);
+            let lengths = source.load4(slot.offset() + head);
+            let (length, mut room) = (lengths & 0xffff, lengths >> 16);
+            let suffix = slot.suffix_length().saturating_sub(more);
+            let rest = suffix.saturating_sub(4);
+            if more > 0 {
+                room = room.max(length);
+            }
+            let bytes = (head + 4 + rest + room).next_multiple_of(8);
+            if at < lowest + bytes {
+                return false;
+            }
+            at -= bytes;
+            if more == 0 {
+                self.copy_words(at / 8, source, slot.offset() / 8, bytes / 8);
+                self.set_slot(to, Slot((slot.0 & !0xffff) | at as u64));
+            } else {
+                if head != 0 {
+                    self.set_word(at >> 3, source.word(slot.offset() >> 3));
+                }
+                self.set_lengths(at + head, length, room);
+                let from = slot.offset() + head + 4 + slot.rest_length() - rest;
+                self.store_from(at + head + 4, source, from, rest + room);
+                let key_head = source.later_head(slot, more, suffix);
+                self.set_slot(to, Slot::new(at, slot.flags(), suffix, key_head));
+            }
+            tombstones += usize::from(slot.flags() & TOMBSTONE != 0);
+        }
+        self.set_count(count);
+        self.set_heap_start(at);
+        self.set_live_bytes(self.live_bytes() + end - at);
+        self.note_tombstones(tombstones);
+        true
+    }
+
+    /// Returns the head of the key of a leaf record without the first `more` bytes of its suffix:
+    /// of the `length` bytes that are left.
+    #[inline]
+    fn later_head(self, slot: Slot, more: usize, length: usize) -> u32 {
+        // The new head takes the bytes after the old head from the record.
+        let rest = self.load8(self.rest_offset(slot) + more.saturating_sub(4)).swap_bytes();
+        let head = match more {
+            ..4 => (u64::from(slot.head()) << 32 | rest >> 32) << (more * 8) >> 32,
+            _ => rest >> 32,
         };
         let beyond = u32::MAX.checked_shr(length as u32 * 8).unwrap_or(0);
-        let slot = Slot::new(at, slot.flags(), length, key_head as u32 & !beyond);
-        self.enter_record(self.count(), slot);
-        true
+        head as u32 & !beyond
     }
 
     #[inline]

@@ -75,6 +75,12 @@ impl<'a> Page<'a> {
         if shift == 0 { low } else { low | (self.word(index + 1) << (64 - shift)) }
     }
 
+    /// Returns four bytes from an offset that is a multiple of four, little-endian.
+    #[inline]
+    pub fn load4(self, offset: usize) -> usize {
+        (self.word(offset >> 3) >> ((offset & 4) * 8)) as u32 as usize
+    }
+
     /// Returns two bytes from any offset, little-endian.
     #[inline]
     pub fn load2(self, offset: usize) -> usize {

@@ -9,8 +9,10 @@
 //!
 //! Leaves of a tree that grows by splits alone are 69 % full on average if keys arrive in random
 //! order (Yao, "On random 2-3 trees", 1978). A B*-tree first shares records with a neighbor (Knuth,
-//! "The Art of Computer Programming", volume 3, 6.2.4). This fills leaves better, so the tree is
-//! smaller on disk and more of it fits in memory.
+//! "The Art of Computer Programming", volume 3, 6.2.4). This fills leaves better, so more of the
+//! tree fits in memory. A shift copies two leaves and gains less space than a split, so insertions
+//! shift records only after the cache was full once: before that, fuller leaves save no reads and
+//! no writes of evicted pages.
 
 use super::Tree;
 use super::merge::check_distinct;
@@ -63,9 +65,10 @@ pub(super) enum Cut {
 }
 
 impl Tree {
-    /// Moves records of the full leaf that covers `record` to the leaf before or after it, if that
-    /// one has the same parent, is in memory and has enough free space. Returns false if nothing
-    /// was moved. Returns true if the leaf that covers `record` now has space for it (SHIFT-2).
+    /// Moves records of the full leaf that covers `record` to the leaf before or after it, if the
+    /// cache was full once. That leaf must have the same parent, be in memory and have enough free
+    /// space. Returns false if nothing was moved. Returns true if the leaf that covers `record` now
+    /// has space for it (SHIFT-2).
     pub(super) fn shift(
         &self,
         pool: &Pool,
@@ -73,6 +76,9 @@ impl Tree {
         record: NewRecord<'_>,
         full: PageId,
     ) -> Result<bool> {
+        if !pool.has_been_full() {
+            return Ok(false);
+        }
         let (parent, leaf) = self.descend(pool, 0, |node| node.page.child_for(record.key))?;
         let page = leaf.page;
         // Leaves of a hash tree cover hash values in powers of two, and the tree's last leaf is

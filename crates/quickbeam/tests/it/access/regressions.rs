@@ -1,5 +1,6 @@
 //! Faults that were found once. Each test says what went wrong.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -168,11 +169,28 @@ fn ordered_inserts_of_long_keys_leave_full_leaves() {
     }
 }
 
+/// Opens an environment whose cache of `pages` pages of 4096 bytes was full once.
+fn open_with_full_cache(directory: &Path, pages: usize) -> Environment {
+    let options = Options::new().page_size(4096).cache_size(pages * 4096);
+    let environment = Environment::open(directory, options.durability(Durability::NoSync)).unwrap();
+    let ballast = environment.create_database("ballast").unwrap();
+    for batch in 0..pages.div_ceil(16) as u32 {
+        let fill = |transaction: &Transaction| {
+            (batch * 64..batch * 64 + 64)
+                .try_for_each(|n| ballast.put(transaction, &n.to_be_bytes(), &[0; 1000]))
+        };
+        environment.transact(fill).unwrap();
+    }
+    environment
+}
+
 /// Splits alone leave leaves 69 % full if keys arrive in random order.
 #[test]
 fn random_inserts_share_records_with_neighbors() {
     for (length, descending) in [(8, false), (8, true), (100, false), (400, false)] {
-        let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let environment = open_with_full_cache(directory.path(), 2048);
+        environment.drop_database("ballast").unwrap();
         let database = environment.create_database("data").unwrap();
         let key = |n: u32| {
             let mixed = n.wrapping_mul(0x9e37_79b1).rotate_left(11).wrapping_mul(0x85eb_ca6b);
@@ -286,7 +304,8 @@ fn dropped_tree_is_freed_after_its_writers_end() {
 #[test]
 fn leaves_between_two_prefixes_keep_their_records() {
     for seed in 0..100 {
-        let environment = Environment::open_in_memory(Options::new().page_size(4096)).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let environment = open_with_full_cache(directory.path(), 64);
         let database = environment.create_database("records").unwrap();
         let mut random = Random::new(seed);
         let (prefix_length, prefixes, longer) =
