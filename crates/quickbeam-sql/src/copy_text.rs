@@ -14,6 +14,7 @@ use quickbeam::invariant;
 
 use crate::csv::{PIECE, RECORD_LIMIT, fill};
 use crate::error::{Result, SqlError, SqlState};
+use crate::utf8::text_from_utf8;
 
 /// The character between fields and the text that stands for NULL.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -118,7 +119,7 @@ impl<R: Read> TextReader<R> {
     pub fn field(&self, number: usize) -> Result<Option<&str>> {
         let Some(Some(place)) = self.fields.get(number) else { return Ok(None) };
         let bytes = self.record.get(place.clone()).unwrap_or_default();
-        std::str::from_utf8(bytes).map(Some).map_err(|_| {
+        text_from_utf8(bytes).map(Some).ok_or_else(|| {
             let message = "invalid byte sequence for encoding \"UTF8\"";
             SqlError::new(SqlState::CharacterNotInRepertoire, message)
         })

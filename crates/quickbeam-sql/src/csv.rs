@@ -14,6 +14,7 @@ use std::ops::Range;
 use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::utf8::text_from_utf8;
 
 /// Bytes of the input that are in memory.
 pub(crate) const PIECE: usize = 128 << 10;
@@ -143,7 +144,7 @@ impl<R: Read> CsvReader<R> {
         if !had_quotes && bytes == self.dialect.null.as_bytes() {
             return Ok(None);
         }
-        std::str::from_utf8(bytes).map(Some).map_err(|_| {
+        text_from_utf8(bytes).map(Some).ok_or_else(|| {
             let message = "invalid byte sequence for encoding \"UTF8\"";
             SqlError::new(SqlState::CharacterNotInRepertoire, message)
         })

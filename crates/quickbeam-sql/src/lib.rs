@@ -63,6 +63,7 @@ mod schema;
 mod session;
 pub mod table;
 pub mod types;
+mod utf8;
 
 pub use api::{
     BinaryCodec, Cancel, Connection, CopyAccess, DeclaredTypes, LoginRole, MappedRows, Notice,

@@ -4,6 +4,7 @@ use crate::error::{Result, SqlError};
 use crate::types::{
     ArrayRef, EncodedKind, EncodedType, Interval, LongNumericRef, Numeric, ValueRef,
 };
+use crate::utf8::text_from_utf8;
 
 #[cold]
 pub fn damaged() -> SqlError {
@@ -72,7 +73,7 @@ fn take_sized<'b>(bytes: &mut &'b [u8]) -> Result<&'b [u8]> {
 }
 
 fn take_text<'b>(bytes: &mut &'b [u8]) -> Result<&'b str> {
-    std::str::from_utf8(take_sized(bytes)?).map_err(|_| damaged())
+    text_from_utf8(take_sized(bytes)?).ok_or_else(damaged)
 }
 
 /// Reads the value at the front, and moves past it.

@@ -29,6 +29,7 @@ use crate::schema::{Column, Table};
 use crate::types::{
     ArrayRef, DataType, EncodedType, Interval, LONG_SCALE, LongNumericRef, Numeric, Value, ValueRef,
 };
+use crate::utf8::text_from_utf8;
 
 /// Bytes of the layout's number.
 pub(crate) const HEADER: usize = 2;
@@ -322,8 +323,8 @@ impl<'a> StoredRow<'a> {
 
     #[inline]
     fn text(self, place: &ColumnLayout) -> Result<&'a str> {
-        let text = std::str::from_utf8(self.content(place)?);
-        text.map_err(|_| damaged("a text is not UTF-8"))
+        let text = text_from_utf8(self.content(place)?);
+        text.ok_or_else(|| damaged("a text is not UTF-8"))
     }
 
     fn content(self, place: &ColumnLayout) -> Result<&'a [u8]> {

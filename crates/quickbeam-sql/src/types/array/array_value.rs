@@ -24,6 +24,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::types::{
     DataType, EncodedType, Interval, LONG_SCALE, LongNumericRef, Numeric, Value, ValueRef,
 };
+use crate::utf8::text_from_utf8;
 
 /// Maximum number of dimensions.
 pub const MAX_DIMENSIONS: usize = 6;
@@ -565,10 +566,10 @@ fn read_content(element: ElementType, bytes: &[u8]) -> Option<ValueRef<'_>> {
             ValueRef::Numeric(Numeric::restore(mantissa, scale).ok()?)
         }
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
-            ValueRef::Text(std::str::from_utf8(bytes).ok()?)
+            ValueRef::Text(text_from_utf8(bytes)?)
         }
-        DataType::Json => ValueRef::Json(std::str::from_utf8(bytes).ok()?),
-        DataType::Jsonb => ValueRef::Jsonb(std::str::from_utf8(bytes).ok()?),
+        DataType::Json => ValueRef::Json(text_from_utf8(bytes)?),
+        DataType::Jsonb => ValueRef::Jsonb(text_from_utf8(bytes)?),
         DataType::Bytea => ValueRef::Bytea(bytes),
         DataType::Uuid => ValueRef::Uuid(bytes.try_into().ok()?),
         DataType::Interval => ValueRef::Interval(Interval {
@@ -579,9 +580,7 @@ fn read_content(element: ElementType, bytes: &[u8]) -> Option<ValueRef<'_>> {
         DataType::System(known) if known.is_number() => {
             ValueRef::Oid(u32::from_le_bytes(bytes.try_into().ok()?))
         }
-        DataType::System(known) if known.is_text() => {
-            ValueRef::Text(std::str::from_utf8(bytes).ok()?)
-        }
+        DataType::System(known) if known.is_text() => ValueRef::Text(text_from_utf8(bytes)?),
         DataType::Encoded(encoded) => ValueRef::Encoded(EncodedType::new(encoded.kind(), 0), bytes),
         DataType::System(_) | DataType::Array(_) | DataType::Precise(_) => return None,
     })

@@ -12,6 +12,7 @@ use smol_str::SmolStr;
 
 use super::{EncodedKind, EncodedType};
 use crate::error::{Result, SqlError, SqlState};
+use crate::utf8::text_from_utf8;
 
 /// The first OID of objects that statements make.
 pub(crate) const FIRST_OBJECT_OID: u32 = 16_384;
@@ -105,7 +106,7 @@ impl EncodedType {
 /// Returns the label in a value's bytes.
 #[must_use]
 pub fn label(bytes: &[u8]) -> Option<&str> {
-    std::str::from_utf8(bytes.get(ORDER_SIZE..)?).ok()
+    text_from_utf8(bytes.get(ORDER_SIZE..)?)
 }
 
 /// Reads a label. Returns the bytes of its value.
