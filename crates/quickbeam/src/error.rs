@@ -337,6 +337,7 @@ impl Error {
     }
 
     /// Converts an operating system error. A full device becomes [`Error::DiskFull`].
+    #[cold]
     pub(crate) fn io(action: impl Into<String>, source: io::Error) -> Error {
         match source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -350,15 +351,18 @@ impl Error {
     }
 
     /// Converts an operating system error for the file at `path`.
+    #[cold]
     pub(crate) fn on_file(action: &str, path: &Path, source: io::Error) -> Error {
         Error::io(format!("{action} {}", path.display()), source)
     }
 
+    #[cold]
     pub(crate) fn misuse(what: impl Into<String>) -> Error {
         Error::Misuse { what: what.into() }
     }
 
     /// Returns a [`Error::Corruption`] for a page of the data file.
+    #[cold]
     pub(crate) fn page(page: u64, detail: impl Into<String>) -> Error {
         Damage::from(detail.into()).at(crate::files::DATA_FILE, DamagedPlace::Page(page))
     }

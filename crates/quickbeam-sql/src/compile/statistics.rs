@@ -16,7 +16,10 @@ use crate::execute::{TableHandles, constant_range};
 use crate::expression::{Current, Expr, Frame, Slot};
 use crate::handle::TableHandle;
 use crate::handle::row_sample::RowSample;
-use crate::plan::{Action, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff, WorkerPlan};
+use crate::plan::{
+    Action, CanVectorize, ExecutionMode, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff,
+    WorkerPlan,
+};
 use crate::types::{TextSettings, ValueRef};
 
 /// Factor by which a table grows or shrinks before a plan is made again.
@@ -91,6 +94,10 @@ impl Statistics for CompileContext<'_> {
         // Its entries have the values of the default settings.
         let is_usable = !bound.reads_settings() || self.clock.settings() == TextSettings::DEFAULT;
         is_usable.then(|| Arc::new(bound))
+    }
+
+    fn can_vectorize(&self) -> Option<CanVectorize<'_>> {
+        (self.way != ExecutionMode::Row).then_some(&crate::execute::can_batch)
     }
 
     fn turned_off(&self) -> TurnedOff {

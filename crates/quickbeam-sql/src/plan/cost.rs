@@ -55,6 +55,10 @@ pub(super) const MANY_ROWS: f64 = 1_000.0;
 pub(super) const MOST_KEPT: f64 = 200_000.0;
 /// Row count from which vectorized execution is worth building columns.
 pub(super) const VECTOR_THRESHOLD: f64 = 500.0;
+/// What a vectorized scan or join of a row costs, as a part of what it costs by rows.
+pub(super) const VECTORIZED_COST: f64 = 0.3;
+/// The least cost of joins by rows for which vectorized joins are looked for.
+pub(super) const MIN_VECTORIZED_COST: f64 = 10_000.0;
 /// Fewest rows of a scan for which a top-N sort is vectorized, to use the column cache.
 pub(super) const CACHED_ROWS: f64 = 100_000.0;
 /// Most columns of such a scan.

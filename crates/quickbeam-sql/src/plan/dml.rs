@@ -17,7 +17,7 @@ use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::expression::{Expr, Slots};
 use crate::plan::cost::{MemberUse, RowGoal};
-use crate::plan::query::select::{Planner, is_single, plan_query, request_row_keys};
+use crate::plan::query::select::{PlannedRows, Planner, is_single, plan_query, request_row_keys};
 use crate::types::DataType;
 
 /// Returns the CHECKs of a table, over a row in that slot: all, or those that a change of these
@@ -125,7 +125,7 @@ pub fn plan_insert(
     let conflict_answers = match &insert.conflict {
         Some(conflict) if !conflict.subqueries.is_empty() => {
             let outside: Slots = [insert.new_slot, insert.old_slot].into_iter().collect();
-            let (node, ..) = planner.rows_of(
+            let PlannedRows { node, .. } = planner.rows_of(
                 None,
                 &[],
                 &conflict.subqueries,
@@ -173,7 +173,7 @@ fn plan_change(
     compare_dates_of_change(&mut change, slots);
     let planner = Planner::new(slots, parameters, statistics);
     let tables = planner.stored_tables(&change.with, &Slots::default())?;
-    let (mut root, ..) = planner.rows_of(
+    let PlannedRows { node: mut root, .. } = planner.rows_of(
         Some(&change.from),
         &change.filter,
         &change.subqueries,
@@ -244,7 +244,7 @@ fn plan_merge(
     let tables = planner.stored_tables(&merge.with, &outside)?;
     let (from, filter) = (Some(&merge.from), &merge.filter[..]);
     let subqueries = &merge.subqueries;
-    let (mut root, ..) = planner.rows_of(
+    let PlannedRows { node: mut root, .. } = planner.rows_of(
         from,
         filter,
         subqueries,

@@ -41,7 +41,8 @@ pub use explain::explain;
 pub use query::select::keep_row_keys;
 pub use turned_off::TurnedOff;
 pub use vectorize::{
-    ExecutionMode, SharedScan, WorkerChoice, WorkerPlan, choose_execution_mode, produced,
+    CanVectorize, ExecutionMode, SharedScan, WorkerChoice, WorkerPlan, choose_execution_mode,
+    produced,
 };
 
 /// The planner's statistics.
@@ -79,6 +80,11 @@ pub trait Statistics {
     /// Returns the expressions and the predicate of a computed index, by its number, over rows in
     /// slot 0. Returns `None` if they cannot be bound.
     fn bound_index(&self, _table: &Table, _index: usize) -> Option<Arc<BoundIndex>> {
+        None
+    }
+
+    /// Returns how steps are vectorized, unless the statement is executed by rows.
+    fn can_vectorize(&self) -> Option<CanVectorize<'_>> {
         None
     }
 

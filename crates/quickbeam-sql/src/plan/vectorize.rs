@@ -53,18 +53,8 @@ pub fn choose_execution_mode(
     can_batch: CanVectorize<'_>,
     workers: Option<WorkerChoice<'_>>,
 ) {
-    let mut chooser = Chooser {
-        slots: &plan.slots,
-        parameters: &plan.parameters,
-        mode,
-        can_batch,
-        workers,
-        by_columns: 0.0,
-        most: 0.0,
-        possible: false,
-        first_only: false,
-        made: 0,
-    };
+    let mut chooser = Chooser::new(&plan.slots, &plan.parameters, mode, can_batch);
+    chooser.workers = workers;
     match &mut plan.action {
         Action::Query(query) => chooser.query(query),
         Action::Insert(insert) => {
@@ -88,6 +78,26 @@ pub fn choose_execution_mode(
     };
 }
 
+/// Returns whether an aggregation would be vectorized, with all joins below it.
+pub(super) fn is_wholly_vectorized(
+    group: &PlanNode,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    can_batch: CanVectorize<'_>,
+) -> bool {
+    let mut step = group.clone();
+    Chooser::new(slots, parameters, ExecutionMode::Auto, can_batch).node(&mut step);
+    fn is_whole(node: &PlanNode) -> bool {
+        let PlanNode::Vectorized(batch) = node else { return matches!(node, PlanNode::Table(_)) };
+        match &batch.step {
+            PlanNode::Group { input, .. } | PlanNode::Filter { input, .. } => is_whole(input),
+            PlanNode::HashJoin(join) => is_whole(&join.outer) && is_whole(&join.inner),
+            _ => false,
+        }
+    }
+    is_whole(&step)
+}
+
 struct Chooser<'c> {
     slots: &'c [SlotShape],
     parameters: &'c [DataType],
@@ -105,7 +115,27 @@ struct Chooser<'c> {
     made: usize,
 }
 
-impl Chooser<'_> {
+impl<'c> Chooser<'c> {
+    fn new(
+        slots: &'c [SlotShape],
+        parameters: &'c [DataType],
+        mode: ExecutionMode,
+        can_batch: CanVectorize<'c>,
+    ) -> Chooser<'c> {
+        Chooser {
+            slots,
+            parameters,
+            mode,
+            can_batch,
+            workers: None,
+            by_columns: 0.0,
+            most: 0.0,
+            possible: false,
+            first_only: false,
+            made: 0,
+        }
+    }
+
     fn query(&mut self, query: &mut QueryPlan) {
         self.group_distinct(query);
         self.node(&mut query.root);

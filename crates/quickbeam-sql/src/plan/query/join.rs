@@ -2,7 +2,7 @@
 //! (`join_order.rs`).
 
 use super::or_restrictions::implied_by_or;
-use super::select::{Planner, is_single};
+use super::select::{PlannedRows, Planner, is_single};
 use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
@@ -35,6 +35,11 @@ pub(in crate::plan) struct JoinSide {
 }
 
 impl JoinSide {
+    pub fn into_planned(self) -> PlannedRows {
+        let JoinSide { node, rows, cost, ordered, .. } = self;
+        PlannedRows { node, rows, cost, ordered }
+    }
+
     fn set(&self) -> Slots {
         self.slots.iter().copied().collect()
     }
@@ -395,7 +400,7 @@ impl Planner<'_> {
         if let Some(lookup) = lookup {
             return Ok(lookup);
         }
-        if (keys.is_empty() || self.off.hash_join) && !is_kept(&inner.node) {
+        if (keys.is_empty() || self.off.get().hash_join) && !is_kept(&inner.node) {
             let rows = self.join_rows(outer.rows, inner.rows, &keys);
             let cost = outer.cost + outer.rows.max(1.0) * inner.cost;
             let condition = Expr::all(between);
@@ -460,8 +465,8 @@ impl Planner<'_> {
             true => f64::INFINITY,
             false => inner.cost + hash_cost(outer, inner),
         };
-        let hashed = hashed + self.off.cost_of_hash_join();
-        let looped = outer.rows.max(1.0) * cost + self.off.cost_of_nested_loop();
+        let hashed = hashed + self.off.get().cost_of_hash_join();
+        let looped = outer.rows.max(1.0) * cost + self.off.get().cost_of_nested_loop();
         let rows = (outer.rows * access.rows).max(1.0);
         let rows = match keys.is_empty() {
             true => rows,
@@ -495,7 +500,7 @@ impl Planner<'_> {
         join: Join,
         each: f64,
     ) -> Option<Box<LoopGuard>> {
-        if keys.is_empty() || self.off.hash_join || is_single(&outer.node) {
+        if keys.is_empty() || self.off.get().hash_join || is_single(&outer.node) {
             return None;
         }
         let hashed = inner.cost + inner.rows * HASH_BUILD_COST;

@@ -63,7 +63,7 @@ impl Planner<'_> {
         outside: &Slots,
     ) -> Option<Vec<usize>> {
         // The loop that takes the cheapest next item is as good for two, and faster.
-        let fewest = if self.off == TurnedOff::default() { 3 } else { 2 };
+        let fewest = if self.off.get() == TurnedOff::default() { 3 } else { 2 };
         let is_free = items.iter().all(|(_, _, needs)| needs.is_empty());
         if items.len() < fewest || items.len() > MOST_ORDERED || !is_free {
             return None;
@@ -179,11 +179,11 @@ impl<'s> Search<'s, '_, '_> {
             }
         };
         if !keys.is_empty() {
-            cost += self.planner.off.cost_of_hash_join();
+            cost += self.planner.off.get().cost_of_hash_join();
         }
         if let Some((each, found)) = self.lookup(next, between) {
             rows = rows.min((outer.rows * found).max(1.0));
-            let looped = outer.rows.max(1.0) * each + self.planner.off.cost_of_nested_loop();
+            let looped = outer.rows.max(1.0) * each + self.planner.off.get().cost_of_nested_loop();
             cost = cost.min(looped);
         }
         // The rows themselves are handed on.

@@ -211,8 +211,8 @@ impl Planner<'_> {
                 on.iter().any(|it| key_pair(self, it, &left_slots, &right_slots).is_some());
             let pairs = if has_key { outer.rows } else { outer.rows * once.rows };
             let hashed = once.cost + once.rows * HASH_BUILD_COST + pairs * HASH_PROBE_COST;
-            let hashed = hashed + self.off.cost_of_hash_join();
-            let looped = outer.rows.max(1.0) * each.cost + self.off.cost_of_nested_loop();
+            let hashed = hashed + self.off.get().cost_of_hash_join();
+            let looped = outer.rows.max(1.0) * each.cost + self.off.get().cost_of_nested_loop();
             needs.meets(&left_slots) || looped < hashed
         };
         let mut checked = Asking::default();
@@ -302,7 +302,7 @@ impl Planner<'_> {
                     + inner.cost
                     + inner.rows * HASH_BUILD_COST
                     + outer.rows * HASH_PROBE_COST
-                    + self.off.cost_of_hash_join()
+                    + self.off.get().cost_of_hash_join()
             }
         };
         let conditions = (&keys[..], &rest[..]);
@@ -362,7 +362,7 @@ impl Planner<'_> {
         let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
         let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
         let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
-        let off = self.off.cost_of_nested_loop();
+        let off = self.off.get().cost_of_nested_loop();
         let looped = outer.cost + outer.rows.max(1.0) * each + off;
         if matches!(access.path, AccessPath::All) {
             return (rows, None);

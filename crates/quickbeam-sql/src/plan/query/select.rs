@@ -25,15 +25,26 @@ use crate::types::{DataType, Value};
 /// walk over a plan recurses this deep.
 const MOST_SUBQUERIES: usize = 250;
 
+/// The plan of FROM and WHERE.
+pub(in crate::plan) struct PlannedRows {
+    pub node: PlanNode,
+    /// Rows expected.
+    pub rows: f64,
+    /// The cost of the joins, without that of subqueries.
+    pub cost: f64,
+    /// Whether the rows have the requested order.
+    pub ordered: bool,
+}
+
 /// Plans one statement.
 pub(in crate::plan) struct Planner<'p> {
     /// The binder's slots.
     pub slots: &'p [SlotShape],
     pub statistics: &'p dyn Statistics,
     /// The steps that the session has turned off.
-    pub off: TurnedOff,
+    pub off: Cell<TurnedOff>,
     /// The types of the parameters.
-    parameters: &'p [DataType],
+    pub(super) parameters: &'p [DataType],
     /// The number of slots that the planner added after the binder's.
     more: Cell<usize>,
     /// The columns of the added slots whose rows are those of a query.
@@ -77,7 +88,7 @@ impl<'p> Planner<'p> {
         let (more, above) = (Cell::new(0), Cell::new(0));
         let (members, stored, added) = (RefCell::default(), RefCell::default(), RefCell::default());
         let asked = RefCell::default();
-        let off = statistics.turned_off();
+        let off = Cell::new(statistics.turned_off());
         let (is_sampling, sampled) = (Cell::new(false), RefCell::default());
         Planner {
             slots,
@@ -301,8 +312,8 @@ impl<'p> Planner<'p> {
             None => MemberUse::Joined,
             Some(_) => MemberUse::Checked,
         };
-        let (mut node, mut rows, mut ordered) = match self.semi_join(select, query, outside)? {
-            Some((node, rows)) => (node, rows, false),
+        let joined = match self.semi_join(select, query, outside)? {
+            Some(joined) => joined,
             None => self.rows_of(
                 select.from.as_ref(),
                 &select.filter,
@@ -313,6 +324,11 @@ impl<'p> Planner<'p> {
                 members,
             )?,
         };
+        let joined = match few {
+            true => joined,
+            false => self.with_vectorized_joins(joined, select, outside)?,
+        };
+        let PlannedRows { mut node, mut rows, mut ordered, .. } = joined;
         if let Some(lock) = &select.for_update {
             node = self.locked(node, select, lock);
         }
@@ -428,9 +444,8 @@ impl<'p> Planner<'p> {
         )))
     }
 
-    /// Plans FROM, WHERE and the subqueries. Returns the node, the estimated rows, and whether they
-    /// have the requested order. `members` tells what may be done with the
-    /// rows of subqueries.
+    /// Plans FROM, WHERE and the subqueries. `members` tells what may be done with the rows of
+    /// subqueries.
     #[allow(clippy::too_many_arguments)]
     pub fn rows_of(
         &self,
@@ -441,7 +456,7 @@ impl<'p> Planner<'p> {
         order: &[OrderKey],
         goal: RowGoal,
         members: MemberUse,
-    ) -> Result<(PlanNode, f64, bool)> {
+    ) -> Result<PlannedRows> {
         let few = goal == RowGoal::Few;
         self.below(subqueries.len(), || {
             self.rows_below(from, filter, subqueries, outside, order, few, members)
@@ -458,20 +473,21 @@ impl<'p> Planner<'p> {
         order: &[OrderKey],
         few: bool,
         members: MemberUse,
-    ) -> Result<(PlanNode, f64, bool)> {
+    ) -> Result<PlannedRows> {
         let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
             filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
         let from = from.map(|from| without_answers(from, &answers, &mut after));
         let subqueries = &self.without_asked(from.as_ref(), subqueries)[..];
         let mut answered: Vec<Expr> = Vec::new();
-        let (mut node, mut rows, ordered, mut around) = match from {
+        let (PlannedRows { mut node, mut rows, cost, ordered }, mut around) = match from {
             None => {
                 let mut node = PlanNode::SingleRow;
                 if let Some(condition) = Expr::all(before) {
                     node = PlanNode::Filter { input: Box::new(node), condition };
                 }
-                (node, 1.0, true, Slots::default())
+                let one = PlannedRows { node, rows: 1.0, cost: 1.0, ordered: true };
+                (one, Slots::default())
             }
             Some(from) => {
                 let own = if subqueries.is_empty() { Vec::new() } else { before.clone() };
@@ -488,9 +504,10 @@ impl<'p> Planner<'p> {
                     Some(members) => {
                         answered = members.answered;
                         after.retain(|conjunct| !answered.contains(conjunct));
-                        (members.joined.node, members.joined.rows, false, members.slots)
+                        let joined = members.joined.into_planned();
+                        (PlannedRows { ordered: false, ..joined }, members.slots)
                     }
-                    None => (joined.node, joined.rows, joined.ordered, from.slots()),
+                    None => (joined.into_planned(), from.slots()),
                 }
             }
         };
@@ -516,7 +533,7 @@ impl<'p> Planner<'p> {
             rows *= 0.5;
             node = PlanNode::Filter { input: Box::new(node), condition };
         }
-        Ok((node, rows, ordered))
+        Ok(PlannedRows { node, rows, cost, ordered })
     }
 
     /// Checks the conditions of `after` that read `known` slots only, as a row that fails one needs

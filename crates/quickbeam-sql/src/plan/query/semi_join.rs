@@ -1,7 +1,7 @@
 //! `column IN (SELECT …)` the other way round: the subquery's rows, each once, look up the table's,
 //! or are joined like an item of FROM.
 
-use super::select::Planner;
+use super::select::{PlannedRows, Planner};
 use super::types_alike;
 use std::sync::Arc;
 
@@ -137,7 +137,7 @@ impl Planner<'_> {
         select: &Select,
         query: &Query,
         outside: &Slots,
-    ) -> Result<Option<(PlanNode, f64)>> {
+    ) -> Result<Option<PlannedRows>> {
         let (Some(From::Table(slot)), [subquery], None) =
             (&select.from, &select.subqueries[..], &select.for_update)
         else {
@@ -215,6 +215,7 @@ impl Planner<'_> {
             condition: None,
             guard: None,
         };
-        Ok(Some((node, rows)))
+        let cost = count * (each + HASH_BUILD_COST);
+        Ok(Some(PlannedRows { node, rows, cost, ordered: false }))
     }
 }

@@ -29,7 +29,7 @@ impl Planner<'_> {
             return Ok((self.query(query, outside)?, hash));
         }
         if let Some(rows) = rows
-            && !self.off.hash_join
+            && !self.off.get().hash_join
             && let Some((alone, hash)) = self.decorrelate(subquery, around, outside)
             && self.hash_is_cheaper(query, &alone, around, outside, rows)?
         {

@@ -257,7 +257,20 @@ impl<'a> StoredRow<'a> {
         if bytes.get(usize::from(place.null_at)).is_none_or(|bits| bits & place.null_mask != 0) {
             return Ok(ValueRef::Null);
         }
-        let at = place.at;
+        match place.kind {
+            ColumnEncoding::Integer => {
+                Ok(ValueRef::Integer(i32::from_le_bytes(load(bytes, place.at)?)))
+            }
+            ColumnEncoding::Text => Ok(ValueRef::Text(self.text(place)?)),
+            _ => self.decode(place),
+        }
+    }
+
+    /// Decodes the value of a column of any type that is not NULL. Not inlined, so that
+    /// [`get`](Self::get), which decodes the two most frequent types itself, is small.
+    #[inline(never)]
+    fn decode(self, place: &ColumnLayout) -> Result<ValueRef<'a>> {
+        let (bytes, at) = (self.bytes, place.at);
         Ok(match place.kind {
             ColumnEncoding::Integer => ValueRef::Integer(i32::from_le_bytes(load(bytes, at)?)),
             ColumnEncoding::BigInt => ValueRef::BigInt(i64::from_le_bytes(load(bytes, at)?)),

@@ -42,6 +42,30 @@ fn a_correlated_aggregate_is_computed_once_for_all_keys() {
 }
 
 #[test]
+fn joins_below_a_vectorized_aggregation_are_vectorized() {
+    let c = filled();
+    let text = "SELECT item.kind, count(*), sum(sale.amount) FROM item JOIN sale ON sale.id = item.id \
+                GROUP BY item.kind";
+    let explained = plan(&c, text);
+    assert!(explained.contains("Hash Join (vectorized)"), "{explained}");
+    let answer = lines(&c, &format!("{text} ORDER BY 1"));
+    assert_eq!(answer.len(), 10);
+    c.execute("SET execution_mode = 'row'", &[]).unwrap();
+    let explained = plan(&c, text);
+    assert!(explained.contains("Primary Key Lookup on sale"), "{explained}");
+    assert_eq!(lines(&c, &format!("{text} ORDER BY 1")), answer);
+    c.execute("SET execution_mode = 'auto'", &[]).unwrap();
+    // A few lookups cost less than a scan by columns, and arrays have no columns.
+    for few in [
+        text.replace("GROUP", "WHERE item.price < 2 GROUP"),
+        text.replace("GROUP BY item.kind", "GROUP BY item.kind, ARRAY[item.price]"),
+    ] {
+        let explained = plan(&c, &few);
+        assert!(explained.contains("Primary Key Lookup on sale"), "{explained}");
+    }
+}
+
+#[test]
 fn a_condition_is_checked_before_further_subqueries() {
     let c = filled();
     let text = "SELECT id FROM sale WHERE amount > (SELECT sum(price) FROM item \
