@@ -3,4 +3,5 @@
 pub(crate) mod int_table;
 pub(crate) mod join_index;
 pub(crate) mod key_table;
+pub(crate) mod packed_table;
 pub(crate) mod pair_table;

@@ -129,16 +129,18 @@ impl VectorAggregate {
         let width = self.keys.len();
         let mut values = work.values.into_iter();
         let mut places = Vec::with_capacity(work.groups);
+        let mut keys = work.table.keys_in_order();
         for group in 0..work.groups {
-            let (place, new) = match (work.numbers.key(group), work.table.key(group)) {
+            let (place, new) = match work.numbers.key(group) {
                 _ if width == 0 => (0, false),
-                (Some(Some(number)), _) => self.numbers.place(number),
-                (Some(None), _) => self.numbers.null(),
-                (None, Some(key)) => {
-                    let (place, new) = self.table.insert(key);
-                    (place as u32, new)
-                }
-                (None, None) => return Err(SqlError::internal("a group without a key")),
+                Some(Some(number)) => self.numbers.place(number),
+                Some(None) => self.numbers.null(),
+                None => match keys.next() {
+                    Some((of, key)) if of as usize == group => {
+                        self.table.place(key, self.groups as u32)
+                    }
+                    _ => return Err(SqlError::internal("a group without a key")),
+                },
             };
             places.push(place);
             let key = values.by_ref().take(width);

@@ -3,6 +3,7 @@
 //! Above: the vectorized step. Below: the source of the columns, hash tables of the groups, the
 //! states of the aggregates.
 
+mod group_keys;
 mod merge;
 mod states;
 
@@ -14,10 +15,12 @@ use super::source::{ColumnBatch, VectorSource};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::execute::hash::int_table::IntTable;
-use crate::execute::row::{Context, KeyTable, MemoryCharge, append};
+use crate::execute::hash::packed_table::PackedTable;
+use crate::execute::row::{Context, MemoryCharge, append};
 use crate::execute::spill::{Partitions, read_value, write_value};
 use crate::plan::WorkerPlan;
 use crate::types::{DataType, Value, ValueRef};
+use group_keys::{GroupTable, PackedKeys};
 pub use merge::can_merge;
 use states::{AggregateStates, VectorAggregator};
 
@@ -36,7 +39,8 @@ pub struct VectorAggregate {
     keys: Vec<VectorExpr>,
     parts: Vec<VectorAggregator>,
     numbers: IntTable,
-    table: KeyTable,
+    table: GroupTable,
+    packed: PackedKeys,
     key: Vec<u8>,
     /// For each group its keys' values.
     values: Vec<Value>,
@@ -149,7 +153,8 @@ impl VectorAggregate {
             keys,
             parts: aggregates.into_iter().map(part).collect(),
             numbers: IntTable::default(),
-            table: KeyTable::default(),
+            table: GroupTable::default(),
+            packed: PackedKeys::default(),
             key: Vec::new(),
             values: Vec::new(),
             places: Vec::new(),
@@ -224,27 +229,62 @@ impl VectorAggregate {
             }
             return self.place_numbers(numbers.iter(), *data_type, columns, context);
         }
+        let mut packed = std::mem::take(&mut self.packed);
+        packed.pack(vectors.iter().map(|(vector, _)| vector), columns.rows);
+        let placed = self.place_keys(&packed, &vectors, columns, context);
+        self.packed = packed;
+        placed
+    }
+
+    fn place_keys(
+        &mut self,
+        packed: &PackedKeys,
+        vectors: &[(Vector, DataType)],
+        columns: &ColumnBatch,
+        context: &Context<'_>,
+    ) -> Result<()> {
         for row in 0..columns.rows {
-            self.key.clear();
-            for (vector, data_type) in &vectors {
-                append(vector.value(row, *data_type), &mut self.key);
-            }
-            if let Some(place) = self.table.find(&self.key) {
-                self.places.push(place as u32);
+            let word = packed.get(row);
+            let known = match word {
+                Some(word) => self.table.find_packed(word),
+                None => {
+                    self.set_key(vectors, row);
+                    self.table.find(&self.key)
+                }
+            };
+            if let Some(group) = known {
+                self.places.push(group);
                 continue;
             }
-            if !self.add_group(context, self.key.len())? {
+            if word.is_some() {
+                self.set_key(vectors, row);
+            }
+            let bytes = self.key.len().max(PackedTable::KEY_BYTES);
+            if !self.add_group(context, bytes)? {
                 self.places.push(WAITS);
                 self.wait(columns, row, context)?;
                 continue;
             }
-            self.places.push(self.table.insert(&self.key).0 as u32);
+            let group = self.groups as u32 - 1;
+            match word {
+                Some(word) => self.table.insert_packed(word, group),
+                None => self.table.insert(&self.key, group),
+            }
+            self.places.push(group);
             let value = |(vector, data_type): &(Vector, DataType)| -> Value {
                 ValueRef::to_value(vector.value(row, *data_type))
             };
             self.values.extend(vectors.iter().map(value));
         }
         Ok(())
+    }
+
+    /// Makes the key bytes of a row.
+    fn set_key(&mut self, vectors: &[(Vector, DataType)], row: usize) {
+        self.key.clear();
+        for (vector, data_type) in vectors {
+            append(vector.value(row, *data_type), &mut self.key);
+        }
     }
 
     fn place_numbers(
