@@ -415,19 +415,15 @@ impl VectorExpr {
         }
     }
 
-    pub fn may_fail(&self) -> bool {
+    fn inner_parts(&self) -> Vec<&VectorExpr> {
         match &self.step {
-            Step::Column(_) | Step::Given(..) => false,
-            Step::Arithmetic(..) => true,
-            // A result beyond 38 digits sends the step to row execution, whether or not row
-            // execution would evaluate it (DECIMAL-1).
-            Step::Compare(_, pair) | Step::Decimal(_, pair) => {
-                pair.iter().any(VectorExpr::may_fail)
+            Step::Column(_) | Step::Given(..) => Vec::new(),
+            Step::Compare(_, pair) | Step::Arithmetic(_, _, pair, _) | Step::Decimal(_, pair) => {
+                pair.iter().collect()
             }
-            Step::And(list) | Step::Or(list) | Step::Case(list) => {
-                list.iter().any(VectorExpr::may_fail)
+            Step::And(list) | Step::Or(list) | Step::Case(list) | Step::Call(_, list, _) => {
+                list.iter().collect()
             }
-            Step::Call(call, list, _) => call.may_fail || list.iter().any(VectorExpr::may_fail),
             Step::Not(inner)
             | Step::IsNull(inner, _)
             | Step::InSet(inner, ..)
@@ -435,8 +431,24 @@ impl VectorExpr {
             | Step::Like(inner, ..)
             | Step::Trimmed(inner)
             | Step::Rescaled(inner, _)
-            | Step::Widened(inner) => inner.may_fail(),
+            | Step::Widened(inner) => vec![inner],
         }
+    }
+
+    pub fn may_fail(&self) -> bool {
+        let fails_itself = match &self.step {
+            Step::Arithmetic(..) => true,
+            Step::Call(call, ..) => call.may_fail,
+            // A result beyond 38 digits sends the step to row execution, whether or not row
+            // execution would evaluate it (DECIMAL-1).
+            _ => false,
+        };
+        fails_itself || self.inner_parts().into_iter().any(VectorExpr::may_fail)
+    }
+
+    /// Whether it reads texts.
+    pub fn reads_texts(&self) -> bool {
+        self.data_type.is_text() || self.inner_parts().into_iter().any(VectorExpr::reads_texts)
     }
 
     /// Evaluates the parts that are the same for all rows.

@@ -279,14 +279,20 @@ pub fn shared_scan<'n>(
     }
 }
 
-/// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf.
+/// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf. Those that read
+/// texts come last, if none may fail: most rows have failed a comparison of numbers by then.
 fn leaf_filter(access: &TableAccess, known: &InputColumns<'_>) -> Option<Vec<VectorExpr>> {
     let by_leaf = matches!(access.path, AccessPath::All | AccessPath::KeyRange(_)) && !access.keys;
     if !by_leaf || access.table.is_database() {
         return None;
     }
     let conjuncts = conjuncts_of(access.filter.as_ref());
-    conjuncts.iter().map(|conjunct| known.formula(conjunct)).collect()
+    let formulas = conjuncts.iter().map(|conjunct| known.formula(conjunct));
+    let mut formulas = formulas.collect::<Option<Vec<VectorExpr>>>()?;
+    if !formulas.iter().any(VectorExpr::may_fail) {
+        formulas.sort_by_key(VectorExpr::reads_texts);
+    }
+    Some(formulas)
 }
 
 impl RowSource {

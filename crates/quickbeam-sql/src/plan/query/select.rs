@@ -305,6 +305,8 @@ impl<'p> Planner<'p> {
     ) -> Result<QueryPlan> {
         let plain = select.group.is_none() && !select.distinct && select.windows.is_none();
         let order = if plain { &query.order[..] } else { &[] };
+        // Groups and windows need all rows, whatever the limit.
+        let few = few && select.group.is_none() && select.windows.is_none();
         if let Some(plan) = self.min_max_from_index(select, query, outside)? {
             return Ok(plan);
         }

@@ -48,6 +48,9 @@ fn joins_below_a_vectorized_aggregation_are_vectorized() {
                 GROUP BY item.kind";
     let explained = plan(&c, text);
     assert!(explained.contains("Hash Join (vectorized)"), "{explained}");
+    // A limit of groups is none of rows.
+    let first = plan(&c, &format!("{text} ORDER BY 3 LIMIT 2"));
+    assert!(first.contains("Hash Join (vectorized)"), "{first}");
     let answer = lines(&c, &format!("{text} ORDER BY 1"));
     assert_eq!(answer.len(), 10);
     c.execute("SET execution_mode = 'row'", &[]).unwrap();
