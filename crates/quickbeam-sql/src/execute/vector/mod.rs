@@ -47,7 +47,7 @@ pub struct BatchProgram {
 
 #[derive(Debug)]
 enum VectorWork {
-    Group(aggregate::VectorAggregate),
+    Group(Box<aggregate::VectorAggregate>),
     Sort(sort::VectorSort),
 }
 
@@ -157,14 +157,14 @@ impl BatchProgram {
                     parts.push(formulas.ok_or_else(no_formula)?);
                 }
                 computes_numeric |= parts.iter().any(AggregateFormulas::may_be_long);
-                VectorWork::Group(aggregate::VectorAggregate::new(
+                VectorWork::Group(Box::new(aggregate::VectorAggregate::new(
                     source(input)?,
                     *slot,
                     keys?,
                     parts,
                     columns.iter().map(|(_, data_type)| *data_type).collect(),
                     workers,
-                ))
+                )))
             }
             PlanNode::Sort { input, slot, outputs, keys, most } => {
                 let outputs: Result<Vec<VectorExpr>> = outputs.iter().map(formula).collect();

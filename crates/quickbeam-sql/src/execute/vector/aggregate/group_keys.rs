@@ -70,7 +70,7 @@ impl PackedKeys {
         for (word, double) in self.words.iter_mut().zip(doubles.values()) {
             // One zero, and one that is no number.
             let double = match *double {
-                double if double == 0.0 => 0.0,
+                0.0 => 0.0,
                 double if double.is_nan() => f64::NAN,
                 double => double,
             };
