@@ -48,7 +48,7 @@ pub struct BatchProgram {
 #[derive(Debug)]
 enum VectorWork {
     Group(Box<aggregate::VectorAggregate>),
-    Sort(sort::VectorSort),
+    Sort(Box<sort::VectorSort>),
 }
 
 /// Whether a step can be vectorized. `columns` are the input columns that its expressions read.
@@ -176,13 +176,13 @@ impl BatchProgram {
                         nulls_first: key.nulls_first,
                     });
                 }
-                VectorWork::Sort(sort::VectorSort::new(
+                VectorWork::Sort(Box::new(sort::VectorSort::new(
                     source(input)?,
                     *slot,
                     outputs?,
                     sorted,
                     most.clone(),
-                ))
+                )))
             }
             _ => return Err(SqlError::internal("a step that cannot go by columns")),
         };
