@@ -26,9 +26,11 @@ fn invalid(data_type: DataType, text: &str) -> SqlError {
 #[cold]
 fn out_of_range(data_type: DataType, text: &str) -> SqlError {
     let name = data_type.unconstrained();
+    let is_float = matches!(data_type, DataType::Real | DataType::Double);
+    let subject = if is_float { "" } else { "value " };
     SqlError::new(
         SqlState::NumericValueOutOfRange,
-        format!("value \"{text}\" is out of range for type {name}"),
+        format!("{subject}\"{text}\" is out of range for type {name}"),
     )
 }
 

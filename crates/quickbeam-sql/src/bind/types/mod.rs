@@ -33,20 +33,28 @@ fn length(written: Option<CharacterLength>, name: &str) -> Result<Option<u32>> {
 }
 
 fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
+    /// PostgreSQL's limit of precision and scale.
+    const MOST: i64 = 1000;
     let (precision, scale) = match info {
         ExactNumberInfo::None => return Ok(None),
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
     };
-    let most = u64::from(MAX_PRECISION);
-    if precision == 0 || precision > most {
-        return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and {most}")));
+    if precision == 0 || precision > MOST as u64 {
+        return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and {MOST}")));
     }
-    match u8::try_from(scale) {
-        Ok(scale) if u64::from(scale) <= precision => Ok(Some((precision as u8, scale))),
-        _ => Err(invalid(format!(
-            "NUMERIC scale {scale} must be between 0 and precision {precision}"
+    if !(-MOST..=MOST).contains(&scale) {
+        let message = format!("NUMERIC scale {scale} must be between -{MOST} and {MOST}");
+        return Err(invalid(message));
+    }
+    match (u8::try_from(precision), u8::try_from(scale)) {
+        (Ok(precision @ ..=MAX_PRECISION), Ok(scale)) if scale <= precision => {
+            Ok(Some((precision, scale)))
+        }
+        _ if precision > u64::from(MAX_PRECISION) => Err(SqlError::unsupported(format_args!(
+            "a precision of NUMERIC of more than {MAX_PRECISION} digits"
         ))),
+        _ => Err(SqlError::unsupported("a scale of NUMERIC below 0 or above the precision")),
     }
 }
 

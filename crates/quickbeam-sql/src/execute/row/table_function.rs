@@ -145,9 +145,10 @@ impl CallScan {
             let (Some(first), Some(last)) = (number(0), number(1)) else {
                 return Ok(State::Ended);
             };
-            if !(first.is_finite() && last.is_finite() && step.is_finite()) {
-                let message = "the values of a series must be finite";
-                return Err(SqlError::new(SqlState::InvalidParameterValue, message));
+            for (number, name) in
+                [(&first, "start value"), (&last, "stop value"), (&step, "step size")]
+            {
+                check_finite(number, name)?;
             }
             if step.is_zero() {
                 return Err(is_zero());
@@ -295,4 +296,14 @@ fn kept(rows: Vec<Vec<Value>>, charge: &mut MemoryCharge, context: &Context<'_>)
         charge.keep_values(row, context)?;
     }
     Ok(State::Rows(rows.into_iter()))
+}
+
+/// Returns the error of a series of NUMERIC with NaN or an infinity.
+fn check_finite(number: &Decimal, name: &str) -> Result<()> {
+    if number.is_finite() {
+        return Ok(());
+    }
+    let what = if number.is_nan() { "NaN" } else { "infinity" };
+    let message = format!("{name} cannot be {what}");
+    Err(SqlError::new(SqlState::InvalidParameterValue, message))
 }

@@ -268,6 +268,13 @@ fn messages_name_the_clause() {
             "table \"x\" has 2 columns available but 3 columns specified",
         ),
         ("SELECT id NOT IN (v) FROM t", "operator does not exist: integer <> text"),
+        ("SELECT '1e-400'::float8", "\"1e-400\" is out of range for type double precision"),
+        ("SELECT '99999'::int2", "value \"99999\" is out of range for type smallint"),
+        (
+            "SELECT 1::numeric(40, 2)",
+            "a precision of NUMERIC of more than 38 digits is not supported",
+        ),
+        ("SELECT 1::numeric(1001)", "NUMERIC precision 1001 must be between 1 and 1000"),
     ] {
         let error = c.query(text, &[]).and_then(|rows| rows.collect()).unwrap_err();
         assert_eq!(error.message(), message, "{text}");
@@ -369,6 +376,21 @@ fn hostile_statements_are_errors() {
     }
     let many = format!("SELECT count(*) FROM t WHERE {}", vec!["id = 5"; 600].join(" OR "));
     assert_eq!(ask(&c, &many), "0");
+}
+
+#[test]
+fn series_of_numeric_name_the_value_that_is_not_finite() {
+    let c = connect();
+    for (arguments, message) in [
+        ("'NaN'::numeric, 3", "start value cannot be NaN"),
+        ("1::numeric, '-inf'", "stop value cannot be infinity"),
+        ("1::numeric, 3, 'NaN'", "step size cannot be NaN"),
+        ("1::numeric, 3, 0", "step size cannot equal zero"),
+    ] {
+        let text = format!("SELECT * FROM generate_series({arguments})");
+        let error = c.query(&text, &[]).and_then(|rows| rows.collect()).unwrap_err();
+        assert_eq!(error.message(), message, "{text}");
+    }
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{
     Builtin, NUMERIC, check_size, mismatch, out_of_range, strict, text,
 };
-use crate::types::{DataType, Decimal, Value, ValueRef};
+use crate::types::{CastContext, DataType, Decimal, TextSettings, Value, ValueRef, convert};
 use DataType::{BigInt, Double, Integer, Real, Text};
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
@@ -229,7 +229,7 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     );
     let mut template = Template::parse(text(arguments, 1)?)?;
     if template.is_roman() {
-        return Ok(Value::text(template.write((&roman(value), false))));
+        return Ok(Value::text(template.write((&roman(value)?, false))));
     }
     if template.has(Part::Exponent) {
         return Ok(Value::text(scientific(value, &template)?));
@@ -239,6 +239,7 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
         Some(digits) => (digits, true),
         None => (&shown[..], false),
     };
+    template.check_ordinal((digits, is_negative))?;
     let shown = template.write((digits, is_negative));
     check_size(shown.len())?;
     Ok(Value::text(shown))
@@ -262,7 +263,10 @@ fn decimal(value: ValueRef<'_>, template: &mut Template) -> Result<String> {
         ValueRef::Double(value) => float(value, 15, template),
         ValueRef::Real(value) => float(value.into(), 6, template),
         value => {
-            let mut number = finite(value)?;
+            let mut number = value.as_decimal().ok_or_else(mismatch)?;
+            if !number.is_finite() {
+                return Ok(number.to_string());
+            }
             if shift > 0 {
                 let text = format!("{number}e{shift}");
                 number = Decimal::parse(&text).ok_or_else(|| out_of_range("numeric"))??;
@@ -286,13 +290,15 @@ fn scientific(value: ValueRef<'_>, template: &Template) -> Result<String> {
         ValueRef::Double(_) | ValueRef::Real(_) => {
             let value = value.as_f64().unwrap_or_default();
             if !value.is_finite() {
-                let (whole, fraction) = (template.whole, places + 5);
-                return Ok(format!(" {}.{}", "#".repeat(whole), "#".repeat(fraction)));
+                return Ok(template.without_exponent());
             }
             format!("{value:.places$e}")
         }
         value => {
-            let number = finite(value)?;
+            let number = value.as_decimal().ok_or_else(mismatch)?;
+            if !number.is_finite() {
+                return Ok(template.without_exponent());
+            }
             let (digits, scale) = (number.absolute().to_string(), 0_i32);
             let (whole, fraction) = digits.split_once('.').unwrap_or((&digits, ""));
             let all = format!("{whole}{fraction}");
@@ -321,8 +327,9 @@ fn scientific(value: ValueRef<'_>, template: &Template) -> Result<String> {
     Ok(format!("{blank}{number}e{sign}{:02}", exponent.abs()))
 }
 
-/// Returns the number in Roman numerals, or `#` if it has none.
-fn roman(value: ValueRef<'_>) -> String {
+/// Returns the number in Roman numerals, or `#` if it has none. An exact number is rounded to an
+/// INTEGER first, which is an error if it is none.
+fn roman(value: ValueRef<'_>) -> Result<String> {
     const NUMERALS: [(i64, &str); 13] = [
         (1000, "M"),
         (900, "CM"),
@@ -342,9 +349,14 @@ fn roman(value: ValueRef<'_>) -> String {
         ValueRef::Double(_) | ValueRef::Real(_) => {
             value.as_f64().map(f64::round_ties_even).map(|number| number as i64)
         }
-        value => value.as_decimal().and_then(|number| number.to_i64()),
+        value => {
+            let context = CastContext::Explicit;
+            let whole =
+                convert(value.to_value(), NUMERIC, Integer, context, &TextSettings::DEFAULT);
+            whole?.as_ref().as_i64()
+        }
     };
-    let Some(mut number @ 1..=3999) = number else { return "#".repeat(15) };
+    let Some(mut number @ 1..=3999) = number else { return Ok("#".repeat(15)) };
     let mut out = String::new();
     for (worth, numeral) in NUMERALS {
         while number >= worth {
@@ -352,7 +364,7 @@ fn roman(value: ValueRef<'_>) -> String {
             number -= worth;
         }
     }
-    out
+    Ok(out)
 }
 
 /// The state of writing a number by a template.
@@ -379,6 +391,24 @@ struct TemplateWriter<'t> {
 }
 
 impl Template {
+    /// Returns what `EEEE` writes for NaN and the infinities.
+    fn without_exponent(&self) -> String {
+        format!(" {}.{}", "#".repeat(self.whole), "#".repeat(self.fraction + 4))
+    }
+
+    /// Checks that `TH` follows digits: NaN and Infinity have no ordinal.
+    fn check_ordinal(&self, (digits, is_negative): (&str, bool)) -> Result<()> {
+        let has_ordinal = self.has(Part::Ordinal(false)) || self.has(Part::Ordinal(true));
+        let is_number = digits.starts_with(|first: char| first.is_ascii_digit());
+        // A number that does not fit is written as `#`, which has no ordinal and is no error.
+        let fits = digits.len() <= self.whole;
+        if has_ordinal && !is_number && fits && !is_negative && !self.has(Part::Point) {
+            let message = format!("\"{digits}\" is not a number");
+            return Err(SqlError::new(SqlState::InvalidTextRepresentation, message));
+        }
+        Ok(())
+    }
+
     /// Writes a number: its digits, and whether it is negative.
     fn write(&self, (digits, is_negative): (&str, bool)) -> String {
         let whole = digits.split('.').next().unwrap_or_default().len();
@@ -605,13 +635,4 @@ fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
         SqlError::new(SqlState::InvalidTextRepresentation, message)
     })??;
     Ok(Value::from(if is_negative { number.negate() } else { number }))
-}
-
-/// Returns a number with digits.
-fn finite(value: ValueRef<'_>) -> Result<Decimal> {
-    let number = value.as_decimal().ok_or_else(mismatch)?;
-    if number.is_finite() {
-        return Ok(number);
-    }
-    Err(SqlError::unsupported(format_args!("the value {number} in to_char")))
 }
