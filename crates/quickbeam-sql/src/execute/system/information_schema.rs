@@ -107,7 +107,7 @@ impl SystemSource<'_> {
                     self.domain_rows();
                 }
             }
-            "domains" => self.domain_rows(),
+            "domains" | "domain_constraints" => self.domain_rows(),
             "user_defined_types" | "attributes" => self.composite_rows(),
             "routines" | "parameters" => self.routine_rows(),
             "triggers" => self.trigger_rows(),

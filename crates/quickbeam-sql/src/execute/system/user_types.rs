@@ -7,7 +7,7 @@ use crate::catalog::system::{
     domain_check_oid, enum_label_oid, fixed_rows, object_oid, row_type_oid, type_modifier, type_oid,
 };
 use crate::catalog::{Domain, DomainCheck};
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 /// What the rows of `pg_type` of a type that is no domain have in common.
 struct UserTypeRow<'t> {
@@ -197,14 +197,20 @@ impl SystemSource<'_> {
     /// Adds the rows of the views of `information_schema` that list domains and their constraints.
     pub(super) fn domain_rows(&mut self) {
         let (snapshot, role) = (self.snapshot, self.session.role());
-        if self.table.name == "check_constraints" {
+        let of_domains = self.table.name == "domain_constraints";
+        if of_domains || self.table.name == "check_constraints" {
             for (domain, check) in domain_checks(snapshot.domains()) {
                 if !snapshot.owns(role, domain.id) {
                     continue;
                 }
                 self.add(|row| {
                     qualified(row, "constraint", &domain.schema, "constraint_name", &check.name);
-                    row.text("check_clause", format!("({})", check.expression));
+                    if of_domains {
+                        qualified(row, "domain", &domain.schema, "domain_name", &domain.name);
+                        row.text("is_deferrable", "NO").text("initially_deferred", "NO");
+                    } else {
+                        row.text("check_clause", format!("({})", check.expression));
+                    }
                 });
             }
             return;
@@ -213,6 +219,9 @@ impl SystemSource<'_> {
             self.add(|row| {
                 if domain.parent.is_none() {
                     column_row(row, ("", ""), (1, ""), domain.data_type);
+                    if matches!(domain.data_type, DataType::Array(_)) {
+                        row.text("data_type", domain.data_type.unconstrained().to_string());
+                    }
                 }
                 row.text("dtd_identifier", "1");
                 qualified(row, "domain", &domain.schema, "domain_name", &domain.name);
