@@ -160,23 +160,22 @@ impl GroupTable {
     }
 
     #[inline]
-    pub fn find_packed(&self, key: u128) -> Option<u32> {
-        self.packed.find(key)
-    }
-
-    pub fn find(&self, key: &[u8]) -> Option<u32> {
-        self.long_groups.get(self.long.find(key)?).copied()
-    }
-
-    /// Inserts a key that is new.
-    pub fn insert_packed(&mut self, key: u128, group: u32) {
-        self.packed.insert(key, group);
+    pub fn find(&self, key: GroupKey<'_>) -> Option<u32> {
+        match key {
+            GroupKey::Packed(key) => self.packed.find(key),
+            GroupKey::Long(key) => self.long_groups.get(self.long.find(key)?).copied(),
+        }
     }
 
     /// Inserts a key that is new.
-    pub fn insert(&mut self, key: &[u8], group: u32) {
-        self.long.insert(key);
-        self.long_groups.push(group);
+    pub fn insert(&mut self, key: GroupKey<'_>, group: u32) {
+        match key {
+            GroupKey::Packed(key) => self.packed.insert(key, group),
+            GroupKey::Long(key) => {
+                self.long.insert(key);
+                self.long_groups.push(group);
+            }
+        }
     }
 
     /// Returns the groups in order, each with its key.
@@ -196,17 +195,10 @@ impl GroupTable {
 
     /// Returns the group of a key, which is `next` if the key is new; true: it is new.
     pub fn place(&mut self, key: GroupKey<'_>, next: u32) -> (u32, bool) {
-        let known = match key {
-            GroupKey::Packed(key) => self.find_packed(key),
-            GroupKey::Long(key) => self.find(key),
-        };
-        if let Some(group) = known {
+        if let Some(group) = self.find(key) {
             return (group, false);
         }
-        match key {
-            GroupKey::Packed(key) => self.insert_packed(key, next),
-            GroupKey::Long(key) => self.insert(key, next),
-        }
+        self.insert(key, next);
         (next, true)
     }
 }
@@ -216,6 +208,14 @@ impl GroupTable {
 pub enum GroupKey<'t> {
     Packed(u128),
     Long(&'t [u8]),
+}
+
+impl<'t> GroupKey<'t> {
+    /// Returns the packed key, or `bytes` if there is none.
+    #[inline]
+    pub fn of(packed: Option<u128>, bytes: &'t [u8]) -> GroupKey<'t> {
+        packed.map_or(GroupKey::Long(bytes), GroupKey::Packed)
+    }
 }
 
 #[cfg(test)]

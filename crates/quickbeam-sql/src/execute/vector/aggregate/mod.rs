@@ -20,7 +20,7 @@ use crate::execute::row::{Context, MemoryCharge, append};
 use crate::execute::spill::{Partitions, read_value, write_value};
 use crate::plan::WorkerPlan;
 use crate::types::{DataType, Value, ValueRef};
-use group_keys::{GroupTable, PackedKeys};
+use group_keys::{GroupKey, GroupTable, PackedKeys};
 pub use merge::can_merge;
 use states::{AggregateStates, VectorAggregator};
 
@@ -245,13 +245,10 @@ impl VectorAggregate {
     ) -> Result<()> {
         for row in 0..columns.rows {
             let word = packed.get(row);
-            let known = match word {
-                Some(word) => self.table.find_packed(word),
-                None => {
-                    self.set_key(vectors, row);
-                    self.table.find(&self.key)
-                }
-            };
+            if word.is_none() {
+                self.set_key(vectors, row);
+            }
+            let known = self.table.find(GroupKey::of(word, &self.key));
             if let Some(group) = known {
                 self.places.push(group);
                 continue;
@@ -266,10 +263,7 @@ impl VectorAggregate {
                 continue;
             }
             let group = self.groups as u32 - 1;
-            match word {
-                Some(word) => self.table.insert_packed(word, group),
-                None => self.table.insert(&self.key, group),
-            }
+            self.table.insert(GroupKey::of(word, &self.key), group);
             self.places.push(group);
             let value = |(vector, data_type): &(Vector, DataType)| -> Value {
                 ValueRef::to_value(vector.value(row, *data_type))
