@@ -111,6 +111,8 @@ sql_states! {
     InvalidRowCountInLimit = "2201W",
     /// A negative OFFSET.
     InvalidRowCountInOffset = "2201X",
+    /// An empty text where one with characters is required.
+    ZeroLengthCharacterString = "2200F",
     /// A NULL where a value is required.
     NullValueNotAllowed = "22004",
     /// The offset of a window frame is negative.

@@ -1,5 +1,5 @@
 //! Binary formats of types whose values are bytes: times with zones, network addresses, bit
-//! strings, ranges, multiranges and rows.
+//! strings, ranges, multiranges, rows, and the vectors and queries of full-text search.
 
 use std::net::IpAddr;
 
@@ -11,6 +11,7 @@ use quickbeam_sql::types::{RowRef, TextSettings};
 use quickbeam_sql::{EncodedKind, Value};
 
 use super::failure::Failure;
+use super::text_search::{put_query, put_vector, read_query, read_vector, take, take_number};
 use super::types::{WireFormat, binary_parameter, put_binary, put_value, wire_type};
 
 /// The families of addresses in the binary format.
@@ -51,6 +52,8 @@ pub fn put_encoded(out: &mut BytesMut, kind: EncodedKind, bytes: &[u8]) {
             out.put_i32(bits.bits.len() as i32);
             out.put_slice(&bits.to_bytes());
         }
+        EncodedKind::TsVector => put_vector(out, bytes),
+        EncodedKind::TsQuery => put_query(out, bytes),
         kind if kind.is_multirange() => {
             let ranges = Multirange::read(bytes, kind).unwrap_or_default().ranges;
             out.put_u32(ranges.len() as u32);
@@ -115,17 +118,6 @@ fn put_range(out: &mut BytesMut, range: &RangeValue) {
     }
 }
 
-/// Takes bytes from the front.
-fn take<'b>(bytes: &mut &'b [u8], length: usize) -> Option<&'b [u8]> {
-    let (taken, rest) = bytes.split_at_checked(length)?;
-    *bytes = rest;
-    Some(taken)
-}
-
-fn take_number(bytes: &mut &[u8]) -> Option<u32> {
-    Some(u32::from_be_bytes(take(bytes, 4)?.try_into().ok()?))
-}
-
 fn take_sized<'b>(bytes: &mut &'b [u8]) -> Option<&'b [u8]> {
     let length = usize::try_from(take_number(bytes)?).ok()?;
     take(bytes, length)
@@ -150,6 +142,8 @@ pub fn read_encoded(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<Value>
             is_whole.then(|| Value::Encoded(kind.into(), bytes.into()))
         }
         EncodedKind::Bit | EncodedKind::Varbit => read_bits(&mut bytes).map(|it| it.value(kind)),
+        EncodedKind::TsVector => read_vector(bytes),
+        EncodedKind::TsQuery => read_query(bytes),
         kind if kind.is_multirange() => {
             let Some(count) = take_number(&mut bytes) else { return Ok(None) };
             let mut ranges = Vec::new();
@@ -222,6 +216,8 @@ mod tests {
             (EncodedKind::Macaddr, &["08:00:2b:01:02:03"]),
             (EncodedKind::Macaddr8, &["08:00:2b:01:02:03:04:05"]),
             (EncodedKind::Varbit, &["", "1", "101010101"]),
+            (EncodedKind::TsVector, &["", "'a':1A,3 'b' 'c d':16383C"]),
+            (EncodedKind::TsQuery, &["", "'a':*A & !( 'b' <2> 'c' | 'd' )"]),
             (EncodedKind::Int4Range, &["empty", "[1,5)", "(,5)", "(,)"]),
             (EncodedKind::NumRange, &["[1.50,2]", "(1,)"]),
             (EncodedKind::TsTzMultirange, &["{}", "{[2020-01-01,2020-01-02),[2021-01-01,)}"]),
@@ -254,6 +250,10 @@ mod tests {
         assert_eq!(binary(EncodedKind::Inet, "10.0.0.1/8"), [2, 8, 0, 4, 10, 0, 0, 1]);
         assert_eq!(binary(EncodedKind::Cidr, "10/8"), [2, 8, 1, 4, 10, 0, 0, 0]);
         assert_eq!(binary(EncodedKind::Varbit, "101"), [0, 0, 0, 3, 0xa0]);
+        let vector = [0, 0, 0, 2, 97, 0, 0, 1, 0x80, 1, 98, 0, 0, 0];
+        assert_eq!(binary(EncodedKind::TsVector, "a:1B b"), vector);
+        let query = [0, 0, 0, 4, 2, 4, 0, 2, 2, 1, 1, 0, 0, 98, 0, 1, 4, 1, 97, 0];
+        assert_eq!(binary(EncodedKind::TsQuery, "a:*B <2> !b"), query);
         let range = [2, 0, 0, 0, 4, 0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 5];
         assert_eq!(binary(EncodedKind::Int4Range, "[1,5)"), range);
         assert_eq!(binary(EncodedKind::Int4Range, "empty"), [1]);

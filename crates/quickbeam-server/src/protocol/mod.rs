@@ -5,5 +5,6 @@ pub(super) mod failure;
 pub(super) mod frontend;
 pub(super) mod rows;
 pub(super) mod tag;
+mod text_search;
 pub(super) mod types;
 pub(super) mod wire;

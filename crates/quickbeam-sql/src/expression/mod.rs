@@ -32,8 +32,8 @@ pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::{assigned_array, element_at as array_element, stack_arrays};
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, ROW_CTID, RoutineCall,
-    RowFunction, SERVER_VERSION, ScalarFunction, Shape, add_interval, overloads, polymorphic,
-    record_function, row_function,
+    RowFunction, SERVER_VERSION, ScalarFunction, Shape, UNNEST_WORDS, add_interval, overloads,
+    polymorphic, record_function, row_function,
 };
 pub use builtin::{JsonRecords, JsonStep, POPULATE, assigned_json};
 pub use builtin::{VARIADIC_PREFIX, cut_text, json_of_any, write_key, write_value};

@@ -163,7 +163,10 @@ impl Binder<'_> {
         }
         let is_bytes = |side: &Option<DataType>| {
             matches!(side, Some(DataType::Bytea))
-                || matches!(side.and_then(DataType::encoded), Some(K::Bit | K::Varbit))
+                || matches!(
+                    side.and_then(DataType::encoded),
+                    Some(K::Bit | K::Varbit | K::TsVector | K::TsQuery)
+                )
         };
         if types.iter().any(is_bytes) && types.iter().all(|side| side.is_none() || is_bytes(side)) {
             return self.operator("||", vec![left, right], position);

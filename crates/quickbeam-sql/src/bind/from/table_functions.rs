@@ -13,9 +13,9 @@ use crate::bind::{
     TableFunctionKind, Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{EXPANSION, Expr, JsonRecords, RowFunction};
+use crate::expression::{EXPANSION, Expr, JsonRecords, RowFunction, UNNEST_WORDS};
 use crate::parse::{is_rows_from, listed_columns, row_call};
-use crate::types::{CastContext, DataType, cast_context};
+use crate::types::{CastContext, DataType, EncodedKind, cast_context};
 
 /// A call in FROM as it is written.
 struct WrittenCall<'a> {
@@ -177,6 +177,13 @@ impl Binder<'_> {
         arguments: Vec<Typed>,
         position: u32,
     ) -> Result<(TableFunctionKind, Vec<Expr>, Vec<OutputColumn>)> {
+        let function = match &arguments[..] {
+            [only] if function.name == UNNEST_WORDS.name => match only.data_type {
+                Some(known) if known.encoded() == Some(EncodedKind::TsVector) => &UNNEST_WORDS,
+                _ => function,
+            },
+            _ => function,
+        };
         let name = function.name;
         let wrong = |state: SqlState, message: String| {
             Err(SqlError::new(state, message).at(position as usize))

@@ -362,6 +362,11 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
         (AggregateKind::Minimum | AggregateKind::Maximum, given) if given.record().is_some() => {
             return None;
         }
+        (AggregateKind::Minimum | AggregateKind::Maximum, DataType::Encoded(encoded))
+            if matches!(encoded.kind(), EncodedKind::TsVector | EncodedKind::TsQuery) =>
+        {
+            return None;
+        }
         (AggregateKind::Minimum | AggregateKind::Maximum, given) => given,
         (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
         (AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor, given)

@@ -170,6 +170,8 @@ pub fn data_type(written: &Written) -> Result<DataType> {
         }
         Written::Bit(length) => bits(EncodedKind::Bit, Some(length.unwrap_or(1)))?,
         Written::BitVarying(length) | Written::VarBit(length) => bits(EncodedKind::Varbit, length)?,
+        Written::TsVector => EncodedKind::TsVector.data_type(),
+        Written::TsQuery => EncodedKind::TsQuery.data_type(),
         Written::Uuid => DataType::Uuid,
         Written::Regclass => DataType::System(SystemType::Regclass),
         // Sizes of array types have no effect, and all numbers of dimensions are one type.

@@ -18,6 +18,7 @@ mod row_functions;
 mod sequences;
 mod session;
 mod strings;
+mod text_search;
 mod times;
 mod transactions;
 
@@ -30,6 +31,7 @@ pub use records::record_function;
 pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
+pub use text_search::vectors::UNNEST_WORDS;
 pub use times::interval_ops::moved_in_zone as add_interval;
 pub use transactions::ROW_CTID;
 
@@ -241,6 +243,8 @@ static TABLES: &[&[Builtin]] = &[
     session::TABLE,
     times::templates::TABLE,
     strings::text::TABLE,
+    text_search::queries::TABLE,
+    text_search::vectors::TABLE,
     transactions::TABLE,
     numbers::trigonometry::TABLE,
 ];

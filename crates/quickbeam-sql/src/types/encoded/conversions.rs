@@ -6,6 +6,7 @@ use super::bits::BitString;
 use super::multirange::Multirange;
 use super::network::{self, format_hardware};
 use super::range::{ReadValue, WriteValue};
+use super::text_search::{TextQuery, TextVector, TextVectorRef};
 use super::{
     Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, record, tuple_id,
     zoned_time,
@@ -28,6 +29,8 @@ pub(crate) fn parse(
         K::Tid => tuple_id::parse(text),
         K::Xid8 => Ok(tuple_id::parse_transaction(text)),
         K::Cid => Ok(tuple_id::parse_command(text)),
+        K::TsVector => TextVector::parse(text).map(|it| it.value()),
+        K::TsQuery => TextQuery::parse(text).map(|it| it.value()),
         kind @ (K::Inet | K::Cidr) => Address::parse(text, kind).map(|it| it.value(kind)),
         kind @ (K::Macaddr | K::Macaddr8) => network::parse_hardware(text, kind),
         kind @ (K::Bit | K::Varbit) => BitString::parse(text).map(|it| it.value(kind)),
@@ -60,6 +63,8 @@ pub(crate) fn format(
             Some(())
         }
         K::Bit | K::Varbit => BitString::read(bytes).map(|bits| bits.format(out)),
+        K::TsVector => TextVectorRef::read(bytes).map(|it| it.format(out)),
+        K::TsQuery => TextQuery::read(bytes).map(|it| it.format(out)),
         kind if kind.is_multirange() => {
             Multirange::read(bytes, kind).map(|it| it.format(out, settings, write))
         }
@@ -129,6 +134,8 @@ mod tests {
                 K::NumRange,
                 &["(,-1.5]", "[-2.5,0)", "[-2,0)", "(-2,0)", "[0.5,1)", "[0.50,1]", "[10,11)"],
             ),
+            (K::TsVector, &["", "a", "b", "b:2", "b:1A", "b:1", "a b", "a:1,2"]),
+            (K::TsQuery, &["", "a", "!b", "a <2> b", "a <-> b", "a | b", "a & b"]),
             (K::Int4Multirange, &["{}", "{[1,2)}", "{[1,2),[5,6)}", "{[1,3)}", "{[2,3)}"]),
         ];
         for (kind, texts) in lists {
@@ -142,6 +149,8 @@ mod tests {
         equal(K::NumMultirange, "{[1.0,2)}", "{[1,2.00)}");
         assert_eq!(read(K::NumRange, "[1.0,2)").to_string(), "[1.0,2)");
         assert_eq!(read(K::Bit, "101"), read(K::Varbit, "101"));
+        equal(K::TsQuery, "a:AB & b", "a & b:*");
+        assert_eq!(read(K::TsQuery, "a:AB & b:*").to_string(), "'a':AB & 'b':*");
     }
 
     #[test]
@@ -151,6 +160,8 @@ mod tests {
             (K::NumMultirange, "{(,1.5],[10,)}"),
             (K::Inet, "10.1.2.3/8"),
             (K::TsRange, "empty"),
+            (K::TsVector, "'a':1A,2 'b'"),
+            (K::TsQuery, "( 'a' | 'b' ) <2> 'c' & !'d'"),
         ] {
             let Value::Encoded(_, bytes) = read(kind, text) else { unreachable!() };
             let found = of_ordering_key(kind, &ordering_key(kind, &bytes)).unwrap();

@@ -1,12 +1,13 @@
 //! Types whose values are bytes in the order of the values: TIMETZ, network addresses, bit strings,
-//! ranges, multiranges, labels, rows, places of rows and numbers of transactions.
+//! ranges, multiranges, labels, rows, places of rows, numbers of transactions, and the words of
+//! documents and queries for full-text search.
 //!
 //! A value is `Value::Encoded`: its type and its bytes. Rows, temporary files and arrays keep the
 //! bytes, so a type of this kind needs only its text form, its order and its casts. Each file here
 //! describes the bytes of its types.
 //!
-//! - ENC-1: values of one family compare as their `ordering_key`s. Without decimals these are the
-//!   values' own bytes.
+//! - ENC-1: values of one family compare as their `ordering_key`s. Without decimals and queries
+//!   these are the values' own bytes.
 //! - ENC-2: bytes that no value has never panic: they are shown as an empty text.
 
 pub mod bits;
@@ -18,6 +19,7 @@ mod ordering;
 mod range;
 pub(crate) mod record;
 pub(crate) mod row_types;
+pub mod text_search;
 pub(crate) mod tuple_id;
 mod zoned_time;
 
@@ -85,13 +87,17 @@ pub enum EncodedKind {
     Xid8,
     /// `cid`: the number of a command in a transaction.
     Cid,
+    /// `tsvector`: the words of a document.
+    TsVector,
+    /// `tsquery`: words and operators to search for.
+    TsQuery,
 }
 
 use EncodedKind as K;
 
 impl EncodedKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [EncodedKind; 24] = [
+    pub const ALL: [EncodedKind; 26] = [
         K::TimeTz,
         K::Inet,
         K::Cidr,
@@ -116,6 +122,8 @@ impl EncodedKind {
         K::Tid,
         K::Xid8,
         K::Cid,
+        K::TsVector,
+        K::TsQuery,
     ];
 
     /// Returns the type without a length.
@@ -152,6 +160,8 @@ impl EncodedKind {
             K::Tid => "tid",
             K::Xid8 => "xid8",
             K::Cid => "cid",
+            K::TsVector => "tsvector",
+            K::TsQuery => "tsquery",
         }
     }
 
@@ -183,6 +193,8 @@ impl EncodedKind {
             K::Tid => (27, 1010),
             K::Xid8 => (5069, 271),
             K::Cid => (29, 1012),
+            K::TsVector => (3614, 3643),
+            K::TsQuery => (3615, 3645),
         }
     }
 

@@ -1,19 +1,23 @@
 //! The order of the types whose values are bytes.
 //!
-//! Only decimals in ranges need more than the bytes: their scales do not count. Rows compare by
-//! their fields, so they are not compared here.
+//! Only decimals in ranges and queries need more than the bytes: scales and weights do not count.
+//! Rows compare by their fields, so they are not compared here.
 
 use quickbeam::invariant;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use super::text_search::TextQuery;
 use super::{EncodedKind, EncodedType};
 use crate::types::Decimal;
 
 /// Returns bytes whose order is the order of the values. They are those of the value, but decimals
-/// in them do not have their scales.
+/// in them do not have their scales, and words of queries no weights.
 #[must_use]
 pub(crate) fn ordering_key(kind: EncodedKind, bytes: &[u8]) -> Cow<'_, [u8]> {
+    if kind == EncodedKind::TsQuery {
+        return Cow::Borrowed(TextQuery::ordering_key(bytes));
+    }
     if !kind.has_decimals() {
         return Cow::Borrowed(bytes);
     }
@@ -27,6 +31,9 @@ pub(crate) fn ordering_key(kind: EncodedKind, bytes: &[u8]) -> Cow<'_, [u8]> {
 
 /// Returns the bytes of the value with that ordering key.
 pub(crate) fn of_ordering_key(kind: EncodedKind, key: &[u8]) -> Option<Vec<u8>> {
+    if kind == EncodedKind::TsQuery {
+        return TextQuery::of_ordering_key(key);
+    }
     if !kind.has_decimals() {
         return Some(key.to_vec());
     }
@@ -77,6 +84,7 @@ pub(crate) fn compare(a: (EncodedType, &[u8]), b: (EncodedType, &[u8])) -> Optio
         return None;
     }
     let order = ordering_key(left, a.1).as_ref().cmp(ordering_key(right, b.1).as_ref());
-    invariant!(ENC_1, left.has_decimals() || order == a.1.cmp(b.1), "two values of {left:?}");
+    let is_plain = !left.has_decimals() && left != EncodedKind::TsQuery;
+    invariant!(ENC_1, !is_plain || order == a.1.cmp(b.1), "two values of {left:?}");
     Some(order)
 }

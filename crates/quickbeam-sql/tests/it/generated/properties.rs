@@ -18,7 +18,7 @@ use quickbeam_sql::{
 
 const PLAIN: &TextSettings = &TextSettings::DEFAULT;
 
-const TYPES: [DataType; 26] = [
+const TYPES: [DataType; 28] = [
     DataType::Boolean,
     DataType::SmallInt,
     DataType::Integer,
@@ -43,12 +43,14 @@ const TYPES: [DataType; 26] = [
     EncodedKind::Int4Range.data_type(),
     EncodedKind::NumRange.data_type(),
     EncodedKind::NumMultirange.data_type(),
+    EncodedKind::TsVector.data_type(),
+    EncodedKind::TsQuery.data_type(),
     DataType::Precise(PreciseType::new(TimeKind::Timestamp, 3)),
     PreciseType::interval(IntervalFields::DayToMinute, None),
 ];
 
 /// Types of array elements.
-const ELEMENTS: [DataType; 11] = [
+const ELEMENTS: [DataType; 12] = [
     DataType::Integer,
     DataType::Double,
     DataType::Numeric(None),
@@ -60,6 +62,7 @@ const ELEMENTS: [DataType; 11] = [
     DataType::Jsonb,
     EncodedKind::Inet.data_type(),
     EncodedKind::NumRange.data_type(),
+    EncodedKind::TsQuery.data_type(),
 ];
 
 fn numeric() -> impl Strategy<Value = Numeric> {
@@ -162,6 +165,8 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
                 EncodedKind::Varbit => &["", "0", "1", "00000000", "000000001", "10101010101"],
                 EncodedKind::Int4Range => &["empty", "[1,2)", "[1,)", "(,)", "[-1,2)", "[2,3)"],
                 EncodedKind::NumRange => &["empty", "[1.0,2]", "[1,2.00]", "(1,2]", "(,-1.5)"],
+                EncodedKind::TsVector => &["", "a", "a:1", "a:1A,2", "b c:3", "ab:2 b"],
+                EncodedKind::TsQuery => &["", "a", "a:A", "a:*", "!a", "a & b | c", "a <2> b"],
                 _ => &["{}", "{[1,2]}", "{[1.0,2]}", "{[1,2],(3,)}", "{(,)}"],
             };
             let read = move |text: &'static str| parse_value(text, data_type, PLAIN).unwrap();

@@ -65,6 +65,7 @@ fn prefix(symbol: &str) -> Option<UnaryOperator> {
         "@" => UnaryOperator::PGAbs,
         "|/" => UnaryOperator::PGSquareRoot,
         "||/" => UnaryOperator::PGCubeRoot,
+        "!!" => UnaryOperator::PGPrefixFactorial,
         _ => return None,
     })
 }
