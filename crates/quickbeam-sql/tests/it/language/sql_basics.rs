@@ -330,7 +330,7 @@ fn mistakes_are_named_with_their_place() {
         ("EXPLAIN (ANALYZE, FORMAT nothing) SELECT 1", "22023", Some(18)),
         ("CREATE VIEW w (a, b) AS SELECT 1", "42601", Some(18)),
         ("WITH w (a, b) AS (SELECT 1) SELECT 1", "42P10", Some(5)),
-        ("CREATE TABLE w (id INTEGER, words POINT)", "0A000", Some(34)),
+        ("CREATE TABLE w (id INTEGER, words POINT)", "42704", Some(34)),
         ("INSERT INTO t VALUES (99999999999, 'x')", "22003", Some(22)),
         ("UPDATE t SET id = 'x' WHERE id = 1", "22P02", Some(18)),
     ] {
