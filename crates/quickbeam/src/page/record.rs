@@ -27,6 +27,12 @@ pub fn inline_limit(page_size: usize) -> usize {
     page_size / 4
 }
 
+/// Returns the half word that a record's lengths are stored as.
+#[inline]
+fn lengths_word(length: usize, room: usize) -> u64 {
+    u64::from(length as u16) | u64::from(room as u16) << 16
+}
+
 /// A decoded leaf record. Offsets are relative to the page.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordRef {
@@ -247,7 +253,7 @@ impl Page<'_> {
         if head != 0 {
             self.set_word(at >> 3, version);
         }
-        self.set_lengths(at + head, length, room);
+        self.begin_lengths(at + head, length, room);
         Some(at)
     }
 
@@ -336,7 +342,7 @@ impl Page<'_> {
                 if head != 0 {
                     self.set_word(at >> 3, source.word(slot.offset() >> 3));
                 }
-                self.set_lengths(at + head, length, room);
+                self.begin_lengths(at + head, length, room);
                 let from = slot.offset() + head + 4 + slot.rest_length() - rest;
                 self.store_from(at + head + 4, source, from, rest + room);
                 let key_head = source.later_head(slot, more, suffix);
@@ -365,11 +371,18 @@ impl Page<'_> {
         head as u32 & !beyond
     }
 
+    /// Writes the lengths of a new record at `at`, a multiple of eight. The other half of the word
+    /// becomes zero, which spares a read of memory that is rarely in the processor's cache.
+    #[inline]
+    fn begin_lengths(self, at: usize, length: usize, room: usize) {
+        self.set_word(at >> 3, lengths_word(length, room));
+    }
+
+    /// Replaces the lengths of a record at `at`, a multiple of eight.
     #[inline]
     fn set_lengths(self, at: usize, length: usize, room: usize) {
-        let [l0, l1] = (length as u16).to_le_bytes();
-        let [r0, r1] = (room as u16).to_le_bytes();
-        self.store_bytes(at, &[l0, l1, r0, r1]);
+        let others = self.word(at >> 3) >> 32 << 32;
+        self.set_word(at >> 3, others | lengths_word(length, room));
     }
 
     /// Replaces value, version and flags of the leaf record at `position`. Returns false if there
