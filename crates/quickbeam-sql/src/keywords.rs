@@ -52,10 +52,26 @@ pub fn keyword_category(word: &str) -> Option<KeywordCategory> {
     KEYWORDS.get(at).map(|known| known.category)
 }
 
-/// Returns whether a word in lower case is a name in quotes only.
-pub fn is_reserved(word: &str) -> bool {
-    // PostgreSQL 16 reserves one more.
-    keyword_category(word) == Some(KeywordCategory::Reserved) || word == "system_user"
+/// What a word is the name of. PostgreSQL's grammar has a symbol for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NameKind {
+    /// A table, a column, or anything but those below: ColId.
+    Object,
+    /// A function, a type or a parameter: type_function_name.
+    Function,
+    /// A role, a language or an option: NonReservedWord.
+    Role,
+}
+
+/// Returns whether a word in lower case is such a name without quotes.
+pub fn is_name(word: &str, kind: NameKind) -> bool {
+    use KeywordCategory::{ColumnName, FunctionName, Reserved, Unreserved};
+    match keyword_category(word) {
+        None | Some(Unreserved) => true,
+        Some(ColumnName) => kind != NameKind::Function,
+        Some(FunctionName) => kind != NameKind::Object,
+        Some(Reserved) => false,
+    }
 }
 
 #[cfg(test)]
@@ -65,6 +81,11 @@ mod tests {
     #[test]
     fn every_keyword_is_found() {
         assert!(keywords().iter().all(|it| keyword_category(it.word) == Some(it.category)));
-        assert!(is_reserved("user") && !is_reserved("name") && !is_reserved("nosuch"));
+        let kinds = [NameKind::Object, NameKind::Function, NameKind::Role];
+        let taken = |word: &str| kinds.map(|kind| is_name(word, kind));
+        assert_eq!(taken("user"), [false, false, false]);
+        assert_eq!(taken("left"), [false, true, true]);
+        assert_eq!(taken("between"), [true, false, true]);
+        assert_eq!([taken("name"), taken("nosuch")], [[true; 3]; 2]);
     }
 }

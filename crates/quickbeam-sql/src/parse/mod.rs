@@ -10,6 +10,7 @@ mod copy_options;
 mod explain;
 mod insert_clauses;
 mod literals;
+mod names;
 pub mod plpgsql;
 mod positions;
 mod query;
@@ -36,6 +37,7 @@ use sqlparser::parser::{Parser, ParserError};
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Result, SqlError, SqlState};
+use names::TextKind;
 
 pub use access::{
     AccessStatement, DefaultKind, DefaultsChange, GrantObjects, MembershipChange, OwnedObject,
@@ -182,7 +184,9 @@ fn syntax_error(text: &str, error: ParserError) -> SqlError {
         ParserError::RecursionLimitExceeded => {
             return too_deep();
         }
-        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
+            names::without_marks(&message)
+        }
     };
     // The parser tries several readings of a CASE, and forgets that one was nested too deep.
     if case_depth(text) >= CASE_NESTING {
@@ -202,7 +206,8 @@ fn syntax_error(text: &str, error: ParserError) -> SqlError {
     SqlError::new(SqlState::SyntaxError, format!("syntax error: {message}")).at(position)
 }
 
-fn parser_for(text: &str) -> Result<Parser<'static>> {
+/// Returns a parser of a text, and whether words of the text are marked: see [`names`].
+fn parser_for(text: &str, kind: TextKind) -> Result<(Parser<'static>, bool)> {
     static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
     if text.len() > TEXT_LIMIT {
         let message =
@@ -227,7 +232,9 @@ fn parser_for(text: &str) -> Result<Parser<'static>> {
     let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
     let tokens = copy_options::adapted(query::adapted(tokens));
-    Ok(Parser::new(&DIALECT).with_recursion_limit(STEPS).with_tokens_with_locations(tokens))
+    let (tokens, has_marks) = names::marked(text, kind, tokens)?;
+    let parser = Parser::new(&DIALECT).with_recursion_limit(STEPS);
+    Ok((parser.with_tokens_with_locations(tokens), has_marks))
 }
 
 /// Refuses nesting that would overflow a thread's stack (2 MiB by default). The costs were measured
@@ -330,7 +337,7 @@ fn statement_end(token: &Token) -> bool {
 /// Calls `take` with the byte range of each statement of a text, and the statement unless it is a
 /// [`Command`].
 fn each(text: &str, mut take: impl FnMut(Range<usize>, Option<Statement>)) -> Result<()> {
-    let mut parser = parser_for(text)?;
+    let (mut parser, has_marks) = parser_for(text, TextKind::Statement)?;
     let mut place = TextCursor { rest: text.chars(), line: 1, column: 1, length: text.len() };
     loop {
         while parser.consume_token(&Token::SemiColon) {}
@@ -342,7 +349,11 @@ fn each(text: &str, mut take: impl FnMut(Range<usize>, Option<Statement>)) -> Re
         let statement = if command::skip(&mut parser) {
             None
         } else {
-            Some(parser.parse_statement().map_err(|error| syntax_error(text, error))?)
+            let statement = parser.parse_statement().map_err(|error| syntax_error(text, error))?;
+            if has_marks {
+                names::check(text, &statement)?;
+            }
+            Some(statement)
         };
         let behind = parser.peek_token_ref();
         let end = match behind.token {
@@ -414,15 +425,22 @@ pub fn statement(text: &str) -> Result<Option<Statement>> {
 
 /// Parses a list of type names.
 pub fn data_types(text: &str) -> Result<Vec<DataType>> {
-    let mut parser = parser_for(text)?;
+    let (mut parser, has_marks) = parser_for(text, TextKind::Types)?;
     let types = parser.parse_comma_separated(Parser::parse_data_type);
-    types.map_err(|error| syntax_error(text, error))
+    let types = types.map_err(|error| syntax_error(text, error))?;
+    if has_marks {
+        types.iter().try_for_each(|one| names::check(text, one))?;
+    }
+    Ok(types)
 }
 
 /// Parses a stored expression.
 pub fn expression(text: &str) -> Result<Expr> {
-    let mut parser = parser_for(text)?;
+    let (mut parser, has_marks) = parser_for(text, TextKind::Expression)?;
     let parsed = parser.parse_expr().map_err(|error| syntax_error(text, error))?;
+    if has_marks {
+        names::check(text, &parsed)?;
+    }
     let behind = parser.peek_token_ref();
     if behind.token != Token::EOF {
         let error = parser.expected_ref("end of expression", behind);
@@ -504,7 +522,7 @@ mod tests {
         assert!(pieces(" ; -- nothing\n").unwrap().is_empty());
         // A statement ends with a semicolon or with the text.
         for (text, position) in
-            [("SELECT 1 END; DROP TABLE t", 9), ("BEGIN; SELECT 1) ; COMMIT", 15)]
+            [("SELECT 1 ON; DROP TABLE t", 9), ("BEGIN; SELECT 1) ; COMMIT", 15)]
         {
             let error = pieces(text).unwrap_err();
             assert_eq!((error.code(), error.position()), ("42601", Some(position)), "{error}");

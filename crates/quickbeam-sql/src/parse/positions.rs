@@ -9,6 +9,16 @@ use smol_str::SmolStr;
 use super::offset_of;
 use crate::error::{Result, SqlError, SqlState};
 
+/// The character between a marked word and its place. No text means anything by it.
+pub(super) const MARK: char = '\u{fdd0}';
+
+/// Returns whether the text of a word, perhaps with a mark, is this word in any case.
+pub(super) fn is_text_of(value: &str, wanted: &str) -> bool {
+    value.split_at_checked(wanted.len()).is_some_and(|(word, rest)| {
+        word.eq_ignore_ascii_case(wanted) && (rest.is_empty() || rest.starts_with(MARK))
+    })
+}
+
 /// The tokens of a text that was parsed before.
 fn tokens(text: &str) -> impl DoubleEndedIterator<Item = TokenWithSpan> {
     let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location();
@@ -126,7 +136,7 @@ pub fn count_table_names(text: &str, name: &str) -> usize {
 
 /// Whether a token is that word, and not a name in quotes.
 pub fn is_word(token: &Token, wanted: &str) -> bool {
-    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted))
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && is_text_of(&word.value, wanted))
 }
 
 /// Returns whether there is a token and it is that word, without quotes.

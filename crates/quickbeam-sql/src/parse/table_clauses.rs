@@ -10,6 +10,7 @@ use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
+use super::names::{TextKind, check, without_marks};
 use super::positions::{is_word_at, without_set_columns};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -172,9 +173,13 @@ impl LikeOptions {
 /// Returns the LIKE that a column stands for.
 pub fn like_clause(column: &Ident) -> Result<Option<LikeClause>> {
     let Some(text) = column.value.strip_prefix(LIKE) else { return Ok(None) };
-    let mut parser = super::parser_for(text)?;
+    let (mut parser, has_marks) = super::parser_for(text, TextKind::Name)?;
     let table = parser.parse_object_name(false);
     let table = table.map_err(|error| super::syntax_error(text, error))?;
+    if has_marks {
+        let refused = |error: SqlError| SqlError::new(SqlState::SyntaxError, error.message());
+        check(text, &table).map_err(refused)?;
+    }
     let mut including = LikeOptions::default();
     loop {
         let wanted = match parser.next_token().token {
@@ -186,7 +191,8 @@ pub fn like_clause(column: &Ident) -> Result<Option<LikeClause>> {
                 return Err(SqlError::new(SqlState::SyntaxError, message));
             }
         };
-        including.set_option(&parser.next_token().to_string().to_uppercase(), wanted)?;
+        including
+            .set_option(&without_marks(&parser.next_token().to_string()).to_uppercase(), wanted)?;
     }
 }
 

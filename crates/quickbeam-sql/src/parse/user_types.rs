@@ -11,6 +11,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::command::token_cursor::{Name, TokenCursor};
 use super::positions::is_any_word;
 use crate::error::{Result, SqlError, SqlState};
+use crate::keywords::NameKind;
 
 /// A statement about types.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,9 +190,9 @@ impl TokenCursor<'_> {
                 if if_exists {
                     self.expect("EXISTS")?;
                 }
-                let mut names = vec![self.qualified()?];
+                let mut names = vec![self.qualified_of(NameKind::Role)?];
                 while self.takes_token(&Token::Comma) {
-                    names.push(self.qualified()?);
+                    names.push(self.qualified_of(NameKind::Role)?);
                 }
                 let cascade = self.takes("CASCADE");
                 if !cascade {
@@ -463,7 +464,7 @@ impl TokenCursor<'_> {
         }
         if self.takes("OWNER") {
             self.expect("TO")?;
-            return Ok(TypeChange::Owner(self.name()?));
+            return Ok(TypeChange::Owner(self.role_word()?));
         }
         if self.takes("SET") {
             if self.takes("SCHEMA") {

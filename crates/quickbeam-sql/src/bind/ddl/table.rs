@@ -116,8 +116,8 @@ impl Binder<'_> {
         let (mut of_columns, mut generations) = (Vec::new(), Vec::new());
         let mut copied = NewTable { name, ..NewTable::default() };
         for column in &create.columns {
-            if let Some(like) = like_clause(&column.name)? {
-                let place = self.place_of(&column.name);
+            let place = self.place_of(&column.name);
+            if let Some(like) = like_clause(&column.name).map_err(|error| error.at(place))? {
                 let taken = self.columns_like(&like, &mut outline, &mut copied);
                 columns.extend(taken.map_err(|error| error.at(place))?);
                 generations.resize(columns.len(), None);

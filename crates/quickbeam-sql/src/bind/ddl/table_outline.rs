@@ -16,7 +16,7 @@ use crate::bind::scope::relation_with;
 use crate::catalog::{Relation, Table, lookup_name, shown_name, split_lookup_name};
 use crate::ddl::check_name;
 use crate::error::{Result, SqlError, SqlState};
-use crate::keywords::is_reserved;
+use crate::keywords::{NameKind, is_name};
 use crate::schema::SYSTEM_COLUMNS;
 use crate::schema::errors::{
     column_exists, constraint_exists, is_not, many_primary_keys, named_twice, no_column,
@@ -91,8 +91,8 @@ impl From<bool> for OnMissing {
 /// A name that is no reserved word, or is quoted.
 fn check_word(name: &Ident) -> Result<()> {
     let is_plain = name.quote_style.is_none();
-    if is_plain && is_reserved(&fold(name)) {
-        let message = format!("syntax error at or near \"{name}\": a reserved word");
+    if is_plain && !is_name(&fold(name), NameKind::Object) {
+        let message = format!("syntax error at or near \"{name}\"");
         return Err(SqlError::new(SqlState::SyntaxError, message));
     }
     Ok(())
@@ -246,8 +246,6 @@ impl Binder<'_> {
         if_not_exists: bool,
     ) -> Result<(SmolStr, bool)> {
         let look = || {
-            let last = name.0.last().and_then(|part| part.as_ident());
-            last.map_or(Ok(()), check_word)?;
             let is_there = match self.names.relation(&folded)? {
                 None => false,
                 // SQL does not create databases, so IF NOT EXISTS does not accept one.

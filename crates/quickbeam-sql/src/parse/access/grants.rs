@@ -56,7 +56,7 @@ impl TokenCursor<'_> {
             return Ok((privileges, self.column_list()?));
         }
         loop {
-            let privilege = self.name()?.to_uppercase();
+            let privilege = self.any_word()?.to_uppercase();
             privileges.push((privilege, self.column_list()?));
             if !self.takes_token(&Token::Comma) {
                 return Ok((privileges, Vec::new()));
@@ -146,7 +146,7 @@ impl TokenCursor<'_> {
         if let Some(kind) = kinds.into_iter().find(|it| self.takes(it)) {
             let mut functions = Vec::new();
             loop {
-                functions.push((self.qualified()?, self.signature(kind)?));
+                functions.push((self.routine_name()?, self.signature(kind)?));
                 if !self.takes_token(&Token::Comma) {
                     return Ok(GrantObjects::Functions(functions));
                 }

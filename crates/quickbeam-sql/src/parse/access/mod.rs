@@ -256,7 +256,7 @@ impl TokenCursor<'_> {
         }
         match word {
             "CREATE" => {
-                let name = self.name()?;
+                let name = self.new_role()?;
                 let mut options = self.role_options()?;
                 if is_user && options.login.is_none() {
                     options.login = Some(true);
@@ -273,7 +273,7 @@ impl TokenCursor<'_> {
                 if self.takes("RENAME") {
                     self.expect("TO")?;
                     let RoleName::Named(name) = name else { return Err(self.error()) };
-                    return Ok(AccessStatement::RenameRole(name, self.name()?));
+                    return Ok(AccessStatement::RenameRole(name, self.new_role()?));
                 }
                 if self.takes("ADD") || self.takes("DROP") {
                     return Err(SqlError::unsupported("ALTER GROUP"));
@@ -329,7 +329,18 @@ impl TokenCursor<'_> {
             let message = "role name \"none\" is reserved";
             return Err(SqlError::new(SqlState::ReservedName, message).at(self.offset()));
         }
-        self.name().map(RoleName::Named)
+        self.role_word().map(RoleName::Named)
+    }
+
+    /// Reads the name of a new role.
+    fn new_role(&mut self) -> Result<SmolStr> {
+        for word in ["CURRENT_USER", "CURRENT_ROLE", "SESSION_USER"] {
+            if is_any_word(self.peek(), &[word]) {
+                let message = format!("{word} cannot be used as a role name here");
+                return Err(SqlError::new(SqlState::ReservedName, message).at(self.offset()));
+            }
+        }
+        self.role_word()
     }
 
     fn role_names(&mut self) -> Result<Vec<RoleName>> {
@@ -450,7 +461,7 @@ impl TokenCursor<'_> {
         } else if let Some(kind) =
             ["FUNCTION", "PROCEDURE", "ROUTINE"].into_iter().find(|word| self.takes(word))
         {
-            OwnedObject::Function(self.qualified()?, self.signature(kind)?)
+            OwnedObject::Function(self.routine_name()?, self.signature(kind)?)
         } else {
             let is_materialized = self.takes("MATERIALIZED");
             let kinds = ["table", "view", "sequence"];

@@ -95,7 +95,7 @@ impl TokenCursor<'_> {
             }
             Some("SCHEMA") => CommentedObject::Schema(self.name()?),
             Some("DATABASE") => CommentedObject::Database(self.name()?),
-            Some("ROLE") => CommentedObject::Role(self.name()?),
+            Some("ROLE") => CommentedObject::Role(self.role_word()?),
             Some(_) => CommentedObject::Extension(self.name()?),
             None => {
                 let kind = match self.peek() {
@@ -114,9 +114,9 @@ impl TokenCursor<'_> {
             let message = "column name must be qualified";
             return Err(SqlError::new(SqlState::SyntaxError, message));
         }
-        let second = self.name()?;
+        let second = self.any_word()?;
         if self.takes_token(&Token::Period) {
-            return Ok(CommentedObject::Column((Some(first), second), self.name()?));
+            return Ok(CommentedObject::Column((Some(first), second), self.any_word()?));
         }
         Ok(CommentedObject::Column((None, first), second))
     }

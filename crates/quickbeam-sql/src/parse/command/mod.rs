@@ -18,7 +18,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::access::{self, AccessStatement};
-use super::positions::is_word;
+use super::positions::{is_text_of, is_word};
 use super::routine::{self, RoutineStatement};
 use super::user_types::{self, TypeStatement};
 use super::{offset_of, statement_end};
@@ -194,7 +194,7 @@ const WORDS: [&str; 26] = [
 /// Returns whether a statement that begins with the token is a command.
 pub(in crate::parse) fn begins_command(token: &Token) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none()
-        && WORDS.iter().any(|known| word.value.eq_ignore_ascii_case(known)))
+        && WORDS.iter().any(|known| is_text_of(&word.value, known)))
 }
 
 /// Returns the first word of a text, after blanks and comments.
@@ -316,7 +316,7 @@ impl TokenCursor<'_> {
             "COMMENT" => Command::Comment(Arc::new(self.comment()?)),
             "REFRESH" => Command::Refresh(Arc::new(self.refresh()?)),
             "CALL" => {
-                let name = self.qualified()?;
+                let name = self.routine_name()?;
                 Command::Call(name, self.parentheses()?.ok_or_else(|| self.error())?)
             }
             "DO" => {
@@ -367,7 +367,7 @@ impl TokenCursor<'_> {
                         self.at += 1;
                         text
                     }
-                    _ => self.name()?,
+                    _ => self.role_word()?,
                 };
                 if !["plpgsql", "sql", "c", "internal"].contains(&language.as_str()) {
                     let message = format!("language \"{language}\" does not exist");
@@ -510,7 +510,7 @@ impl TokenCursor<'_> {
         if self.takes("IN") {
             let start = self.at;
             while !self.takes("MODE") {
-                self.name()?;
+                self.any_word()?;
             }
             let words: Vec<String> = self
                 .tokens

@@ -10,7 +10,6 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 use super::token_cursor::{Name, TokenCursor};
 use crate::catalog::ConstraintTiming;
 use crate::error::{Result, SqlError, SqlState};
-use crate::keywords::is_reserved;
 use crate::parse::positions::{is_any_word, mentions};
 
 /// A relation gets another name or schema, or one of its columns another name.
@@ -93,7 +92,7 @@ impl TokenCursor<'_> {
         } else {
             self.expect("RENAME")?;
             match self.takes("TO") {
-                true => RelationChange::Rename(self.new_name()?),
+                true => RelationChange::Rename(self.name()?),
                 false => self.renamed_column()?,
             }
         };
@@ -135,17 +134,6 @@ impl TokenCursor<'_> {
         self.takes("COLUMN");
         let from = self.name()?;
         self.expect("TO")?;
-        Ok(RelationChange::RenameColumn(from, self.new_name()?))
-    }
-
-    /// Reads the name of something new, which is no reserved word.
-    pub(in crate::parse) fn new_name(&mut self) -> Result<SmolStr> {
-        let is_word = |word: &str| is_reserved(&word.to_lowercase());
-        match self.peek() {
-            Some(Token::Word(word)) if word.quote_style.is_none() && is_word(&word.value) => {
-                Err(self.error())
-            }
-            _ => self.name(),
-        }
+        Ok(RelationChange::RenameColumn(from, self.name()?))
     }
 }

@@ -177,7 +177,7 @@ impl TokenCursor<'_> {
         }
         let is_named = !is_any_word(self.peek(), &["AUTHORIZATION"]);
         let name = if is_named { Some(self.name()?) } else { None };
-        let owner = if self.takes("AUTHORIZATION") { Some(self.name()?) } else { None };
+        let owner = if self.takes("AUTHORIZATION") { Some(self.role_word()?) } else { None };
         let name = name.or_else(|| owner.clone()).ok_or_else(|| self.error())?;
         if self.at != first {
             return Err(self.error());

@@ -114,7 +114,7 @@ impl TokenCursor<'_> {
                 self.number()?.map(drop).ok_or_else(|| self.error())
             }
             () if is_column && (self.takes("STORAGE") || self.takes("COMPRESSION")) => {
-                self.name().map(drop)
+                self.any_word().map(drop)
             }
             () if !is_column && self.takes("WITHOUT") => match self.takes("OIDS") {
                 true => Ok(()),

@@ -6,6 +6,7 @@ use smol_str::SmolStr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::keywords::{NameKind, is_name};
 use crate::parse::offset_of;
 
 /// A name and, if it is qualified, its schema.
@@ -65,7 +66,30 @@ impl<'t> TokenCursor<'t> {
         if self.takes(word) { Ok(()) } else { Err(self.error()) }
     }
 
+    /// Reads the name of an object, such as a table or column.
     pub(in crate::parse) fn name(&mut self) -> Result<SmolStr> {
+        self.name_of(NameKind::Object)
+    }
+
+    /// Reads the name of a role, a language or an option.
+    pub(in crate::parse) fn role_word(&mut self) -> Result<SmolStr> {
+        self.name_of(NameKind::Role)
+    }
+
+    /// Reads a name, which a key word of the other kinds is in quotes only.
+    pub(in crate::parse) fn name_of(&mut self, kind: NameKind) -> Result<SmolStr> {
+        match self.peek() {
+            Some(Token::Word(word))
+                if word.quote_style.is_none() && !is_name(&word.value.to_lowercase(), kind) =>
+            {
+                Err(self.error())
+            }
+            _ => self.any_word(),
+        }
+    }
+
+    /// Reads a word, which any key word is, too.
+    pub(in crate::parse) fn any_word(&mut self) -> Result<SmolStr> {
         let Some(Token::Word(word)) = self.peek() else { return Err(self.error()) };
         let name = match word.quote_style {
             Some(_) => SmolStr::new(&word.value),
@@ -92,15 +116,26 @@ impl<'t> TokenCursor<'t> {
         let mut name = self.name()?.to_string();
         while self.takes_token(&Token::Period) {
             name.push('.');
-            name.push_str(&self.name()?);
+            name.push_str(&self.any_word()?);
         }
         Ok(name.into())
     }
 
     pub(in crate::parse) fn qualified(&mut self) -> Result<Name> {
-        let first = self.name()?;
+        self.qualified_of(NameKind::Object)
+    }
+
+    /// Reads the name of a function or procedure.
+    pub(in crate::parse) fn routine_name(&mut self) -> Result<Name> {
+        self.qualified_of(NameKind::Function)
+    }
+
+    /// Reads a name, whose first part without a schema is of that kind.
+    pub(in crate::parse) fn qualified_of(&mut self, kind: NameKind) -> Result<Name> {
+        let is_qualified = self.token(self.at + 1) == Some(&Token::Period);
+        let first = self.name_of(if is_qualified { NameKind::Object } else { kind })?;
         if self.takes_token(&Token::Period) {
-            return Ok((Some(first), self.name()?));
+            return Ok((Some(first), self.any_word()?));
         }
         Ok((None, first))
     }

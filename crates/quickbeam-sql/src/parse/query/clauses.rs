@@ -33,10 +33,18 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         matches!(&token.token, Token::Word(word)
             if word.quote_style.is_none() && word.keyword == Keyword::TABLE)
     };
+    // After AS, the word may be a label.
+    let has_name = |at: usize| {
+        let mut rest = tokens.iter().skip(at + 1);
+        let next = rest.find(|token| !matches!(token.token, Token::Whitespace(_)));
+        next.is_some_and(|next| {
+            matches!(next.token, Token::Word(_)) && keyword_of(&next.token) != Keyword::FROM
+        })
+    };
     let mut begins = true;
     let mut places = Vec::new();
     for (at, token) in tokens.iter().enumerate() {
-        if begins && is_table(token) {
+        if begins && is_table(token) && has_name(at) {
             places.push(at);
         }
         begins = match &token.token {

@@ -14,6 +14,7 @@ use super::command::token_cursor::{Name, TokenCursor};
 use super::positions::is_any_word;
 use crate::catalog::{ArgumentMode, Language, Volatility};
 use crate::error::{Result, SqlError, SqlState};
+use crate::keywords::NameKind;
 pub use settings::RoutineSetting;
 pub use trigger::{CreateTrigger, TriggerStatement};
 
@@ -256,11 +257,11 @@ impl TokenCursor<'_> {
     }
 
     fn alter_routine(&mut self, kind: &'static str) -> Result<RoutineStatement> {
-        let name = self.qualified()?;
+        let name = self.routine_name()?;
         let name = (name, self.signature(kind)?);
         let change = if self.takes("RENAME") {
             self.expect("TO")?;
-            RoutineChange::Rename(self.new_name()?)
+            RoutineChange::Rename(self.name()?)
         } else if is_any_word(self.peek(), &["SET"]) && is_any_word(self.ahead(1), &["SCHEMA"]) {
             self.at += 2;
             RoutineChange::Schema(self.name()?)
@@ -321,7 +322,7 @@ impl TokenCursor<'_> {
             } else if let Some(setting) = self.routine_setting()? {
                 settings.push(setting);
             } else if is_any_word(self.peek(), &["SUPPORT"]) {
-                let what = self.name()?.to_uppercase();
+                let what = self.any_word()?.to_uppercase();
                 return Err(SqlError::unsupported(format!("{what} in ALTER FUNCTION")));
             } else {
                 return Err(self.error());
@@ -337,7 +338,9 @@ impl TokenCursor<'_> {
         let if_exists = self.if_exists()?;
         let mut names = Vec::new();
         loop {
-            let name = self.qualified()?;
+            let is_alone = self.ahead(1) != Some(&Token::LParen);
+            let kind_of_name = if is_alone { NameKind::Role } else { NameKind::Function };
+            let name = self.qualified_of(kind_of_name)?;
             names.push((name, self.signature(kind)?));
             if !self.takes_token(&Token::Comma) {
                 break;
@@ -360,7 +363,7 @@ impl TokenCursor<'_> {
     }
 
     fn create_routine(&mut self, is_procedure: bool, replace: bool) -> Result<CreateRoutine> {
-        let name = self.qualified()?;
+        let name = self.routine_name()?;
         let mut made = CreateRoutine {
             name,
             is_procedure,
@@ -417,7 +420,7 @@ impl TokenCursor<'_> {
             let name = match self.peek() {
                 Some(Token::SingleQuotedString(text)) => SmolStr::new(text.to_lowercase()),
                 _ => {
-                    *language = Some(self.name()?);
+                    *language = Some(self.role_word()?);
                     return Ok(());
                 }
             };
@@ -470,7 +473,7 @@ impl TokenCursor<'_> {
         } else if is_any_word(self.peek(), &["SET"]) {
             made.settings.extend(self.routine_setting()?);
         } else if is_any_word(self.peek(), &["WINDOW", "SUPPORT", "TRANSFORM"]) {
-            let what = self.name()?.to_uppercase();
+            let what = self.any_word()?.to_uppercase();
             return Err(SqlError::unsupported(format!("{what} in CREATE FUNCTION")));
         } else {
             return Err(self.error());
@@ -553,7 +556,8 @@ impl TokenCursor<'_> {
         let is_type = is_any_word(self.peek(), &TYPES) && is_any_word(self.ahead(1), &OF_TYPES);
         let is_named = matches!(self.ahead(1), Some(Token::Word(word))
             if word.quote_style.is_some() || !is_any_word(self.ahead(1), &["DEFAULT"]));
-        let name = if is_named && !is_type { Some(self.name()?) } else { None };
+        let name =
+            if is_named && !is_type { Some(self.name_of(NameKind::Function)?) } else { None };
         let data_type = self.text_at_level(true)?;
         let has_default = self.takes("DEFAULT")
             || self.takes_token(&Token::Eq)

@@ -144,7 +144,7 @@ impl TokenCursor<'_> {
         if !self.takes("FUNCTION") {
             self.expect("PROCEDURE")?;
         }
-        let function = self.qualified()?;
+        let function = self.routine_name()?;
         let arguments = self.trigger_arguments()?;
         let text = self.text.into();
         Ok(CreateTrigger {
@@ -244,7 +244,7 @@ impl TokenCursor<'_> {
                 ) => text.as_str().into(),
                 Some(Token::DollarQuotedString(quoted)) => quoted.value.as_str().into(),
                 _ => {
-                    let name = self.name()?;
+                    let name = self.any_word()?;
                     self.at -= 1;
                     name.as_str().into()
                 }

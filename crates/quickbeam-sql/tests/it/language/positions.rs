@@ -122,7 +122,7 @@ const CASES: [(&str, &str); 119] = [
     ("SELECT «nextval('nowhere')", "42P01"),
     ("SELECT «nextval('t')", "42809"),
     ("«SELEC 1", "42601"),
-    ("SELECT FROM «WHERE", "42P01"),
+    ("SELECT FROM «WHERE", "42601"),
     ("SELECT (1«", "42601"),
     ("INSERT t«", "42601"),
     ("UPDATE SET«", "42601"),
@@ -133,7 +133,7 @@ const CASES: [(&str, &str); 119] = [
     ("ALTER TABLE t«", "42601"),
     ("SELECT «'a", "42601"),
     ("SELECT 1; «SELECT 2", "42601"),
-    ("SELECT 1 «END; DROP TABLE t", "42601"),
+    ("SELECT 1 «ON; DROP TABLE t", "42601"),
     ("SELECT «\"größe\", 'ä' FROM t", "42703"),
     ("SELECT 'ä',\n  «größe FROM t", "42703"),
 ];

@@ -1,6 +1,7 @@
 //! Files of statements with the results that are expected of them.
 
 mod answers;
+mod keyword_places;
 mod logic;
 mod postgresql;
 
