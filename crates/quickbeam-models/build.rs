@@ -18,7 +18,7 @@ const ENGINE: &str = "../quickbeam/src";
 /// Unchanged modules: name in this crate, file.
 const MODULES: [(&str, &str); 8] = [
     ("blocks", "blocks/mod.rs"),
-    ("error", "error.rs"),
+    ("error", "error/mod.rs"),
     ("files", "files.rs"),
     ("entry", "buffer/page_entry.rs"),
     ("quiesce", "buffer/quiesce.rs"),

@@ -237,9 +237,10 @@ fn or_store(
 fn cannot_write(error: &Error) -> bool {
     match error {
         Error::DiskFull { .. } => true,
-        Error::Io { source, .. } => {
-            matches!(source.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem)
-        }
+        Error::Io(failure) => matches!(
+            failure.source.kind(),
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
+        ),
         _ => false,
     }
 }
@@ -265,9 +266,9 @@ pub fn open_environment_with(directory: &Path, options: Options) -> anyhow::Resu
 
 fn not_opened(directory: &Path, error: Error) -> anyhow::Error {
     let shown = directory.display();
-    if let Error::NotAnEnvironment { detail, .. } = &error {
+    if let Error::NotAnEnvironment(missing) = &error {
         // The engine's text names an option of the library.
-        let detail = detail.split(", and the create option").next().unwrap_or_default();
+        let detail = missing.detail.split(", and the create option").next().unwrap_or_default();
         return anyhow!(
             "cannot open {shown}: not a Quickbeam environment: {detail}; `quickbeam create` and \
              `quickbeam sql --create` create one"

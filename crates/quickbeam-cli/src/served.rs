@@ -14,7 +14,7 @@ use serde_json::Value;
 pub fn connect(directory: &Path, error: anyhow::Error) -> anyhow::Result<Client> {
     let is_served = error.chain().any(|cause| {
         let cause = cause.downcast_ref::<quickbeam::Error>();
-        matches!(cause, Some(quickbeam::Error::Locked { socket: Some(_), .. }))
+        matches!(cause, Some(quickbeam::Error::Locked(locked)) if locked.socket.is_some())
     });
     if !is_served {
         return Err(error);

@@ -27,12 +27,12 @@ fn number_of(bytes: &[u8]) -> u64 {
 /// Checks that an error names its place.
 pub fn assert_names_its_place(error: &Error) {
     match error {
-        Error::Corruption { file, place, detail, .. } => {
-            let place = place.to_string();
-            assert!(!file.is_empty() && !place.is_empty() && !detail.is_empty());
+        Error::Corruption(damage) => {
+            let place = damage.place.to_string();
+            assert!(!damage.file.is_empty() && !place.is_empty() && !damage.detail.is_empty());
         }
-        Error::NotAnEnvironment { path, detail } => {
-            assert!(!path.as_os_str().is_empty() && !detail.is_empty());
+        Error::NotAnEnvironment(missing) => {
+            assert!(!missing.path.as_os_str().is_empty() && !missing.detail.is_empty());
         }
         other => assert!(other.to_string().len() > 10, "{other:?}"),
     }

@@ -214,9 +214,10 @@ impl<'w> Runner<'w> {
                     core.probe("openings that failed");
                 }
                 // Blocks of the previous root were reused. But no log record may be refused.
-                Err(Error::Corruption { file, detail, .. })
+                Err(Error::Corruption(damage))
                     if self.root_lost
-                        && (file.ends_with(quickbeam::DATA_FILE) || detail.contains("missing")) =>
+                        && (damage.file.ends_with(quickbeam::DATA_FILE)
+                            || damage.detail.contains("missing")) =>
                 {
                     core.probe("lost roots that were missed");
                     return None;

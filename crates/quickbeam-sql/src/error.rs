@@ -717,6 +717,7 @@ mod tests {
 
     #[test]
     fn engine_errors_keep_what_the_caller_can_do() {
+        let too_long = quickbeam::TooLong { length: 9, limit: 8 };
         let cases = [
             (quickbeam::Error::WriteConflict, "40001", true),
             (quickbeam::Error::Deadlock, "40P01", true),
@@ -724,7 +725,7 @@ mod tests {
             (quickbeam::Error::DiskFull { action: "writing".into() }, "53100", false),
             (quickbeam::Error::NoSuchDatabase { name: "fruit".into() }, "42P01", false),
             (quickbeam::Error::NoSuchDatabase { name: "sql.7.1".into() }, "40001", true),
-            (quickbeam::Error::KeyTooLong { length: 9, limit: 8 }, "54000", false),
+            (quickbeam::Error::KeyTooLong(Box::new(too_long)), "54000", false),
         ];
         for (error, code, retryable) in cases {
             let converted = SqlError::from(error);

@@ -80,7 +80,10 @@ mod wal;
 
 pub use engine::{BackupReport, CompactionReport, Statistics, VerifyReport};
 pub use environment::Environment;
-pub use error::{DamagedPlace, Error, Mismatch, Result};
+pub use error::{
+    Corruption, DamagedPlace, Error, ErrorText, ForeignFormat, IoFailure, LockedDirectory,
+    Mismatch, NoEnvironment, Result, TooLong,
+};
 pub use files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};
 #[doc(hidden)]
 pub use invariant::CHECKS_INVARIANTS;

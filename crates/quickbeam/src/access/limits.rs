@@ -4,7 +4,7 @@
 
 use super::btree::Tree;
 use super::overflow::{POINTER_BYTES, VALUE_LIMIT};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TooLong};
 use crate::options::AccessMethod;
 use crate::page::{inline_limit, key_limit};
 
@@ -12,11 +12,11 @@ use crate::page::{inline_limit, key_limit};
 pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Result<()> {
     let limit = key_limit(page_size);
     if key.len() > limit {
-        return Err(Error::KeyTooLong { length: key.len(), limit });
+        return Err(Error::KeyTooLong(Box::new(TooLong { length: key.len(), limit })));
     }
     match value {
         Some(value) if value.len() > VALUE_LIMIT => {
-            Err(Error::ValueTooLong { length: value.len(), limit: VALUE_LIMIT })
+            Err(Error::ValueTooLong(Box::new(TooLong { length: value.len(), limit: VALUE_LIMIT })))
         }
         _ => Ok(()),
     }

@@ -12,7 +12,7 @@
 use std::path::Path;
 
 use crate::blocks::Location;
-use crate::error::{Damage, DamagedPlace, Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, ForeignFormat, Result};
 use crate::failpoints::{Canary, planted};
 use crate::options::is_log_segment_size;
 use crate::vfs::File;
@@ -284,7 +284,11 @@ impl MetaPages {
             }
             (MetaSlot::Version(found), _) | (_, MetaSlot::Version(found)) => {
                 let (path, supported) = (path.into(), FORMAT_VERSION);
-                return Err(Error::FormatVersion { path, found, supported });
+                return Err(Error::FormatVersion(Box::new(ForeignFormat {
+                    path,
+                    found,
+                    supported,
+                })));
             }
             (MetaSlot::Valid(identity, root), _) | (_, MetaSlot::Valid(identity, root)) => {
                 // The first root of a new file has no root next to it.

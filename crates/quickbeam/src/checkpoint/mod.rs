@@ -36,7 +36,7 @@ use crate::sync::locks::Mutex;
 use crate::access::btree::Tree;
 use crate::blocks::{Block, Location};
 use crate::buffer::{CheckpointEpoch, Pool};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoFailure, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::Timestamp;
 use crate::page::PageId;
@@ -194,7 +194,7 @@ impl Checkpointer {
         let mut state = self.state.lock();
         // An earlier checkpoint may have failed while this thread waited for the lock.
         if let Some(reason) = &state.failure {
-            return Err(Error::Failed { reason: reason.clone() });
+            return Err(Error::Failed { reason: reason.as_str().into() });
         }
         let started = pool.vfs.now();
         let (checkpoint, changed, fixed) = begin_epoch(pool, fix)?;
@@ -452,7 +452,7 @@ impl CheckpointState {
         // Never `DiskFull`: the data to be flushed is lost, and a retry would not restore it.
         let failed = |action: &str| {
             let action = action.to_owned();
-            move |source| Error::Io { action, source }
+            move |source| Error::Io(Box::new(IoFailure { action, source }))
         };
         let synced = if planted(Canary::DataNotFlushed) {
             Ok(())

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Access;
-use crate::error::{Error, Result};
+use crate::error::{Error, LockedDirectory, Result};
 use crate::files::{LOCK_FILE, SOCKET_FILE};
 use crate::vfs::{File, OpenMode, Vfs};
 
@@ -55,7 +55,7 @@ pub fn locked(vfs: &dyn Vfs, path: &Path, lock: &dyn File) -> Error {
     let is_written = !lock.try_lock_shared().unwrap_or(false);
     let holder = if is_written { holder(lock) } else { None };
     let socket = Some(path.join(SOCKET_FILE)).filter(|socket| is_written && vfs.exists(socket));
-    Error::Locked { path: path.into(), holder, socket }
+    Error::Locked(Box::new(LockedDirectory { path: path.into(), holder, socket }))
 }
 
 fn holder(lock: &dyn File) -> Option<String> {

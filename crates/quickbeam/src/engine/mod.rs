@@ -156,7 +156,7 @@ impl Engine {
         }
         if self.failed.load(Ordering::Acquire) {
             let reason = self.failure.lock().clone().unwrap_or_default();
-            return Err(Error::Failed { reason });
+            return Err(Error::Failed { reason: reason.into() });
         }
         Ok(())
     }

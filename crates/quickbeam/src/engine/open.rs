@@ -14,7 +14,7 @@ use crate::checkpoint::{
     CheckpointKind, Checkpointer, EpochStart, FoundMetaPage, Identity, MetaPages, PageMap, Root,
     StoreKind, load_directory,
 };
-use crate::error::{Damage, DamagedPlace, Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, NoEnvironment, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};
 use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Durability, Options};
@@ -185,7 +185,12 @@ fn has_blocks_of(pool: &Pool, map: &PageMap) -> bool {
 
 fn check_place(vfs: &dyn Vfs, path: Option<&Path>, create: bool) -> Result<()> {
     let Some(path) = path else { return Ok(()) };
-    let not = |detail: &str| Error::NotAnEnvironment { path: path.into(), detail: detail.into() };
+    let not = |detail: &str| {
+        Error::NotAnEnvironment(Box::new(NoEnvironment {
+            path: path.into(),
+            detail: detail.into(),
+        }))
+    };
     if !create {
         return Err(not("it has no data file, and the create option is off"));
     }

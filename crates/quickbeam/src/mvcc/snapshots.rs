@@ -137,7 +137,8 @@ impl Snapshots {
             what: format!(
                 "{} transactions are open; commit or abort some of them",
                 self.slots.len()
-            ),
+            )
+            .into(),
         })?;
         shard::set(slot);
         let now_ms = now.as_millis() as u64;

@@ -30,7 +30,7 @@ use crate::blocks::Location;
 use crate::catalog::{CATALOG_TREE, decode_catalog_record};
 use crate::checkpoint::{Identity, MetaPages, Root, StoreKind};
 use crate::engine::lock_file;
-use crate::error::{Error, Result};
+use crate::error::{Error, NoEnvironment, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY};
 use crate::invariant::CHECKS_INVARIANTS;
 use crate::options::{AccessMethod, Options};
@@ -183,7 +183,10 @@ pub fn salvage_in(
     if source.root.is_none() && source.images.mapping.is_empty() && survey.log.is_none() {
         let detail =
             "its data file holds no root and no page, and there is no log: nothing to salvage";
-        return Err(Error::NotAnEnvironment { path: from.into(), detail: detail.into() });
+        return Err(Error::NotAnEnvironment(Box::new(NoEnvironment {
+            path: from.into(),
+            detail: detail.into(),
+        })));
     }
     let Survey { log, names, .. } = survey;
     let names = source.name_trees(&names, &mut report);
@@ -226,7 +229,7 @@ fn files_of(vfs: &dyn Vfs, from: &Path, into: &Path) -> Vec<(PathBuf, Option<u64
 fn check_places(vfs: &dyn Vfs, from: &Path, into: &Path) -> Result<()> {
     if !vfs.exists(&from.join(DATA_FILE)) {
         let detail = "it has no data file".to_owned();
-        return Err(Error::NotAnEnvironment { path: from.into(), detail });
+        return Err(Error::NotAnEnvironment(Box::new(NoEnvironment { path: from.into(), detail })));
     }
     if vfs.exists(&into.join(DATA_FILE)) {
         return Err(Error::misuse(format!(

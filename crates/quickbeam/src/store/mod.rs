@@ -22,7 +22,7 @@ use crate::engine::{
     Access, CompactionReport, MOVING_ROUNDS, Opened, Statistics, VerifyReport, move_pages,
     open_data_file, pool_statistics, sample_trees, verify_pages,
 };
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TooLong};
 use crate::mvcc::TransactionTable;
 use crate::options::{AccessMethod, Options};
 use crate::page::{OVERFLOW, PageId, key_limit};
@@ -252,7 +252,7 @@ impl DataStore {
         method: AccessMethod,
     ) -> Result<StoreDatabase> {
         if self.look_up(name)?.is_some() {
-            return Err(Error::DatabaseExists { name: name.to_owned() });
+            return Err(Error::DatabaseExists { name: name.into() });
         }
         check_name(name)?;
         self.check_failed()?;
@@ -269,7 +269,7 @@ impl DataStore {
     /// Opens a database.
     pub fn open_database(&mut self, name: &str) -> Result<StoreDatabase> {
         let tree = self.look_up(name)?;
-        let tree = tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
+        let tree = tree.ok_or_else(|| Error::NoSuchDatabase { name: name.into() })?;
         Ok(self.handle(tree))
     }
 
@@ -365,7 +365,7 @@ impl DataStore {
 
     fn check_failed(&self) -> Result<()> {
         match &self.failure {
-            Some(reason) => Err(Error::Failed { reason: reason.clone() }),
+            Some(reason) => Err(Error::Failed { reason: reason.as_str().into() }),
             None if self.is_read_only => Err(Error::ReadOnlyEnvironment),
             None => Ok(()),
         }
@@ -433,7 +433,7 @@ impl DataStore {
         let tree = self.tree(database)?;
         let limit = key_limit(self.pool.page_size) - tree.key_start();
         if key.len() > limit {
-            return Err(Error::KeyTooLong { length: key.len(), limit });
+            return Err(Error::KeyTooLong(Box::new(TooLong { length: key.len(), limit })));
         }
         self.by_key(tree, key, |store, key| store.write(tree, key, value))
     }

@@ -181,7 +181,7 @@ impl Transaction {
             return Ok((tree, None));
         }
         let tree =
-            self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })?;
+            self.look_up(name)?.ok_or_else(|| Error::NoSuchDatabase { name: name.into() })?;
         let state = &mut *self.state.borrow_mut();
         state.resolved.insert(name.into(), tree);
         Ok((tree, state.catalog_version.filter(|_| !state.changed_catalog)))
@@ -220,7 +220,9 @@ impl Transaction {
             let now = self.read_newest_committed(self.catalog(), name.as_bytes())?;
             if now.as_deref().and_then(decode_catalog_record).map(|(id, _)| id) != Some(tree.id) {
                 return Err(match self.isolation {
-                    Isolation::ReadCommitted => Error::NoSuchDatabase { name: name.to_string() },
+                    Isolation::ReadCommitted => {
+                        Error::NoSuchDatabase { name: name.to_string().into() }
+                    }
                     _ => Error::SerializationFailure,
                 });
             }
@@ -264,7 +266,7 @@ impl Transaction {
         self.begin_call();
         check_name(name)?;
         if self.look_up(name)?.is_some() {
-            return Err(Error::DatabaseExists { name: name.to_owned() });
+            return Err(Error::DatabaseExists { name: name.into() });
         }
         let tree = self.atomically(|| {
             let tree = self.new_tree(method)?;
@@ -286,7 +288,7 @@ impl Transaction {
         if self.write(self.catalog(), name.as_bytes(), WriteOp::PutIfAbsent(&record))? {
             Ok(())
         } else {
-            Err(Error::DatabaseExists { name: name.to_owned() })
+            Err(Error::DatabaseExists { name: name.into() })
         }
     }
 
@@ -368,7 +370,7 @@ impl Transaction {
     fn lock_name(&self, name: &str) -> Result<Tree> {
         let locked = self.write(self.catalog(), name.as_bytes(), WriteOp::Lock)?;
         let tree = if locked { self.look_up(name)? } else { None };
-        tree.ok_or_else(|| Error::NoSuchDatabase { name: name.to_owned() })
+        tree.ok_or_else(|| Error::NoSuchDatabase { name: name.into() })
     }
 
     /// Returns the names of all databases in order.

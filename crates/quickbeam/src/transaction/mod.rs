@@ -416,22 +416,27 @@ impl Transaction {
     #[inline]
     pub(crate) fn begin_call(&self) {
         if self.is_read_committed() {
-            let state = &mut *self.state.borrow_mut();
-            if state.statement_depth > 0 {
-                return;
-            }
-            let transactions = &self.engine().transactions;
-            state.snapshot = match state.tracked_since {
-                None => self.refresh_snapshot(),
-                // The slot keeps the first snapshot, so that versions needed by validation stay.
-                Some(_) => transactions.newest_commit.load(Ordering::SeqCst),
-            };
-            let version = self.engine().catalog_version_for(state.snapshot);
-            if version.is_none() || version != state.catalog_version {
-                state.catalog_version = version;
-                state.names_moved |= !state.used.databases().is_empty();
-                state.resolved.clear();
-            }
+            self.move_snapshot_to_call();
+        }
+    }
+
+    #[inline(never)]
+    fn move_snapshot_to_call(&self) {
+        let state = &mut *self.state.borrow_mut();
+        if state.statement_depth > 0 {
+            return;
+        }
+        let transactions = &self.engine().transactions;
+        state.snapshot = match state.tracked_since {
+            None => self.refresh_snapshot(),
+            // The slot keeps the first snapshot, so that versions needed by validation stay.
+            Some(_) => transactions.newest_commit.load(Ordering::SeqCst),
+        };
+        let version = self.engine().catalog_version_for(state.snapshot);
+        if version.is_none() || version != state.catalog_version {
+            state.catalog_version = version;
+            state.names_moved |= !state.used.databases().is_empty();
+            state.resolved.clear();
         }
     }
 
@@ -461,7 +466,11 @@ impl Transaction {
             self.note_failure(&Error::SnapshotTooOld);
             return Err(Error::SnapshotTooOld);
         }
-        result
+        // A copy of the whole result would wait for the stores of its parts.
+        match result {
+            Ok(value) => Ok(value),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits for the undo limit and pins the snapshot, as the environment's options require, before

@@ -124,10 +124,14 @@ impl Transaction {
         };
         let done = work(state, &writer);
         state.writer = Some(writer);
-        if let Err(error) = &done {
-            self.note_failure(error);
+        // A copy of the whole result would wait for the stores of its parts.
+        match done {
+            Ok(done) => Ok(done),
+            Err(error) => {
+                self.note_failure(&error);
+                Err(error)
+            }
         }
-        done
     }
 
     /// Registers the transaction as a writer, before its first change.

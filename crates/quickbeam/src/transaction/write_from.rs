@@ -13,7 +13,7 @@ use super::write::WriteOp;
 use super::{State, Transaction};
 use crate::access::btree::Tree;
 use crate::access::overflow::{ChainReader, ChainWriter, VALUE_LIMIT, encode_pointer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TooLong};
 use crate::mvcc::{DeferredTask, TransactionRecord};
 use crate::page::PageId;
 
@@ -29,7 +29,7 @@ impl Transaction {
         self.check_write(key, None)?;
         if length > VALUE_LIMIT as u64 {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
-            return Err(Error::ValueTooLong { length, limit: VALUE_LIMIT });
+            return Err(Error::ValueTooLong(Box::new(TooLong { length, limit: VALUE_LIMIT })));
         }
         self.with_writer(|state, writer| {
             self.spill_redo(state, writer)?;

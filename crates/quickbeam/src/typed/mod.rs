@@ -73,13 +73,19 @@ fn encode_key<Q: EncodeKey + ?Sized>(key: &Q) -> Vec<u8> {
     bytes
 }
 
+/// Returns the error for bytes that do not encode a `T`.
+#[cold]
+fn wrong_type<T>() -> Error {
+    Error::Decode { what: std::any::type_name::<T>().into() }
+}
+
 fn decode_key<K: DecodeKey>(mut bytes: &[u8]) -> Result<K> {
     let key = K::decode_last(&mut bytes);
-    key.filter(|_| bytes.is_empty()).ok_or(Error::Decode { what: std::any::type_name::<K>() })
+    key.filter(|_| bytes.is_empty()).ok_or_else(|| wrong_type::<K>())
 }
 
 fn decode_value<V: DecodeValue>(bytes: &[u8]) -> Result<V> {
-    V::decode(bytes).ok_or(Error::Decode { what: std::any::type_name::<V>() })
+    V::decode(bytes).ok_or_else(|| wrong_type::<V>())
 }
 
 impl<K, V> TypedDatabase<K, V> {

@@ -33,6 +33,6 @@ impl Failure {
     #[cold]
     fn error(&self) -> Error {
         let reason = self.reason.lock().clone().unwrap_or_default();
-        Error::Failed { reason }
+        Error::Failed { reason: reason.into() }
     }
 }

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::{LogSettings, Lsn};
 use crate::sync::locks::Mutex;
 
-use crate::error::{Damage, DamagedPlace, Error, Result};
+use crate::error::{Damage, DamagedPlace, Error, IoFailure, Result};
 use crate::failpoints::{Canary, planted};
 use crate::vfs::{DIRECT_ALIGNMENT, File, MappedFile, OpenMode, Vfs};
 
@@ -89,7 +89,7 @@ fn flush_folder(vfs: &dyn Vfs, settings: &LogSettings, failure: &Failure) -> Res
     vfs.sync_directory(&settings.directory).map_err(|source| {
         // Never `DiskFull`: a later flush would not make up for this one.
         let action = format!("flushing the folder {}", settings.directory.display());
-        let error = Error::Io { action, source };
+        let error = Error::Io(Box::new(IoFailure { action, source }));
         failure.set(&error);
         error
     })

@@ -314,7 +314,7 @@ impl<'t> Cursor<'t> {
             let tree = database.tree(self.transaction, DatabaseUse::Read)?;
             if tree.method != self.tree.method {
                 // The cursor's database was dropped: it has no position any more.
-                return Err(Error::NoSuchDatabase { name: database.name().to_owned() });
+                return Err(Error::NoSuchDatabase { name: database.name().into() });
             }
             if tree != self.tree {
                 self.tree = tree;

@@ -20,7 +20,7 @@ use super::{DatabaseUse, Transaction, Updated};
 use crate::access::btree::{LeafHint, Tree};
 use crate::access::hash::{BucketDirectory, HASH_BYTES, with_stored};
 use crate::access::limits::check_ordered;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, TooLong};
 use crate::options::AccessMethod;
 use crate::page::{PageId, key_limit};
 
@@ -78,14 +78,13 @@ impl Database {
         self.tree.method
     }
 
-    /// Returns the tree that the name means in this transaction, and records its use.
-    #[inline]
+    /// Returns the tree that the name means in this transaction, and records its use. Inlined, so
+    /// that the tree stays in registers: a result in memory would be written in other pieces than
+    /// it is read.
+    #[inline(always)]
     pub(super) fn tree(&self, transaction: &Transaction, usage: DatabaseUse) -> Result<Tree> {
         if transaction.environment_id() != self.environment {
-            return Err(Error::misuse(format!(
-                "database {:?} belongs to another environment than the transaction",
-                self.name
-            )));
+            return Err(self.foreign());
         }
         transaction.begin_call();
         let known_at = self.known_at.load(Ordering::Relaxed);
@@ -93,6 +92,14 @@ impl Database {
             return Ok(self.tree);
         }
         self.look_up_tree(transaction, usage, known_at)
+    }
+
+    #[cold]
+    fn foreign(&self) -> Error {
+        Error::misuse(format!(
+            "database {:?} belongs to another environment than the transaction",
+            self.name
+        ))
     }
 
     #[cold]
@@ -143,7 +150,7 @@ impl Database {
     fn check_hash_key(&self, transaction: &Transaction, key: &[u8]) -> Result<()> {
         let limit = key_limit(transaction.engine().pool.page_size) - HASH_BYTES;
         if key.len() > limit {
-            return Err(Error::KeyTooLong { length: key.len(), limit });
+            return Err(Error::KeyTooLong(Box::new(TooLong { length: key.len(), limit })));
         }
         Ok(())
     }

@@ -48,7 +48,7 @@ fn longest_key_is_found() {
         let database = environment.create_database("records").unwrap();
         let transaction = environment.begin().unwrap();
         let limit = match database.put(&transaction, &vec![1; 65536], b"") {
-            Err(Error::KeyTooLong { limit, .. }) => limit,
+            Err(Error::KeyTooLong(told)) => told.limit,
             other => panic!("{other:?}"),
         };
         assert!(limit + 1 >= page_size / 4, "a quarter of the page, or all that a slot can say");

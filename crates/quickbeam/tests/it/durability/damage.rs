@@ -13,7 +13,7 @@ use crate::common::{
     Files, Random, Records, contents, open_files, place, small_options, world_with,
 };
 use quickbeam::{
-    AccessMethod, DATA_FILE, DamagedPlace, DataStore, Durability, Environment, Error,
+    AccessMethod, Corruption, DATA_FILE, DamagedPlace, DataStore, Durability, Environment, Error,
     LOG_DIRECTORY, Options, Result,
 };
 
@@ -79,20 +79,15 @@ fn damage(files: &Files, change: impl FnOnce(&mut Vec<u8>)) -> Files {
 
 /// An error that says where.
 fn assert_clear(error: &Error, what: &str) {
-    match error {
+    let Error::Corruption(damage) = error else { panic!("{what}: {error}") };
+    let Corruption { file, place, .. } = &**damage;
+    if file.contains(LOG_DIRECTORY) {
         // With the older root the log is read from further back, where it may be gone.
-        Error::Corruption { file, place, .. } if file.contains(LOG_DIRECTORY) => {
-            assert!(
-                place.log_position().is_some() && what.contains("newest slot"),
-                "{what}: {place}"
-            );
-        }
-        Error::Corruption { file, place, .. } => {
-            assert!(file.contains(DATA_FILE), "{what}: {file}");
-            let named = place.page().is_some() || *place == DamagedPlace::MetaPages;
-            assert!(named, "{what}: place {place:?}");
-        }
-        error => panic!("{what}: {error}"),
+        assert!(place.log_position().is_some() && what.contains("newest slot"), "{what}: {place}");
+    } else {
+        assert!(file.contains(DATA_FILE), "{what}: {file}");
+        let named = place.page().is_some() || *place == DamagedPlace::MetaPages;
+        assert!(named, "{what}: place {place:?}");
     }
 }
 
@@ -326,7 +321,9 @@ fn data_file_with_a_foreign_log_is_refused() {
     mixed.extend(without_log(&one));
     for (files, what) in [(mixed, "another log"), (without_log(&one), "no log")] {
         match open_files(&files, &options) {
-            Err(Error::Corruption { file, .. }) => assert!(file.contains(LOG_DIRECTORY), "{file}"),
+            Err(Error::Corruption(damage)) => {
+                assert!(damage.file.contains(LOG_DIRECTORY), "{damage}");
+            }
             Err(error) => panic!("{what}: {error}"),
             Ok(_) => panic!("{what}: opened"),
         }
@@ -375,8 +372,8 @@ fn lost_root_is_refused(files: &Files, open: impl Fn(&Files) -> Result<()>) {
     let misplaced = damage(files, |data| over(data, other));
     for (files, what) in [(spoiled, "bits"), (zeroed, "zeros"), (misplaced, "the other slot")] {
         match open(&files) {
-            Err(Error::Corruption { place, .. }) => {
-                assert_eq!(place, DamagedPlace::MetaPages, "{what}")
+            Err(Error::Corruption(damage)) => {
+                assert_eq!(damage.place, DamagedPlace::MetaPages, "{what}")
             }
             Err(error) => panic!("{what}: {error}"),
             Ok(()) => panic!("{what}: opened as of the root before"),
@@ -425,7 +422,7 @@ fn second_loss_of_the_root_beside_root_1_is_refused() {
         let has_first = files.contains_key(&Path::new(LOG_DIRECTORY).join("000000000001.log"));
         assert!(!has_first, "{durability}: the first segment is there");
         match open_files(&spoiled(&files), &options) {
-            Err(Error::Corruption { place, .. }) => assert_eq!(place, DamagedPlace::MetaPages),
+            Err(Error::Corruption(damage)) => assert_eq!(damage.place, DamagedPlace::MetaPages),
             Err(error) => panic!("{durability}: {error}"),
             Ok(_) => panic!("{durability}: opened as a new file"),
         }

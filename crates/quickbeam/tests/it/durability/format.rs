@@ -252,10 +252,8 @@ fn later_format_version_is_refused_with_advice() {
         data[slot + 124..slot + 128].copy_from_slice(&checksum.to_le_bytes());
     }
     let error = open_files(&files, &options()).err().unwrap();
-    assert!(
-        matches!(error, Error::FormatVersion { found: 3, supported: VERSION, .. }),
-        "{error:?}"
-    );
+    let Error::FormatVersion(format) = &error else { panic!("{error:?}") };
+    assert_eq!((format.found, format.supported), (3, VERSION));
     let text = error.to_string();
     assert!(text.contains("dump it there and load it here"), "{text}");
 }

@@ -135,8 +135,8 @@ fn failed_read_is_reported_once() {
         let reader = scene.environment.begin_read().unwrap();
         match crate::common::records(&scene.database, &reader) {
             Ok(found) => assert_same(&found, &scene.model.borrow(), "read"),
-            Err(Error::Io { action, .. }) => {
-                assert!(action.contains("page"), "{action}");
+            Err(Error::Io(failure)) => {
+                assert!(failure.action.contains("page"), "{failure}");
                 failed += 1;
             }
             Err(error) => panic!("{error}"),
@@ -164,8 +164,8 @@ fn unwritable_directory_is_refused() {
     });
     for path in [place(), Path::new("elsewhere")] {
         match Environment::open_in(vfs.clone(), Some(path), options()) {
-            Err(Error::Io { source, .. }) => {
-                assert_eq!(source.kind(), io::ErrorKind::PermissionDenied)
+            Err(Error::Io(failure)) => {
+                assert_eq!(failure.source.kind(), io::ErrorKind::PermissionDenied)
             }
             Err(error) => panic!("{error}"),
             Ok(_) => panic!("it was opened"),
@@ -177,8 +177,8 @@ fn unwritable_directory_is_refused() {
 #[test]
 fn real_read_only_file_system_is_refused() {
     let refused = |path: &Path| match Environment::open(path, options()) {
-        Err(Error::Io { action, .. }) => {
-            assert!(action.contains(path.to_str().unwrap()), "{action}")
+        Err(Error::Io(failure)) => {
+            assert!(failure.action.contains(path.to_str().unwrap()), "{failure}")
         }
         Err(error) => panic!("{error}"),
         Ok(_) => panic!("{} was opened", path.display()),

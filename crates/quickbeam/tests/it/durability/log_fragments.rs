@@ -207,7 +207,7 @@ fn damaged_fragment_is_refused() {
             files.get_mut(path).unwrap()[at] = 77;
             let opened = open_files(&files, &options());
             match opened {
-                Err(Error::Corruption { place, .. }) => assert!(place.log_position().is_some()),
+                Err(Error::Corruption(damage)) => assert!(damage.place.log_position().is_some()),
                 Err(error) => panic!("{error}"),
                 // The last record of the log, which no other one vouches for.
                 Ok(environment) => {

@@ -12,7 +12,7 @@ use crate::common::faulty::{Call, FaultyVfs};
 use crate::common::{
     Files, Random, Records, contents, open_files, place, small_options, world_with,
 };
-use quickbeam::{Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
+use quickbeam::{Corruption, Durability, Environment, Error, LOG_DIRECTORY, Options, Result};
 
 /// Bytes before a segment's first record, and in a record's header; `docs/format.md`.
 const SEGMENT_HEADER: usize = 4096;
@@ -143,7 +143,8 @@ impl Scene {
 /// Corruption that names a segment and a position in the log.
 fn assert_names_place(opened: Result<Environment>, what: &str) {
     match opened {
-        Err(Error::Corruption { file, place, .. }) => {
+        Err(Error::Corruption(damage)) => {
+            let Corruption { file, place, .. } = *damage;
             assert!(file.contains(LOG_DIRECTORY), "{what}: {file}");
             assert!(
                 place.log_position().is_some() || place.to_string().contains("segment"),

@@ -291,8 +291,8 @@ fn salvage_of_an_empty_data_file_reads_the_log() {
         let vfs = world_with(&alone, place());
         let nothing = salvage_in(vfs, place(), Path::new("new"), &options());
         match nothing {
-            Err(quickbeam::Error::NotAnEnvironment { detail, .. }) => {
-                assert!(detail.contains("nothing to salvage"), "{detail}")
+            Err(quickbeam::Error::NotAnEnvironment(missing)) => {
+                assert!(missing.detail.contains("nothing to salvage"), "{missing}")
             }
             other => panic!("{other:?}"),
         }
