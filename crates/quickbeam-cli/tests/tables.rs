@@ -404,7 +404,7 @@ ALTER DEFAULT PRIVILEGES FOR ROLE "An""na" REVOKE EXECUTE ON FUNCTIONS FROM PUBL
     // A dump of what was loaded is the same.
     assert_eq!(done(&finish(command(&["dump", "--sql", &second]), "")), script);
     let third = create(&folder, "third");
-    sql(&third, "CREATE ROLE only");
+    sql(&third, "CREATE ROLE \"only\"");
     let script = done(&finish(command(&["dump", "--sql", &third]), ""));
     assert!(script.contains("CREATE ROLE \"only\""), "{script}");
 }

@@ -100,7 +100,7 @@ impl<'t> NamePlaces<'t> {
                 if self.before.is_none() {
                     self.first = word.keyword;
                 }
-                if verdict.is_none() {
+                if !matches!(verdict, Some(Verdict::Name)) {
                     self.enter(&word, self.keyword(tokens, self.before_that));
                 }
             }
