@@ -25,6 +25,7 @@ mod pattern;
 mod regex;
 mod simplify;
 mod slots;
+pub(crate) mod text_search;
 
 use std::sync::Arc;
 

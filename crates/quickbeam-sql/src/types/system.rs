@@ -40,11 +40,15 @@ pub enum SystemType {
     Int2Vector,
     /// `oidvector`: object identifiers.
     OidVector,
+    /// `regconfig`: a text search configuration.
+    Regconfig,
+    /// `regdictionary`: a text search dictionary.
+    Regdictionary,
 }
 
 impl SystemType {
     /// All types of the system catalogs.
-    pub const ALL: [SystemType; 12] = [
+    pub const ALL: [SystemType; 14] = [
         SystemType::Oid,
         SystemType::Name,
         SystemType::SingleChar,
@@ -57,6 +61,8 @@ impl SystemType {
         SystemType::Regrole,
         SystemType::Int2Vector,
         SystemType::OidVector,
+        SystemType::Regconfig,
+        SystemType::Regdictionary,
     ];
 
     /// Returns the name in `pg_type`.
@@ -75,6 +81,8 @@ impl SystemType {
             SystemType::Regrole => "regrole",
             SystemType::Int2Vector => "int2vector",
             SystemType::OidVector => "oidvector",
+            SystemType::Regconfig => "regconfig",
+            SystemType::Regdictionary => "regdictionary",
         }
     }
 
@@ -94,6 +102,8 @@ impl SystemType {
             SystemType::Regrole => (4096, 4097),
             SystemType::Int2Vector => (22, 1006),
             SystemType::OidVector => (30, 1013),
+            SystemType::Regconfig => (3734, 3735),
+            SystemType::Regdictionary => (3769, 3770),
         }
     }
 
@@ -108,6 +118,8 @@ impl SystemType {
                 | SystemType::Regproc
                 | SystemType::Regprocedure
                 | SystemType::Regrole
+                | SystemType::Regconfig
+                | SystemType::Regdictionary
         )
     }
 

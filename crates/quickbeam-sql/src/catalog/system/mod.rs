@@ -115,6 +115,11 @@ fn fixed_text(table: &str) -> &'static str {
         "pg_amop" => include_str!("rows/pg_amop.tsv"),
         "pg_cast" => include_str!("rows/pg_cast.tsv"),
         "pg_aggregate" => include_str!("rows/pg_aggregate.tsv"),
+        "pg_ts_config" => include_str!("rows/text_search/pg_ts_config.tsv"),
+        "pg_ts_config_map" => include_str!("rows/text_search/pg_ts_config_map.tsv"),
+        "pg_ts_dict" => include_str!("rows/text_search/pg_ts_dict.tsv"),
+        "pg_ts_parser" => include_str!("rows/text_search/pg_ts_parser.tsv"),
+        "pg_ts_template" => include_str!("rows/text_search/pg_ts_template.tsv"),
         _ => "",
     }
 }
@@ -217,7 +222,8 @@ mod tests {
     fn fixed_rows_fit_the_columns() {
         let names = ["pg_type", "pg_am", "pg_collation", "pg_language", "pg_opclass"];
         let more = ["pg_opfamily", "pg_operator", "pg_amop", "pg_cast", "pg_aggregate"];
-        for name in names.into_iter().chain(more) {
+        let search = ["pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser"];
+        for name in names.into_iter().chain(more).chain(search).chain(["pg_ts_template"]) {
             let table = system_table(None, name).unwrap();
             let rows = fixed_rows(table);
             assert!(!rows.is_empty());

@@ -243,6 +243,8 @@ static TABLES: &[&[Builtin]] = &[
     session::TABLE,
     times::templates::TABLE,
     strings::text::TABLE,
+    text_search::dictionaries::TABLE,
+    text_search::parsing::TABLE,
     text_search::queries::TABLE,
     text_search::vectors::TABLE,
     transactions::TABLE,

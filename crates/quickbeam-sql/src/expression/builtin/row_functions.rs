@@ -8,6 +8,10 @@ use crate::expression::builtin::json::json_changes::{each, elements, keys};
 use crate::expression::builtin::json::json_functions::JsonPart;
 use crate::expression::builtin::json::path::query;
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
+use crate::expression::builtin::text_search::dictionaries::{
+    DICTIONARIES, DICTIONARY, described_tokens, token_types, tokens,
+};
+use crate::expression::builtin::text_search::parsing::CONFIGURATION;
 use crate::keywords::{KeywordCategory, KeywordRow, keywords};
 use crate::types::{Array, ArrayRef, DataType, ElementType, SystemType, Value, ValueRef};
 
@@ -100,6 +104,9 @@ static TABLE: &[RowFunction] = &[
     strict("jsonb_path_query", &[JSONB, TEXT], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND, query),
+    strict("ts_token_type", &[TEXT], TOKEN_TYPES, token_types),
+    strict("ts_parse", &[TEXT, TEXT], TOKENS, tokens),
+    strict("ts_debug", &[Some(CONFIGURATION), TEXT], DESCRIBED_TOKENS, described_tokens),
     strict("regexp_matches", &[TEXT, TEXT], MATCHES, matches),
     strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
 ];
@@ -129,6 +136,17 @@ fn keyword_rows() -> Vec<FunctionRow> {
     keywords().iter().map(row).collect()
 }
 
+const TOKEN_TYPES: &[(&str, DataType)] =
+    &[("tokid", DataType::Integer), ("alias", DataType::Text), ("description", DataType::Text)];
+const TOKENS: &[(&str, DataType)] = &[("tokid", DataType::Integer), ("token", DataType::Text)];
+const DESCRIBED_TOKENS: &[(&str, DataType)] = &[
+    ("alias", DataType::Text),
+    ("description", DataType::Text),
+    ("token", DataType::Text),
+    ("dictionaries", DICTIONARIES),
+    ("dictionary", DICTIONARY),
+    ("lexemes", TEXTS),
+];
 const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Integer)];
 /// No table is a partition of another one.
 const ANCESTORS: &[(&str, DataType)] = &[("relid", DataType::BigInt)];

@@ -1,6 +1,7 @@
 //! Values of PostgreSQL's settings: which are supported.
 
 use super::setting_table::boolean;
+use crate::expression::text_search::configuration_named;
 use crate::types::SessionZone;
 
 /// The encodings of clients that PostgreSQL knows besides UTF8, as they are looked up.
@@ -84,6 +85,33 @@ pub(crate) fn synchronous_commit(value: &str, _: &str) -> Is {
         _ => Is::Invalid(None),
     }
 }
+
+/// Checks `default_text_search_config`: the name of a configuration.
+pub(crate) fn text_search_configuration(value: &str, _: &str) -> Is {
+    match configuration_named(value) {
+        Some(known) => Is::Supported(Some(format!("pg_catalog.{}", known.name()))),
+        None if MORE_CONFIGURATIONS.contains(&value.trim_start_matches("pg_catalog.")) => {
+            Is::Another
+        }
+        None => Is::Invalid(None),
+    }
+}
+
+/// The configurations of PostgreSQL whose stemmers are not in the program.
+const MORE_CONFIGURATIONS: [&str; 12] = [
+    "arabic",
+    "armenian",
+    "basque",
+    "catalan",
+    "french",
+    "hindi",
+    "indonesian",
+    "irish",
+    "lithuanian",
+    "nepali",
+    "serbian",
+    "yiddish",
+];
 
 /// Checks `client_encoding`: texts go in and out in UTF-8.
 pub(crate) fn encoding(value: &str, _: &str) -> Is {

@@ -284,6 +284,12 @@ pub(crate) static SETTINGS: &[Setting] = &[
         "Sets the default tablespace to create tables and indexes in.",
     ),
     row(
+        "default_text_search_config",
+        "pg_catalog.english",
+        Kind::Checked(foreign::text_search_configuration),
+        "Sets default text search configuration.",
+    ),
+    row(
         "default_transaction_deferrable",
         "off",
         Kind::OneBoolean,

@@ -15,8 +15,15 @@ const CODE_SHIFT: u32 = 24;
 /// The code of the first type of the system catalogs; the others follow in their order.
 const FIRST_SYSTEM_CODE: u32 = 20;
 
+/// The types of the system catalogs that have codes from [`FIRST_SYSTEM_CODE`] on. Stored arrays
+/// have the codes that follow, so later types have theirs from [`FIRST_LATER_CODE`] on.
+const EARLY_SYSTEM_TYPES: u32 = 12;
+
 /// The code of the first type whose values are bytes; the others follow in their order.
-const FIRST_ENCODED_CODE: u32 = FIRST_SYSTEM_CODE + SystemType::ALL.len() as u32;
+const FIRST_ENCODED_CODE: u32 = FIRST_SYSTEM_CODE + EARLY_SYSTEM_TYPES;
+
+/// The code of the first of the later types of the system catalogs.
+const FIRST_LATER_CODE: u32 = 240;
 
 impl ElementType {
     /// TEXT
@@ -58,7 +65,10 @@ impl ElementType {
             DataType::Jsonb => (19, 0),
             DataType::System(SystemType::Int2Vector | SystemType::OidVector)
             | DataType::Array(_) => return None,
-            DataType::System(known) => (FIRST_SYSTEM_CODE + known as u32, 0),
+            DataType::System(known) if (known as u32) < EARLY_SYSTEM_TYPES => {
+                (FIRST_SYSTEM_CODE + known as u32, 0)
+            }
+            DataType::System(known) => (FIRST_LATER_CODE + known as u32 - EARLY_SYSTEM_TYPES, 0),
             DataType::Precise(precise) => match ElementType::new(precise.plain()) {
                 Some(plain) => (plain.0 >> CODE_SHIFT, precise.number()),
                 None => return None,
@@ -112,6 +122,12 @@ impl ElementType {
             }
             code if code >= FIRST_SYSTEM_CODE && code < FIRST_ENCODED_CODE => {
                 DataType::System(SystemType::ALL[(code - FIRST_SYSTEM_CODE) as usize])
+            }
+            code if code >= FIRST_LATER_CODE
+                && code - FIRST_LATER_CODE + EARLY_SYSTEM_TYPES < SystemType::ALL.len() as u32 =>
+            {
+                let place = code - FIRST_LATER_CODE + EARLY_SYSTEM_TYPES;
+                DataType::System(SystemType::ALL[place as usize])
             }
             _ => DataType::Text,
         }

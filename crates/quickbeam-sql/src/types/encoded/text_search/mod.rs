@@ -7,6 +7,7 @@ mod query;
 mod query_text;
 mod rewriting;
 mod vector;
+mod web_query;
 mod words;
 
 pub use matching::is_match;
@@ -16,6 +17,8 @@ pub use rewriting::rewritten;
 pub use vector::{
     MAX_PLACE, Position, TextLexeme, TextLexemeRef, TextVector, TextVectorRef, weight_named,
 };
+
+pub(crate) use words::is_space;
 
 use crate::error::{Result, SqlError, SqlState};
 

@@ -51,6 +51,11 @@ impl<'t> QueryParts<'t> {
         self.items.push(Some(operator));
     }
 
+    /// Appends the operators that wait.
+    pub(super) fn push_all(&mut self, waiting: &mut Vec<QueryItem<'static>>) {
+        flush(self, waiting, &QueryItem::Or);
+    }
+
     /// Returns the query, without the words that are not searched for.
     #[must_use]
     pub fn finish(self) -> TextQuery<'static> {
@@ -257,6 +262,16 @@ fn flush(parts: &mut QueryParts<'_>, waiting: &mut Vec<QueryItem<'static>>, next
 }
 
 impl TextQuery<'_> {
+    /// Makes a query of a text that is one operand. `sink` appends what becomes of it.
+    pub fn of_operand(text: &str, sink: OperandSink<'_>) -> Result<TextQuery<'static>> {
+        let mut parts = QueryParts::of(text);
+        if !text.is_empty() {
+            let word = Cow::Borrowed(text);
+            sink(&mut parts, QueryWord { word, weights: 0, is_prefix: false })?;
+        }
+        Ok(parts.finish())
+    }
+
     /// Reads a query whose words are searched for as they are.
     pub fn parse(text: &str) -> Result<TextQuery<'static>> {
         TextQuery::parse_with(text, &mut |parts, word| parts.push_word(word))
@@ -302,7 +317,7 @@ impl TextQuery<'_> {
 }
 
 /// Keeps an operator until its operands are read.
-fn push_waiting(
+pub(super) fn push_waiting(
     parts: &mut QueryParts<'_>,
     waiting: &mut Vec<QueryItem<'static>>,
     operator: QueryItem<'static>,

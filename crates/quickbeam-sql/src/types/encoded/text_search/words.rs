@@ -30,11 +30,11 @@ pub(super) struct LiteralReader<'t> {
 }
 
 /// Returns whether a character is white space, as the C library says.
-pub(super) fn is_space(letter: char) -> bool {
+pub(crate) fn is_space(letter: char) -> bool {
     letter.is_whitespace() && !matches!(letter, '\u{85}' | '\u{a0}' | '\u{2007}' | '\u{202f}')
 }
 
-fn is_operator(letter: char) -> bool {
+pub(super) fn is_operator(letter: char) -> bool {
     matches!(letter, '!' | '&' | '|' | '(' | ')' | '<')
 }
 
