@@ -246,6 +246,7 @@ static TABLES: &[&[Builtin]] = &[
     text_search::dictionaries::TABLE,
     text_search::parsing::TABLE,
     text_search::queries::TABLE,
+    text_search::ranking::TABLE,
     text_search::vectors::TABLE,
     transactions::TABLE,
     numbers::trigonometry::TABLE,

@@ -3,6 +3,7 @@
 pub(super) mod dictionaries;
 pub(super) mod parsing;
 pub(super) mod queries;
+pub(super) mod ranking;
 pub(super) mod vectors;
 
 use super::mismatch;

@@ -17,7 +17,7 @@ use Answer::{Maybe, No, Yes};
 
 /// The places of a part of a phrase.
 #[derive(Clone, Debug)]
-struct MatchPlaces {
+pub(super) struct MatchPlaces {
     answer: Answer,
     /// The last places of the matches.
     places: Vec<i32>,
@@ -28,6 +28,11 @@ struct MatchPlaces {
 }
 
 impl MatchPlaces {
+    /// Returns the places of a word that stands there.
+    pub(super) fn at(places: Vec<i32>) -> MatchPlaces {
+        MatchPlaces { places, ..MatchPlaces::of(No) }.answered()
+    }
+
     fn of(answer: Answer) -> MatchPlaces {
         MatchPlaces { answer, places: Vec::new(), is_negated: false, width: 0 }
     }
@@ -49,24 +54,40 @@ const ANY: Emitted = Emitted { both: true, left: true, right: true };
 /// Returns whether a query matches the words of a document.
 #[must_use]
 pub fn is_match(vector: &TextVectorRef<'_>, query: &TextQuery<'_>) -> bool {
+    is_satisfied(query, |_, word, need| match need {
+        PlacesNeed::Answer => {
+            MatchPlaces::of(if has_word(vector, word) { Answer::Yes } else { Answer::No })
+        }
+        PlacesNeed::Places => places_of(vector, word),
+    })
+}
+
+/// What an operator needs to know of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum PlacesNeed {
+    /// Whether it matches.
+    Answer,
+    /// Where it matches.
+    Places,
+}
+
+/// Returns whether a query is satisfied. `operand` answers for a word, by the number of its item.
+pub(super) fn is_satisfied(
+    query: &TextQuery<'_>,
+    mut operand: impl FnMut(usize, &QueryWord<'_>, PlacesNeed) -> MatchPlaces,
+) -> bool {
     let is_in_phrase = items_in_phrases(query);
     let mut stack: Vec<MatchPlaces> = Vec::new();
-    for (item, is_in_phrase) in query.items.iter().zip(is_in_phrase) {
+    for (at, (item, is_in_phrase)) in query.items.iter().zip(is_in_phrase).enumerate() {
         if let QueryItem::Word(word) = item {
-            stack.push(if is_in_phrase {
-                places_of(vector, word)
-            } else {
-                MatchPlaces::of(if has_word(vector, word) { Yes } else { No })
-            });
+            let need = if is_in_phrase { PlacesNeed::Places } else { PlacesNeed::Answer };
+            stack.push(operand(at, word, need));
             continue;
         }
         let Some(right) = stack.pop() else { return false };
         if *item == QueryItem::Not {
-            stack.push(if is_in_phrase {
-                negated(right)
-            } else {
-                MatchPlaces::of(not(right.answer))
-            });
+            let answer = || MatchPlaces::of(not(right.answer));
+            stack.push(if is_in_phrase { negated(right) } else { answer() });
             continue;
         }
         let Some(left) = stack.pop() else { return false };
@@ -114,7 +135,7 @@ fn and(left: Answer, right: Answer) -> Answer {
 }
 
 /// Returns the words of the vector that a word of a query means.
-fn candidates<'v, 'a>(
+pub(super) fn candidates<'v, 'a>(
     vector: &'v TextVectorRef<'a>,
     word: &'v QueryWord<'_>,
 ) -> impl Iterator<Item = &'v super::TextLexemeRef<'a>> {
@@ -129,7 +150,7 @@ fn candidates<'v, 'a>(
     rest.take_while(move |(at, found)| is_meant(*at, found.word)).map(|(_, found)| found)
 }
 
-fn has_weight(word: &QueryWord<'_>, weight: u8) -> bool {
+pub(super) fn has_weight(word: &QueryWord<'_>, weight: u8) -> bool {
     word.weights == 0 || word.weights >> weight & 1 == 1
 }
 
@@ -151,7 +172,7 @@ fn places_of(vector: &TextVectorRef<'_>, word: &QueryWord<'_>) -> MatchPlaces {
     }
     places.sort_unstable();
     places.dedup();
-    MatchPlaces { places, ..MatchPlaces::of(No) }.answered()
+    MatchPlaces::at(places)
 }
 
 impl MatchPlaces {

@@ -5,6 +5,7 @@
 mod matching;
 mod query;
 mod query_text;
+mod ranking;
 mod rewriting;
 mod vector;
 mod web_query;
@@ -13,6 +14,7 @@ mod words;
 pub use matching::is_match;
 pub use query::{MAX_DISTANCE, QueryItem, QueryWord, TextQuery};
 pub use query_text::{OperandSink, QueryParts};
+pub use ranking::{DEFAULT_WEIGHTS, RankWeights, cover_rank, word_rank};
 pub use rewriting::rewritten;
 pub use vector::{
     MAX_PLACE, Position, TextLexeme, TextLexemeRef, TextVector, TextVectorRef, weight_named,
