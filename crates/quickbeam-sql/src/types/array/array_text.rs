@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::array_faults::fault;
 use super::array_value::{ArrayBuilder, Dimension, MAX_DIMENSIONS};
 use super::element_type::ElementType;
 use crate::error::{Result, SqlError, SqlState};
@@ -105,8 +106,7 @@ struct ArrayReader<'t> {
 impl<'t> ArrayReader<'t> {
     #[cold]
     fn malformed(&self) -> SqlError {
-        let message = format!("malformed array literal: \"{}\"", self.text);
-        SqlError::new(SqlState::InvalidTextRepresentation, message)
+        malformed(self.text)
     }
 
     fn peek(&self) -> Option<u8> {
@@ -188,7 +188,11 @@ impl<'t> ArrayReader<'t> {
         }
         let mut count = 0;
         self.skip_space();
-        if !self.take(b'}') {
+        let is_empty = self.take(b'}');
+        if is_empty && depth > 0 {
+            return Err(self.malformed());
+        }
+        if !is_empty {
             loop {
                 self.skip_space();
                 let is_nested = self.peek() == Some(b'{');
@@ -300,6 +304,31 @@ pub(in crate::types) fn parse_array(
     element: ElementType,
     settings: &TextSettings,
 ) -> Result<Value> {
+    read_array(text, element, settings).map_err(|error| explained(error, text))
+}
+
+/// Says what is wrong with the form of a literal, which PostgreSQL checks before the elements.
+#[cold]
+fn explained(error: SqlError, text: &str) -> SqlError {
+    let is_malformed = error.message().starts_with(MALFORMED);
+    if !is_malformed && error.state() != SqlState::InvalidTextRepresentation {
+        return error;
+    }
+    match fault(text) {
+        Some(detail) => malformed(text).with_detail(detail),
+        None => error,
+    }
+}
+
+/// The beginning of the message about a literal's form.
+const MALFORMED: &str = "malformed array literal: ";
+
+#[cold]
+fn malformed(text: &str) -> SqlError {
+    SqlError::new(SqlState::InvalidTextRepresentation, format!("{MALFORMED}\"{text}\""))
+}
+
+fn read_array(text: &str, element: ElementType, settings: &TextSettings) -> Result<Value> {
     let builder = ArrayBuilder::new(element);
     let mut reader = ArrayReader { text, at: 0, element, settings, builder, lengths: Vec::new() };
     let bounds = reader.bounds()?;
