@@ -142,7 +142,9 @@ fn of_created_rows(text: &str) -> Option<(String, bool)> {
     let has_data = !words.ends_with(&["WITH", "NO", "DATA"].map(str::to_owned));
     match (words.iter().find(|word| !is_modifier(word))?.as_str(), has_data) {
         ("TABLE", _) if !words.iter().any(|word| word == "AS") => None,
-        ("TABLE", _) if words.windows(2).any(|two| two == ["AS", "EXECUTE"]) => None,
+        ("TABLE", false) if words.windows(2).any(|two| two == ["AS", "EXECUTE"]) => {
+            Some(("SELECT".to_owned(), true))
+        }
         ("TABLE", false) => Some(("CREATE TABLE AS".to_owned(), false)),
         ("TABLE" | "MATERIALIZED", true) => Some(("SELECT".to_owned(), true)),
         _ => None,
@@ -248,6 +250,8 @@ mod tests {
             ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
             ("CREATE TEMP TABLE a (b) AS SELECT 1", "SELECT 3"),
             ("create table a as table b with no data;", "CREATE TABLE AS"),
+            ("create table a as execute p(1)", "SELECT 3"),
+            ("create table a as execute p with no data", "SELECT 3"),
             ("CREATE TABLE a (b int GENERATED ALWAYS AS (c) STORED)", "CREATE TABLE"),
             ("CREATE TABLE \"as\" (\"AS\" int)", "CREATE TABLE"),
             ("CREATE MATERIALIZED VIEW m AS SELECT 1", "SELECT 3"),

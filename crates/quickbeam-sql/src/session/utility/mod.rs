@@ -153,6 +153,9 @@ impl Session {
         if let Command::Fetch(name, direction, returns_rows) = command {
             return Ok(self.fetch(name, *direction, *returns_rows)?.1.len() as u64);
         }
+        if let Command::TableOfExecute(table) = command {
+            return self.create_of_execute(table, &call.text);
+        }
         self.query_command(command, call).map(|_| 0)
     }
 
@@ -245,7 +248,7 @@ impl Session {
                 return Err(SqlError::internal("a change of the catalog is no command"));
             }
             Command::Declare(name, options, query) => self.declare(name, *options, query, call)?,
-            Command::TableOfExecute(table) => self.create_of_execute(table, text)?,
+            Command::TableOfExecute(table) => drop(self.create_of_execute(table, text)?),
             Command::Close(None) => self.cursors.borrow_mut().clear(),
             Command::Close(Some(name)) => {
                 let removed = self.cursors.borrow_mut().remove(name);
@@ -291,8 +294,9 @@ impl Session {
         Ok(())
     }
 
-    /// CREATE TABLE … AS EXECUTE: the query of the prepared statement with its arguments.
-    fn create_of_execute(&self, table: &StatementOfExecute, text: &str) -> Result<()> {
+    /// CREATE TABLE … AS EXECUTE: makes a table of the rows of the prepared query with its
+    /// arguments, and returns their number.
+    fn create_of_execute(&self, table: &StatementOfExecute, text: &str) -> Result<u64> {
         let (mut made, values) = self.statement_of_execute(table, text)?;
         let mut cached = self.named_statement(&table.name)?;
         let is_query = |prepared: &Prepared| matches!(prepared.work, Program::Query(_));
@@ -302,7 +306,7 @@ impl Session {
         }
         drop(cached);
         let done = self.execute(&mut made, &values, ResultRows::Refused);
-        done.map(drop).map_err(SqlError::without_place)
+        done.map_err(SqlError::without_place)
     }
 
     /// Returns the statement that has a prepared one in the place of EXECUTE, and its parameters.
