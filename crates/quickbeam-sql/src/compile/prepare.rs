@@ -441,23 +441,26 @@ fn take_parameters(
         if !is_storable(value) {
             return Err(not_storable(value));
         }
-        // What applications mostly give beside the type itself: an integer of another width.
-        let fast = match (value, data_type) {
-            (value, data_type) if value.is_of(*data_type) => Some(value.clone()),
-            (Value::BigInt(number), DataType::Integer) => {
-                i32::try_from(*number).ok().map(Value::Integer)
+        // What applications mostly give: the type itself, or an integer of another width. Numbers
+        // are made in their place, because a value that is copied waits for the stores of its
+        // parts.
+        match (value, data_type) {
+            (Value::Integer(number), DataType::Integer) => values.push(Value::Integer(*number)),
+            (Value::BigInt(number), DataType::BigInt) => values.push(Value::BigInt(*number)),
+            (Value::Integer(number), DataType::BigInt) => {
+                values.push(Value::BigInt(i64::from(*number)));
             }
-            (Value::Integer(number), DataType::BigInt) => Some(Value::BigInt(i64::from(*number))),
-            _ => None,
-        };
-        values.push(match fast {
-            Some(value) => value,
-            None => {
+            (Value::BigInt(number), DataType::Integer) if i32::try_from(*number).is_ok() => {
+                values.push(Value::Integer(*number as i32));
+            }
+            (value, data_type) if value.is_of(*data_type) => values.push(value.clone()),
+            (value, data_type) => {
                 let datum = crate::expression::Datum::Ref(value.as_ref());
                 let (to, context) = (data_type.unconstrained(), CastContext::Explicit);
-                crate::expression::cast(datum, to, context, Some(clock))?.into_value()
+                let value = crate::expression::cast(datum, to, context, Some(clock))?;
+                values.push(value.into_value());
             }
-        });
+        }
     }
     Ok(())
 }

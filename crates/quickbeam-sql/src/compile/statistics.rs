@@ -96,6 +96,11 @@ impl Statistics for CompileContext<'_> {
         is_usable.then(|| Arc::new(bound))
     }
 
+    fn cached_part(&self, table: &Table, column: usize) -> f64 {
+        let cached = self.catalog.column_cache.cached_rows(table.id, column);
+        cached as f64 / self.rows(table).max(1.0)
+    }
+
     fn can_vectorize(&self) -> Option<CanVectorize<'_>> {
         (self.way != ExecutionMode::Row).then_some(&crate::execute::can_batch)
     }

@@ -188,6 +188,14 @@ impl ColumnCache {
         self.tables.lock().retain(|id, _| is_known(*id));
     }
 
+    /// Returns the number of a table's rows whose values of a column are kept.
+    pub fn cached_rows(&self, table: ObjectId, column: usize) -> usize {
+        let Some(kept) = self.tables.lock().get(&table).cloned() else { return 0 };
+        let parts = kept.parts.lock();
+        let has_column = |part: &&Arc<TablePart>| part.column(column).is_some();
+        parts.values().filter(has_column).filter_map(|part| part.rows).sum()
+    }
+
     /// Returns the bytes of all parts.
     pub fn bytes(&self) -> usize {
         self.used.load(Ordering::Relaxed)

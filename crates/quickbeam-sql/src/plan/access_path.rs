@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::computed_indexes::{ComputedIndex, computed_indexes, key_positions};
 use super::in_list::{InListKeys, find_in_list};
-use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess};
+use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess, TurnedOff};
 use crate::bind::OrderKey;
 use crate::catalog::{Index, Method, Table};
 use crate::expression::{ColumnRef, Comparison, Expr, Slots, implies};
@@ -188,6 +188,8 @@ pub(super) struct PathRequest<'w> {
     pub part_of_rows: &'w dyn Fn(&[&Expr]) -> f64,
     /// Returns the slot of the current value of an IN list, if rows are looked up by its values.
     pub values: &'w dyn Fn() -> usize,
+    /// The plan steps that are turned off.
+    pub off: TurnedOff,
 }
 
 impl PathRequest<'_> {
@@ -541,7 +543,6 @@ pub(super) fn choose(
         };
         statistics.part(table, index, range).or_else(|| Some(each()? * range.part_of_bounds()))
     };
-    let off = statistics.turned_off();
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
     let computed = computed_indexes(table, slot, statistics);
     for candidate in candidates(table, conjuncts, &computed, slot, rows, wish, &part_of) {
@@ -557,7 +558,7 @@ pub(super) fn choose(
                 Some(_) => {}
             }
         }
-        cost += off.cost_of_path(&candidate.path);
+        cost += wish.off.cost_of_path(&candidate.path);
         if best.as_ref().is_none_or(|(_, least, _)| cost < *least) {
             best = Some((candidate, cost, order));
         }

@@ -83,6 +83,11 @@ pub trait Statistics {
         None
     }
 
+    /// Returns the part of a table's rows whose values of a column are in the column cache.
+    fn cached_part(&self, _table: &Table, _column: usize) -> f64 {
+        0.0
+    }
+
     /// Returns how steps are vectorized, unless the statement is executed by rows.
     fn can_vectorize(&self) -> Option<CanVectorize<'_>> {
         None

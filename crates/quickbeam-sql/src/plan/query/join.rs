@@ -365,7 +365,15 @@ impl Planner<'_> {
         let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
         let values = || self.slot_of_members(slot);
         let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, slot, rest);
-        let wish = PathRequest { bound, order, few, alike: &alike, part_of_rows, values: &values };
+        let wish = PathRequest {
+            bound,
+            order,
+            few,
+            alike: &alike,
+            part_of_rows,
+            values: &values,
+            off: self.off.get(),
+        };
         let (access, members, cost, ordered) =
             choose(table, slot, &conjuncts, self.statistics, &wish);
         let rows = access.rows;
@@ -456,7 +464,15 @@ impl Planner<'_> {
         let bound = &(&outer.set() | outside);
         let values = &|| self.slot_of_members(*slot);
         let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
-        let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
+        let wish = PathRequest {
+            bound,
+            order: &[],
+            few: false,
+            alike,
+            part_of_rows,
+            values,
+            off: self.off.get(),
+        };
         let (access, members, cost, _) = choose(table, *slot, conjuncts, self.statistics, &wish);
         if matches!(access.path, AccessPath::All) {
             return (None, None);

@@ -249,6 +249,7 @@ impl<'s> Search<'s, '_, '_> {
             alike: &alike,
             part_of_rows,
             values: &values,
+            off: planner.off.get(),
         };
         let (access, _, cost, _) = choose(table, *slot, &relevant, planner.statistics, &wish);
         (!matches!(access.path, AccessPath::All)).then_some((cost, access.rows))

@@ -9,7 +9,7 @@ pub(super) mod select;
 pub(super) mod semi_join;
 pub(super) mod subquery;
 pub(super) mod tail;
-mod vectorized_joins;
+mod vectorized_input;
 pub(super) mod windows;
 
 use crate::types::DataType;

@@ -360,7 +360,15 @@ impl Planner<'_> {
         let bound = &(left_slots | outside);
         let values = &|| self.slot_of_members(*slot);
         let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
-        let wish = PathRequest { bound, order: &[], few: false, alike, part_of_rows, values };
+        let wish = PathRequest {
+            bound,
+            order: &[],
+            few: false,
+            alike,
+            part_of_rows,
+            values,
+            off: self.off.get(),
+        };
         let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
         let off = self.off.get().cost_of_nested_loop();
         let looped = outer.cost + outer.rows.max(1.0) * each + off;

@@ -328,7 +328,7 @@ impl<'p> Planner<'p> {
         };
         let joined = match few {
             true => joined,
-            false => self.with_vectorized_joins(joined, select, outside)?,
+            false => self.with_vectorized_input(joined, select, outside)?,
         };
         let PlannedRows { mut node, mut rows, mut ordered, .. } = joined;
         if let Some(lock) = &select.for_update {

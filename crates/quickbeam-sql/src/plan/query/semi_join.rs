@@ -182,6 +182,7 @@ impl Planner<'_> {
             alike: &alike,
             part_of_rows,
             values: &values,
+            off: self.off.get(),
         };
         let (_, _, all, _) = choose(table, *slot, &conjuncts, self.statistics, &read);
         conjuncts.push(Expr::Compare(Comparison::Equal, Box::new([value.clone(), member.clone()])));

@@ -193,3 +193,36 @@ fn an_error_leaves_the_cache_usable() {
         (0..3).for_each(|_| assert_eq!(lines(&cached, text), lines(&rows, text), "{text}"));
     }
 }
+
+#[test]
+fn ranges_of_cached_columns_are_scanned() {
+    let database = filled();
+    let connection = connect(&database, "auto");
+    let script = "CREATE TABLE r (id INTEGER PRIMARY KEY, d INTEGER NOT NULL, v INTEGER NOT NULL);
+        INSERT INTO r SELECT i, i, i % 5 FROM generate_series(1, 40000) i;
+        CREATE INDEX r_d ON r (d)";
+    connection.execute_script(script).unwrap();
+    // A new text each time, because the plan of a text is kept.
+    let mut number = 0;
+    let mut path = |connection: &Connection| {
+        number += 1;
+        let range = "d BETWEEN 20000 AND 23000";
+        let text = format!("EXPLAIN SELECT v, sum(id) + {number} FROM r WHERE {range} GROUP BY v");
+        let plan = lines(connection, &text).join("\n");
+        if plan.contains("Seq Scan") { "scan" } else { "index" }
+    };
+    assert_eq!(path(&connection), "index", "the column is not in the cache");
+    // Leaves are kept once their versions are visible to all.
+    for _ in 0..200 {
+        ask_three_times(&database, "SELECT max(d), sum(v) FROM r");
+        if path(&connection) == "scan" {
+            break;
+        }
+        connect(&database, "row").execute("DELETE FROM k WHERE id = -1", &[]).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(path(&connection), "scan");
+    assert_eq!(path(&connect(&database, "row")), "index", "rows do not come from the cache");
+    database.set_column_cache_size(0);
+    assert_eq!(path(&connection), "index", "the cache is empty");
+}
