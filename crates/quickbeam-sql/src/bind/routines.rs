@@ -314,8 +314,7 @@ impl Binder<'_> {
         }
         let (builtin, mut exprs) = self.chosen(name, arguments, position)?;
         let Implementation::Routine(call) = builtin.implementation else {
-            let message = format!("function {name} does not return rows");
-            return Err(SqlError::unsupported(message).at(position as usize));
+            return Ok(None);
         };
         let mut routine = self.routine_of(call, position)?;
         self.with_defaults(builtin, &routine, &mut exprs, position)?;

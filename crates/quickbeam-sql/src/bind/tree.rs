@@ -147,6 +147,8 @@ pub enum TableFunctionKind {
     GenerateSeries(DataType),
     /// A function that returns all its rows at once.
     Rows(&'static RowFunction),
+    /// A row of one column, the value of the only argument.
+    Value,
     /// A function of the catalog, with its name.
     Routine(&'static crate::expression::RoutineCall, &'static str),
     /// A function that makes rows of JSON.

@@ -57,7 +57,7 @@ pub use query::{
     ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, NESTED_SETS, Traversal, UNBOUNDED,
     arguments_of, current_of, is_distinct_sets, is_no_keys, is_rows_from, join_alias,
     listed_columns, restore_exclusions, restore_query_markers, restore_row_stars, row_call,
-    symmetric_bound, traversal,
+    symmetric_bound, traversal, value_in_from,
 };
 pub use routine::{
     AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineSetting,

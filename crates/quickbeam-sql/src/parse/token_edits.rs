@@ -1,5 +1,6 @@
 //! Edits of the tokens of a text: clauses that the parser does not know become ones that it knows.
 
+use sqlparser::ast::ObjectName;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
@@ -26,6 +27,12 @@ pub(super) fn keyword_of(token: &Token) -> Keyword {
 pub(super) fn marker(value: &str) -> Token {
     let value = value.to_owned();
     Token::Word(Word { value, quote_style: Some('"'), keyword: Keyword::NoKeyword })
+}
+
+/// Returns whether a name is that marker.
+pub(super) fn is_marker(name: &ObjectName, marker: &str) -> bool {
+    let first = name.0.first().and_then(|part| part.as_ident());
+    first.is_some_and(|ident| ident.value == marker)
 }
 
 /// Returns a keyword.

@@ -215,7 +215,8 @@ impl Writer<'_> {
                 self.line(depth, format!("CTE Scan on {name}{counted}"));
             }
             PlanNode::FunctionScan(function) => {
-                self.line(depth, format!("{}{counted}", function_scan(function)));
+                let name = self.slots.get(function.slot).map_or("", |shape| &shape.name);
+                self.line(depth, format!("{}{counted}", function_scan(function, name)));
             }
             PlanNode::Vectorized(_) => {}
             PlanNode::LockRows { input, .. } => {
@@ -459,11 +460,15 @@ impl Writer<'_> {
     }
 }
 
-/// Returns the words of a function scan.
-fn function_scan(function: &TableFunction) -> String {
+/// Returns the words of a function scan. `of_value` is the name of an expression that is no call.
+fn function_scan(function: &TableFunction, of_value: &str) -> String {
     let name = |call: &FunctionCall| match call.kind {
         TableFunctionKind::GenerateSeries(_) => "generate_series",
         TableFunctionKind::Rows(function) => function.name,
+        TableFunctionKind::Value => match &call.arguments[..] {
+            [Expr::Call(function, ..)] => function.0.name,
+            _ => of_value,
+        },
         TableFunctionKind::Routine(_, name) => name,
         TableFunctionKind::JsonRecords(function) => function.name,
         TableFunctionKind::Catalog(table) => table.name,

@@ -65,14 +65,14 @@ fn unnamed(value: Ast) -> FunctionArg {
 }
 
 /// The arguments of a call in order.
-pub(super) struct Positional {
+pub(in crate::bind) struct Positional {
     /// Whether the last one is the array of VARIADIC.
     pub is_spread: bool,
     pub arguments: Vec<FunctionArg>,
 }
 
 /// Returns the arguments of a call in order, or `None` if they are so already.
-pub(super) fn positional(
+pub(in crate::bind) fn positional(
     function: &str,
     list: &[FunctionArg],
     is_variadic_routine: bool,

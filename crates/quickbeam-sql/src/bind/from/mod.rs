@@ -1,4 +1,4 @@
-//! The FROM clause: tables, joins, functions that return rows, and system catalogs.
+//! The FROM clause: tables, joins, functions, and system catalogs.
 
 pub(super) mod catalogs;
 pub(super) mod from_clause;
@@ -7,3 +7,4 @@ pub(super) mod json_records;
 mod named_joins;
 pub(super) mod table_functions;
 mod table_samples;
+mod values;

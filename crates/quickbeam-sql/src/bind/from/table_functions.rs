@@ -7,29 +7,33 @@ use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Tabl
 
 use super::from_clause::lateral_scope;
 use super::json_records::DefinedColumns;
+use super::values::call_of;
+use crate::bind::query::implied_names::implied_name;
 use crate::bind::types::undefined::no_function;
 use crate::bind::{
-    Binder, Body, From, OutputColumn, Query, RowOf, Scope, Source, TableFunction,
+    Binder, From, FunctionCall, OutputColumn, RowOf, Scope, Source, TableFunction,
     TableFunctionKind, Typed, fold, function_name, types,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{EXPANSION, Expr, JsonRecords, RowFunction, UNNEST_WORDS};
-use crate::parse::{is_rows_from, listed_columns, row_call};
+use crate::parse::{is_rows_from, listed_columns, row_call, value_in_from};
 use crate::types::{CastContext, DataType, EncodedKind, cast_context};
 
 /// A call in FROM as it is written.
 struct WrittenCall<'a> {
     name: SmolStr,
     position: u32,
-    arguments: Vec<&'a Ast>,
+    form: CallForm<'a>,
     /// The column definition list after the call in ROWS FROM.
     columns: Option<DefinedColumns>,
 }
 
-#[cold]
-fn no_definition_list() -> SqlError {
-    let message = "a column definition list is only allowed for functions returning \"record\"";
-    SqlError::new(SqlState::SyntaxError, message)
+/// What a call in FROM is bound as.
+enum CallForm<'a> {
+    /// A function that may return rows, of these arguments.
+    Rows(Vec<&'a Ast>),
+    /// An expression: its value is the only row.
+    Value(Box<Ast>),
 }
 
 impl Binder<'_> {
@@ -45,10 +49,23 @@ impl Binder<'_> {
         if is_rows_from(name) {
             return self.rows_from(args, ordinality, alias, scope);
         }
+        if let Some(value) = value_in_from(name, args) {
+            let (name, position) = (implied_name(value), self.position(value));
+            let form = CallForm::Value(Box::new(value.clone()));
+            let call = WrittenCall { name, position, form, columns: None };
+            return self.rows_of_calls(vec![call], ordinality, alias, scope);
+        }
         let position = self.position(name);
         let folded = function_name(name).map_err(|error| error.at(position as usize))?;
+        if self.returns_value(&folded, args.len()) {
+            let form = CallForm::Value(Box::new(call_of(name, args)));
+            let call = WrittenCall { name: folded, position, form, columns: None };
+            return self.rows_of_calls(vec![call], ordinality, alias, scope);
+        }
         let ordered = self.in_order(&folded, args, position)?;
         let args = ordered.as_deref().unwrap_or(args);
+        let (spread, folded) = self.spread(folded, args)?;
+        let args = spread.as_deref().unwrap_or(args);
         let mut arguments = Vec::with_capacity(args.len());
         for argument in args {
             let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
@@ -75,12 +92,21 @@ impl Binder<'_> {
                 }
                 continue;
             }
-            let Some((name, arguments)) = row_call(argument) else {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(written)) = argument else {
                 return Err(SqlError::unsupported("this form of ROWS FROM"));
             };
-            let position = self.position(name);
-            let folded = function_name(name).map_err(|error| error.at(position as usize))?;
-            calls.push(WrittenCall { name: folded, position, arguments, columns: None });
+            let position = self.position(written);
+            let (name, form) = match row_call(argument) {
+                Some((name, arguments)) => {
+                    let folded =
+                        function_name(name).map_err(|error| error.at(position as usize))?;
+                    let is_value = self.returns_value(&folded, arguments.len());
+                    (folded, if is_value { None } else { Some(CallForm::Rows(arguments)) })
+                }
+                None => (implied_name(written), None),
+            };
+            let form = form.unwrap_or_else(|| CallForm::Value(Box::new(written.clone())));
+            calls.push(WrittenCall { name, position, form, columns: None });
         }
         self.rows_of_calls(calls, ordinality, alias, scope)
     }
@@ -95,7 +121,8 @@ impl Binder<'_> {
         alias: Option<&TableAlias>,
         scope: &mut Scope,
     ) -> Result<From> {
-        let call = WrittenCall { name: folded, position, arguments: args.to_vec(), columns: None };
+        let form = CallForm::Rows(args.to_vec());
+        let call = WrittenCall { name: folded, position, form, columns: None };
         self.rows_of_calls(vec![call], ordinality, alias, scope)
     }
 
@@ -112,34 +139,36 @@ impl Binder<'_> {
         let mut defined = self.defined_columns(alias)?;
         let count = calls.len();
         let (mut bound, mut columns) = (Vec::with_capacity(count), Vec::new());
-        for WrittenCall { name, position, arguments: args, columns: mut listed } in calls {
+        let mut subqueries = Vec::new();
+        for WrittenCall { name, position, form, columns: mut listed } in calls {
             let of_call = if listed.is_some() { &mut listed } else { &mut defined };
-            let (arguments, level) = self.level(|binder| {
-                let mut arguments = Vec::with_capacity(args.len());
-                for argument in args {
-                    arguments.push(binder.expression(argument, &around)?.without_vector());
+            let ((call, own), level) = self.level(|binder| {
+                binder.in_function_of_from();
+                match form {
+                    CallForm::Rows(arguments) => {
+                        binder.rows_call(&name, &arguments, position, of_call, &around)
+                    }
+                    CallForm::Value(value) => {
+                        let value = binder.expression(&value, &around)?.without_vector();
+                        binder.row_of_value(&name, value, of_call.as_ref(), position)
+                    }
                 }
-                Ok(arguments)
             })?;
-            if !level.subqueries.is_empty() {
+            if listed.is_some() {
+                return Err(self.no_definition_list(Some(&call)).at(position as usize));
+            }
+            let is_only_value = call.kind == TableFunctionKind::Value && count == 1 && !ordinality;
+            if !level.subqueries.is_empty() && !is_only_value {
                 return Err(SqlError::unsupported("a subquery as argument of a function in FROM"));
             }
-            let (call, own) = match JsonRecords::named(&name) {
-                Some(function) => {
-                    self.json_records(function, arguments, of_call.take(), position)?
-                }
-                None => self.row_call(&name, arguments, position, of_call)?,
-            };
-            if listed.is_some() {
-                return Err(no_definition_list().at(position as usize));
-            }
+            subqueries = level.subqueries;
             bound.push(call);
             columns.extend(own);
         }
         if defined.is_some() {
             let place = alias.and_then(|alias| alias.columns.first());
             let place = place.map_or(0, |it| self.place_of(&it.name));
-            return Err(no_definition_list().at(place));
+            return Err(self.no_definition_list(bound.first()).at(place));
         }
         let slot = self.add_slot(folded.clone(), Source::Computed);
         let function = TableFunction { calls: bound, ordinality, slot };
@@ -153,21 +182,32 @@ impl Binder<'_> {
             let name = "ordinality".into();
             columns.push(OutputColumn { name, data_type: DataType::BigInt });
         }
-        let query = Query {
-            with: Vec::new(),
-            body: Body::Function(function),
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let query = self.query_of_calls(function, columns, subqueries)?;
         let is_value = !ordinality && count == 1 && query.columns.len() == 1;
         let from = self.derived(Arc::new(query), alias, Some(folded), scope)?;
         if let Some(relation) = scope.relations.last_mut().filter(|_| is_value) {
             relation.row = RowOf::Value;
         }
         Ok(from)
+    }
+
+    /// Binds a call of a function that may return rows.
+    fn rows_call(
+        &mut self,
+        name: &SmolStr,
+        written: &[&Ast],
+        position: u32,
+        defined: &mut Option<DefinedColumns>,
+        scope: &Scope,
+    ) -> Result<(FunctionCall, Vec<OutputColumn>)> {
+        let mut arguments = Vec::with_capacity(written.len());
+        for argument in written {
+            arguments.push(self.expression(argument, scope)?.without_vector());
+        }
+        match JsonRecords::named(name) {
+            Some(function) => self.json_records(function, arguments, defined.take(), position),
+            None => self.row_call(name, arguments, position, defined),
+        }
     }
 
     /// Binds the arguments of a function that returns all its rows at once.

@@ -38,6 +38,7 @@ pub(in crate::bind) enum RowsRefused {
     Coalesce,
     Where,
     Having,
+    From,
 }
 
 impl RowsRefused {
@@ -70,6 +71,10 @@ impl RowsRefused {
             }
             RowsRefused::Where => in_clause("WHERE"),
             RowsRefused::Having => in_clause("HAVING"),
+            RowsRefused::From => {
+                let message = "set-returning functions must appear at top level of FROM";
+                SqlError::new(SqlState::FeatureNotSupported, message)
+            }
         }
     }
 }
@@ -400,6 +405,10 @@ impl Binder<'_> {
                 return Ok(found);
             }
             self.refuse_procedure(name, position)?;
+            if name != "generate_series" {
+                let value = self.function(name, arguments, position)?;
+                return self.row_of_value(name, value, defined.as_ref(), position);
+            }
         }
         let (kind, arguments, columns) = match row_function(name, arguments.len()) {
             Some(function) => self.row_function(function, arguments, position)?,

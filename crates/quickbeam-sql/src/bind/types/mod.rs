@@ -1,7 +1,7 @@
 //! Type names of the statement text, and the common type of several values.
 
 mod catalog_names;
-pub(in crate::bind) mod undefined;
+pub(crate) mod undefined;
 
 use sqlparser::ast::{
     ArrayElemTypeDef, CharacterLength, DataType as Written, ExactNumberInfo,

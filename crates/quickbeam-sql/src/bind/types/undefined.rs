@@ -16,6 +16,10 @@ const MANY_FUNCTIONS: &str = "Could not choose a best candidate function. \
 const MANY_OPERATORS: &str = "Could not choose a best candidate operator. \
                               You might need to add explicit type casts.";
 
+/// Functions of text search in PostgreSQL that do not exist here.
+pub(crate) const MISSING_FUNCTIONS: [&str; 4] =
+    ["ts_headline", "ts_stat", "tsvector_update_trigger", "tsvector_update_trigger_column"];
+
 /// Returns the name of the type of an argument, as in messages about calls.
 pub(in crate::bind) fn type_name(data_type: Option<DataType>) -> String {
     data_type.map_or_else(|| "unknown".to_owned(), |known| known.unconstrained().to_string())
@@ -33,7 +37,11 @@ pub(in crate::bind) fn no_function(
     types: impl IntoIterator<Item = Option<DataType>>,
     position: u32,
 ) -> SqlError {
-    no_such_call(&call_of(name, types)).at(position as usize)
+    let error = match MISSING_FUNCTIONS.contains(&name) {
+        true => SqlError::unsupported(format!("the function {name}")),
+        false => no_such_call(&call_of(name, types)),
+    };
+    error.at(position as usize)
 }
 
 /// Returns the error for a call, as it is written, that fits no function.

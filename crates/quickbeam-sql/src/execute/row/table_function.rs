@@ -97,6 +97,9 @@ impl CallScan {
         let values: Result<Vec<Value>> =
             self.arguments.iter().map(|argument| context.value(argument)).collect();
         let values = values?;
+        if self.kind == TableFunctionKind::Value {
+            return kept(vec![values], charge, context);
+        }
         if let TableFunctionKind::Rows(function) = self.kind {
             return rows_of(function, &values, charge, context);
         }

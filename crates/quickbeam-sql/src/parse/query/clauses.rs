@@ -13,7 +13,7 @@ use sqlparser::ast::{
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
-use crate::parse::token_edits::{TokenEdits, keyword_of, marker, word};
+use crate::parse::token_edits::{TokenEdits, is_marker, keyword_of, marker, word};
 
 /// Words that a query may follow.
 const BEFORE: [Keyword; 7] = [
@@ -200,11 +200,6 @@ const ROWS_FROM: &str = "\0rows from";
 
 /// The function that the first bound of BETWEEN SYMMETRIC becomes the argument of.
 const SYMMETRIC: &str = "\0symmetric";
-
-fn is_marker(name: &ObjectName, marker: &str) -> bool {
-    let first = name.0.first().and_then(|part| part.as_ident());
-    first.is_some_and(|ident| ident.value == marker)
-}
 
 /// Returns the arguments of a call that have no names.
 pub fn arguments_of(function: &Function) -> Option<Vec<&Expr>> {

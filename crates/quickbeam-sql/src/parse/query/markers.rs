@@ -13,6 +13,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
+use super::values_in_from::VALUE;
 use crate::parse::token_edits::{TokenEdits, keyword_of, marker, word};
 
 /// The beginning of the name that stands for the alias of a join with USING.
@@ -393,6 +394,10 @@ pub fn restore_query_markers(text: &mut String) {
             DEPTH_FIRST => restore_search(&mut edits, place, "DEPTH"),
             BREADTH_FIRST => restore_search(&mut edits, place, "BREADTH"),
             CYCLE => restore_cycle(&mut edits, place),
+            VALUE => {
+                edits.remove_all([place, place + 1]);
+                edits.remove_all(edits.closing(place + 1));
+            }
             name => {
                 let Some(alias) = name.strip_prefix(JOIN_ALIAS).map(marker) else { continue };
                 edits.replace(before, vec![Token::RParen]);

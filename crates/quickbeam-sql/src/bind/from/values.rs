@@ -1,0 +1,195 @@
+//! Values in FROM: calls of functions that return one value, and the special syntax of calls. Each
+//! is one row, of one column or of the fields of the value.
+
+use std::sync::Arc;
+
+use smol_str::{SmolStr, format_smolstr};
+use sqlparser::ast::{self, FunctionArg, FunctionArguments, ObjectName};
+
+use super::json_records::DefinedColumns;
+use crate::bind::expression::argument_forms::positional;
+use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
+use crate::bind::{
+    Binder, Body, From, FunctionCall, OutputColumn, Query, Select, Source, Subquery, TableFunction,
+    TableFunctionKind, Typed,
+};
+use crate::catalog::RoutineResult;
+use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, JsonRecords, VARIADIC_PREFIX};
+use crate::types::DataType;
+
+/// Returns a call in FROM as an expression.
+pub(super) fn call_of(name: &ObjectName, args: &[FunctionArg]) -> ast::Expr {
+    let list = ast::FunctionArgumentList {
+        duplicate_treatment: None,
+        args: args.to_vec(),
+        clauses: Vec::new(),
+    };
+    ast::Expr::Function(ast::Function {
+        name: name.clone(),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(list),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+/// Returns a query of these columns without clauses.
+fn plain_query(body: Body, columns: Vec<OutputColumn>) -> Query {
+    Query {
+        with: Vec::new(),
+        body,
+        columns,
+        order: Vec::new(),
+        limit: None,
+        offset: None,
+        with_ties: false,
+    }
+}
+
+/// Returns SELECT of these outputs without other clauses.
+fn plain_select(from: Option<From>, outputs: Vec<Expr>, subqueries: Vec<Subquery>) -> Body {
+    Body::Select(Box::new(Select {
+        from,
+        filter: Vec::new(),
+        subqueries,
+        group: None,
+        windows: None,
+        outputs,
+        distinct: false,
+        distinct_on: Vec::new(),
+        for_update: None,
+    }))
+}
+
+impl Binder<'_> {
+    /// Returns whether a call in FROM can only mean a function that returns one value, or none.
+    pub(super) fn returns_value(&self, name: &str, count: usize) -> bool {
+        name != "generate_series"
+            && !Self::is_row_function(name, count)
+            && JsonRecords::named(name).is_none()
+            && self.routines_named(name).is_empty()
+    }
+
+    /// Returns the arguments of a call of a user's function whose last one is VARIADIC, and the
+    /// name for the call.
+    pub(super) fn spread(
+        &self,
+        name: SmolStr,
+        args: &[FunctionArg],
+    ) -> Result<(Option<Vec<FunctionArg>>, SmolStr)> {
+        let is_variadic = self.routines_named(&name).iter().any(|it| it.is_variadic());
+        if !is_variadic {
+            return Ok((None, name));
+        }
+        let plain = positional(&name, args, is_variadic)?;
+        let Some(plain) = plain else { return Ok((None, name)) };
+        let spread =
+            if plain.is_spread { format_smolstr!("{VARIADIC_PREFIX}{name}") } else { name };
+        Ok((Some(plain.arguments), spread))
+    }
+
+    /// Returns the error for a column definition list after a call.
+    #[cold]
+    pub(super) fn no_definition_list(&self, call: Option<&FunctionCall>) -> SqlError {
+        let routine = call.and_then(|call| match call.kind {
+            TableFunctionKind::Routine(routine, _) => self.names.snapshot()?.routine(routine.id),
+            _ => None,
+        });
+        let message = match routine.map(|it| &it.result) {
+            Some(RoutineResult::Row(_)) => {
+                "a column definition list is redundant for a function returning a named composite \
+                 type"
+            }
+            Some(RoutineResult::Columns) => {
+                "a column definition list is redundant for a function with OUT parameters"
+            }
+            _ => "a column definition list is only allowed for functions returning \"record\"",
+        };
+        SqlError::new(SqlState::SyntaxError, message)
+    }
+
+    /// Notes that the level is that of a function in FROM, for errors.
+    pub(super) fn in_function_of_from(&mut self) {
+        if let Some(level) = self.levels.last_mut() {
+            level.clause = "functions in FROM";
+            level.row_functions = RowFunctions::Refused(RowsRefused::From);
+        }
+    }
+
+    /// Returns the call whose only row has a value, and the column of that value.
+    pub(in crate::bind) fn row_of_value(
+        &mut self,
+        name: &str,
+        value: Typed,
+        defined: Option<&DefinedColumns>,
+        position: u32,
+    ) -> Result<(FunctionCall, Vec<OutputColumn>)> {
+        let (expr, data_type) = match value.data_type {
+            Some(known) => (value.expr, known),
+            None => (self.coerce(value, DataType::Text)?, DataType::Text),
+        };
+        if data_type.record().is_some() && data_type.row_fields().is_empty()
+            || data_type.record().is_some_and(|it| it.row_type_name().is_none())
+        {
+            let message = "a column definition list is required for functions returning \"record\"";
+            let error = match defined {
+                None => SqlError::new(SqlState::SyntaxError, message),
+                Some(_) => SqlError::unsupported("a column definition list for this function"),
+            };
+            return Err(error.at(position as usize));
+        }
+        let columns = vec![OutputColumn { name: name.into(), data_type }];
+        let kind = TableFunctionKind::Value;
+        Ok((FunctionCall { kind, arguments: vec![expr], width: 1 }, columns))
+    }
+
+    /// Returns the query for the rows of calls in FROM. `subqueries` are those of the only call.
+    pub(super) fn query_of_calls(
+        &mut self,
+        function: TableFunction,
+        columns: Vec<OutputColumn>,
+        subqueries: Vec<Subquery>,
+    ) -> Result<Query> {
+        let is_value = |call: &FunctionCall| call.kind == TableFunctionKind::Value;
+        let is_row = columns.iter().any(|it| it.data_type.record().is_some())
+            && function.calls.iter().any(is_value);
+        let body = match &function.calls[..] {
+            [only] if is_value(only) && !function.ordinality => {
+                let is_constant = only.arguments.iter().all(|it| it.as_constant().is_some());
+                match is_constant || !subqueries.is_empty() {
+                    true => plain_select(None, only.arguments.clone(), subqueries),
+                    false => Body::Function(function),
+                }
+            }
+            _ if is_row => {
+                let what = "a value of several columns beside another function or WITH ORDINALITY";
+                return Err(SqlError::unsupported(what));
+            }
+            _ => Body::Function(function),
+        };
+        let query = plain_query(body, columns);
+        Ok(if is_row { self.fields_of_row(query) } else { query })
+    }
+
+    /// Returns the query for the fields of the rows that are the only column of a query.
+    fn fields_of_row(&mut self, rows: Query) -> Query {
+        let Some(OutputColumn { name, data_type }) = rows.columns.first().cloned() else {
+            return rows;
+        };
+        let slot = self.add_slot(name, Source::Query(rows.columns.clone().into()));
+        let row = Typed::new(Expr::column(slot, 0), data_type, 0);
+        let fields = self.fields_of(&row).unwrap_or_default();
+        let column = |(name, field): &(SmolStr, Typed)| OutputColumn {
+            name: name.clone(),
+            data_type: field.data_type.unwrap_or(DataType::Text),
+        };
+        let columns = fields.iter().map(column).collect();
+        let outputs = fields.into_iter().map(|(_, field)| field.expr).collect();
+        let from = From::query(slot, Arc::new(rows));
+        plain_query(plain_select(Some(from), outputs, Vec::new()), columns)
+    }
+}
