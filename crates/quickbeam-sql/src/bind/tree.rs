@@ -48,6 +48,21 @@ pub struct Query {
     pub with_ties: bool,
 }
 
+impl Query {
+    /// Returns a query of these columns without WITH, ORDER BY or LIMIT.
+    pub fn plain(body: Body, columns: Vec<OutputColumn>) -> Query {
+        Query {
+            with: Vec::new(),
+            body,
+            columns,
+            order: Vec::new(),
+            limit: None,
+            offset: None,
+            with_ties: false,
+        }
+    }
+}
+
 /// A common table expression that is computed once, before the query that it belongs to.
 #[derive(Clone, Debug)]
 pub struct CommonTable {
@@ -215,6 +230,23 @@ pub struct Select {
     pub distinct_on: Vec<Expr>,
     /// FOR UPDATE.
     pub for_update: Option<RowLock>,
+}
+
+impl Select {
+    /// Returns a SELECT of these outputs without WHERE and later clauses.
+    pub fn plain(from: Option<From>, outputs: Vec<Expr>, subqueries: Vec<Subquery>) -> Select {
+        Select {
+            from,
+            filter: Vec::new(),
+            subqueries,
+            group: None,
+            windows: None,
+            outputs,
+            distinct: false,
+            distinct_on: Vec::new(),
+            for_update: None,
+        }
+    }
 }
 
 /// A subquery in an expression. Expressions read its answer in a slot.
@@ -714,17 +746,11 @@ impl Query {
             offset: None,
             with_ties: false,
         };
-        self.body = Body::Select(Box::new(Select {
-            from: Some(From::query(slot, Arc::new(inner))),
-            filter: Vec::new(),
-            subqueries: Vec::new(),
-            group: None,
-            windows: None,
+        self.body = Body::Select(Box::new(Select::plain(
+            Some(From::query(slot, Arc::new(inner))),
             outputs,
-            distinct: false,
-            distinct_on: Vec::new(),
-            for_update: None,
-        }));
+            Vec::new(),
+        )));
     }
 
     /// Calls `convert` with each output, where it is computed, its present type and its new type

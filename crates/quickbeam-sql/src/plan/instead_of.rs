@@ -14,26 +14,8 @@ use crate::types::DataType;
 
 /// Returns a query that selects these values.
 fn query_of(from: Option<From>, outputs: Vec<Expr>, columns: Vec<OutputColumn>) -> Query {
-    let select = Select {
-        from,
-        filter: Vec::new(),
-        subqueries: Vec::new(),
-        group: None,
-        windows: None,
-        outputs,
-        distinct: false,
-        distinct_on: Vec::new(),
-        for_update: None,
-    };
-    Query {
-        with: Vec::new(),
-        body: Body::Select(Box::new(select)),
-        columns,
-        order: Vec::new(),
-        limit: None,
-        offset: None,
-        with_ties: false,
-    }
+    let select = Select::plain(from, outputs, Vec::new());
+    Query::plain(Body::Select(Box::new(select)), columns)
 }
 
 fn columns_of(table: &Table) -> impl Iterator<Item = OutputColumn> + '_ {

@@ -253,15 +253,7 @@ impl Binder<'_> {
             .map(|column| OutputColumn { name: column.name.clone(), data_type: column.data_type });
         let columns: Vec<OutputColumn> = columns.collect();
         let result = self.add_slot("values".into(), Source::Computed);
-        let query = Query {
-            with: Vec::new(),
-            body: rows_with_subqueries(rows, asked, &columns, result),
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let query = Query::plain(rows_with_subqueries(rows, asked, &columns, result), columns);
         let slot = self.add_slot("source".into(), Source::Computed);
         let values = (0..table.columns.len()).map(|column| Expr::column(slot, column)).collect();
         InsertSource::Query { query: Arc::new(query), slot, values }

@@ -174,15 +174,10 @@ impl Binder<'_> {
     ) -> Result<From> {
         let slot = self.add_slot(name.clone(), Source::Computed);
         let call = FunctionCall { kind, arguments: Vec::new(), width: columns.len() };
-        let query = Query {
-            with: Vec::new(),
-            body: Body::Function(TableFunction { calls: vec![call], ordinality: false, slot }),
+        let query = Query::plain(
+            Body::Function(TableFunction { calls: vec![call], ordinality: false, slot }),
             columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        );
         self.derived(Arc::new(query), alias, Some(name), scope)
     }
 }

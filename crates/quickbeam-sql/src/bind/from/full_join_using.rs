@@ -69,24 +69,6 @@ impl Binder<'_> {
 
 /// A query of nothing but a join.
 fn of(join: From, outputs: Vec<Expr>, columns: &[OutputColumn]) -> Query {
-    let select = Select {
-        from: Some(join),
-        filter: Vec::new(),
-        subqueries: Vec::new(),
-        group: None,
-        windows: None,
-        outputs,
-        distinct: false,
-        distinct_on: Vec::new(),
-        for_update: None,
-    };
-    Query {
-        with: Vec::new(),
-        body: Body::Select(Box::new(select)),
-        columns: columns.to_vec(),
-        order: Vec::new(),
-        limit: None,
-        offset: None,
-        with_ties: false,
-    }
+    let select = Select::plain(Some(join), outputs, Vec::new());
+    Query::plain(Body::Select(Box::new(select)), columns.to_vec())
 }

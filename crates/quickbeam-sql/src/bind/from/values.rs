@@ -37,34 +37,6 @@ pub(super) fn call_of(name: &ObjectName, args: &[FunctionArg]) -> ast::Expr {
     })
 }
 
-/// Returns a query of these columns without clauses.
-fn plain_query(body: Body, columns: Vec<OutputColumn>) -> Query {
-    Query {
-        with: Vec::new(),
-        body,
-        columns,
-        order: Vec::new(),
-        limit: None,
-        offset: None,
-        with_ties: false,
-    }
-}
-
-/// Returns SELECT of these outputs without other clauses.
-fn plain_select(from: Option<From>, outputs: Vec<Expr>, subqueries: Vec<Subquery>) -> Body {
-    Body::Select(Box::new(Select {
-        from,
-        filter: Vec::new(),
-        subqueries,
-        group: None,
-        windows: None,
-        outputs,
-        distinct: false,
-        distinct_on: Vec::new(),
-        for_update: None,
-    }))
-}
-
 impl Binder<'_> {
     /// Returns whether a call in FROM can only mean a function that returns one value, or none.
     pub(super) fn returns_value(&self, name: &str, count: usize) -> bool {
@@ -161,7 +133,11 @@ impl Binder<'_> {
             [only] if is_value(only) && !function.ordinality => {
                 let is_constant = only.arguments.iter().all(|it| it.as_constant().is_some());
                 match is_constant || !subqueries.is_empty() {
-                    true => plain_select(None, only.arguments.clone(), subqueries),
+                    true => Body::Select(Box::new(Select::plain(
+                        None,
+                        only.arguments.clone(),
+                        subqueries,
+                    ))),
                     false => Body::Function(function),
                 }
             }
@@ -171,7 +147,7 @@ impl Binder<'_> {
             }
             _ => Body::Function(function),
         };
-        let query = plain_query(body, columns);
+        let query = Query::plain(body, columns);
         Ok(if is_row { self.fields_of_row(query) } else { query })
     }
 
@@ -190,6 +166,7 @@ impl Binder<'_> {
         let columns = fields.iter().map(column).collect();
         let outputs = fields.into_iter().map(|(_, field)| field.expr).collect();
         let from = From::query(slot, Arc::new(rows));
-        plain_query(plain_select(Some(from), outputs, Vec::new()), columns)
+        let select = Select::plain(Some(from), outputs, Vec::new());
+        Query::plain(Body::Select(Box::new(select)), columns)
     }
 }

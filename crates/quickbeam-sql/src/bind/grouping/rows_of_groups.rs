@@ -113,15 +113,10 @@ impl Binder<'_> {
             for_update: None,
         };
         select.outputs = inner_outputs;
-        let grouped = Query {
-            with: Vec::new(),
-            body: std::mem::replace(&mut query.body, Body::Select(Box::new(above))),
-            columns: inner_columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let grouped = Query::plain(
+            std::mem::replace(&mut query.body, Body::Select(Box::new(above))),
+            inner_columns,
+        );
         let from = From::query(of_groups, grouped.into());
         let from = self.with_rows_of(Some(from), row_calls, slot);
         if let Body::Select(select) = &mut query.body {

@@ -213,15 +213,7 @@ impl Binder<'_> {
         self.convert_term(&mut step, &columns);
         let slot = self.add_slot(name.clone(), Source::Computed);
         let body = Body::Recursive(Box::new(Recursive { base, step, all, working, slot }));
-        let query = Query {
-            with: Vec::new(),
-            body,
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let query = Query::plain(body, columns);
         Ok((query, references))
     }
 
@@ -308,14 +300,6 @@ impl Binder<'_> {
         };
         let slot = self.add_slot(name.into(), Source::Query(columns.clone().into()));
         let body = Body::Stored(Stored { from, width: columns.len(), slot });
-        Ok(Some(Arc::new(Query {
-            with: Vec::new(),
-            body,
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        })))
+        Ok(Some(Arc::new(Query::plain(body, columns))))
     }
 }

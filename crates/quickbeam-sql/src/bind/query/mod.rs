@@ -210,24 +210,11 @@ pub(super) fn rows_with_subqueries(
     columns: &[OutputColumn],
     slot: usize,
 ) -> Body {
-    let side = |(outputs, subqueries): (Vec<Expr>, Vec<Subquery>)| Query {
-        with: Vec::new(),
-        body: Body::Select(Box::new(Select {
-            from: None,
-            filter: Vec::new(),
-            subqueries,
-            group: None,
-            windows: None,
-            outputs,
-            distinct: false,
-            distinct_on: Vec::new(),
-            for_update: None,
-        })),
-        columns: columns.to_vec(),
-        order: Vec::new(),
-        limit: None,
-        offset: None,
-        with_ties: false,
+    let side = |(outputs, subqueries): (Vec<Expr>, Vec<Subquery>)| {
+        Query::plain(
+            Body::Select(Box::new(Select::plain(None, outputs, subqueries))),
+            columns.to_vec(),
+        )
     };
     let sides = rows.into_iter().zip(asked).map(side).collect();
     Body::Combine(Box::new(Combine { kind: CombineKind::Union, all: true, sides, slot }))

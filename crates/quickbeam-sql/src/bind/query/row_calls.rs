@@ -282,26 +282,8 @@ impl Binder<'_> {
         if let Some(shape) = self.slots.get_mut(slot) {
             shape.source = Source::Query(columns.clone().into());
         }
-        let select = Select {
-            from: None,
-            filter: Vec::new(),
-            subqueries,
-            group: None,
-            windows: None,
-            outputs,
-            distinct: false,
-            distinct_on: Vec::new(),
-            for_update: None,
-        };
-        let query = Query {
-            with: Vec::new(),
-            body: Body::Select(Box::new(select)),
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let select = Select::plain(None, outputs, subqueries);
+        let query = Query::plain(Body::Select(Box::new(select)), columns);
         if let Some(level) = self.levels.last_mut() {
             level.row_calls.answers.push((slot, query));
         }
@@ -375,15 +357,10 @@ impl Binder<'_> {
             shape.source = Source::Query(columns.clone().into());
         }
         let inner = self.add_slot("functions".into(), Source::Computed);
-        let query = Query {
-            with: Vec::new(),
-            body: Body::Function(TableFunction { calls, ordinality: false, slot: inner }),
+        let query = Query::plain(
+            Body::Function(TableFunction { calls, ordinality: false, slot: inner }),
             columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        );
         let rows = From::query(slot, query.into());
         match from {
             None => rows,

@@ -252,26 +252,12 @@ impl Binder<'_> {
             false => (comparison, quantifier),
         };
         let equal = self.compare_rows(comparison, row, members, position)?.expr;
-        let select = Select {
-            from: Some(From::query(slot, Arc::new(inner))),
-            filter: Vec::new(),
-            subqueries: Vec::new(),
-            group: None,
-            windows: None,
-            outputs: vec![equal],
-            distinct: false,
-            distinct_on: Vec::new(),
-            for_update: None,
-        };
-        let compared = Query {
-            with: Vec::new(),
-            body: Body::Select(Box::new(select)),
-            columns: vec![OutputColumn { name: "equal".into(), data_type: DataType::Boolean }],
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let select =
+            Select::plain(Some(From::query(slot, Arc::new(inner))), vec![equal], Vec::new());
+        let compared = Query::plain(
+            Body::Select(Box::new(select)),
+            vec![OutputColumn { name: "equal".into(), data_type: DataType::Boolean }],
+        );
         let value = Expr::Constant(Value::Boolean(true));
         let kind = match quantifier {
             Quantifier::Any => SubqueryKind::Any(value, Comparison::Equal),

@@ -33,24 +33,29 @@ pub(super) fn is_label(keyword: Keyword) -> Option<bool> {
 
 /// Returns whether a label can be the last one before that token.
 pub(super) fn ends_label(next: &Token) -> bool {
-    use Keyword as K;
     match next {
         Token::EOF | Token::Comma | Token::RParen | Token::SemiColon => true,
-        _ => matches!(
-            keyword_of(next),
-            K::FROM
-                | K::WHERE
-                | K::GROUP
-                | K::HAVING
-                | K::ORDER
-                | K::LIMIT
-                | K::OFFSET
-                | K::FETCH
-                | K::UNION
-                | K::EXCEPT
-                | K::INTERSECT
-        ),
+        _ => begins_clause(keyword_of(next)),
     }
+}
+
+/// Returns whether a word begins a clause of a query after the select list.
+pub(super) fn begins_clause(keyword: Keyword) -> bool {
+    use Keyword as K;
+    matches!(
+        keyword,
+        K::FROM
+            | K::WHERE
+            | K::GROUP
+            | K::HAVING
+            | K::ORDER
+            | K::LIMIT
+            | K::OFFSET
+            | K::FETCH
+            | K::UNION
+            | K::EXCEPT
+            | K::INTERSECT
+    )
 }
 
 /// Returns whether an alias can be the last word before that token.
@@ -99,24 +104,6 @@ pub(super) fn goes_on(keyword: Keyword, before: Option<&Token>, before_that: Key
 /// Returns whether a word that is no label goes on after an operand, or begins a clause.
 pub(super) fn goes_on_after(keyword: Keyword) -> bool {
     use Keyword as K;
-    matches!(
-        keyword,
-        K::NOTNULL
-            | K::WITHIN
-            | K::AS
-            | K::FROM
-            | K::INTO
-            | K::WHERE
-            | K::GROUP
-            | K::HAVING
-            | K::ORDER
-            | K::LIMIT
-            | K::OFFSET
-            | K::FETCH
-            | K::UNION
-            | K::EXCEPT
-            | K::INTERSECT
-            | K::RETURNING
-            | K::WITH
-    )
+    begins_clause(keyword)
+        || matches!(keyword, K::NOTNULL | K::WITHIN | K::AS | K::INTO | K::RETURNING | K::WITH)
 }

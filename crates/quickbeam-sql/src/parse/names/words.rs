@@ -4,6 +4,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 use super::grammar::category_of;
+use super::labels::{begins_clause, ends_label};
 use super::places::Clause;
 use crate::keywords::KeywordCategory;
 use crate::parse::token_edits::keyword_of;
@@ -42,7 +43,7 @@ impl NameWord {
             K::INTO => matches!(self.before, K::INSERT | K::MERGE),
             K::TABLE => matches!(self.before, K::CREATE | K::DROP | K::ALTER | K::TEMP),
             K::NOT => matches!(self.before, K::AND | K::OR | K::IS | K::WHEN),
-            K::CASE if next.is_none_or(super::labels::ends_label) => false,
+            K::CASE if next.is_none_or(ends_label) => false,
             K::CASE => {
                 matches!(self.before, K::SELECT | K::THEN | K::ELSE) || {
                     matches!(before, Some(Token::LParen | Token::Comma))
@@ -54,18 +55,8 @@ impl NameWord {
                 matches!(self.before, K::INNER | K::LEFT | K::RIGHT | K::FULL | K::OUTER | K::CROSS)
             }
             K::FROM if self.before == K::DELETE => true,
-            K::FROM
-            | K::WHERE
-            | K::GROUP
-            | K::HAVING
-            | K::ORDER
-            | K::LIMIT
-            | K::OFFSET
-            | K::FETCH
-            | K::UNION
-            | K::EXCEPT
-            | K::INTERSECT
-            | K::ON
+            clause if begins_clause(clause) => follows_operand,
+            K::ON
             | K::INNER
             | K::CROSS
             | K::FULL

@@ -110,15 +110,7 @@ impl Planner<'_> {
         }
         // Neither duplicates nor the order of its rows matter.
         select.distinct = false;
-        let alone = Query {
-            with: Vec::new(),
-            body: Body::Select(select),
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let alone = Query::plain(Body::Select(select), columns);
         let mut volatile = keys.iter().any(Expr::is_volatile);
         alone.each_expression(&mut |expr| volatile |= expr.is_volatile());
         if is_scalar {
