@@ -405,7 +405,9 @@ impl Transaction {
         if let Some(examined) = examined {
             step.is_filtered_rightly = filter.is_right(page, examined, scan.tag, &scan.ranges);
         }
-        let step = if all_exact && scan.fields.is_some() && scan.record_limit == usize::MAX {
+        let is_projected = all_exact && scan.fields.is_some() && scan.record_limit == usize::MAX;
+        // Most leaves of a selective scan have no record to copy.
+        let step = if is_projected || filter.candidates.is_empty() {
             batch.rows = filter.candidates.len();
             invariant!(
                 SCAN_4,
