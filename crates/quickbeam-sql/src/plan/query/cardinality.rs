@@ -131,17 +131,51 @@ impl Planner<'_> {
         product.map(|count| count.min(most.unwrap_or(f64::INFINITY)))
     }
 
+    /// Notes that a table's conditions leave `rows` rows, if all of them are on one column. Then
+    /// no more distinct values of the column are left, either.
+    pub(super) fn note_restricted(&self, slot: usize, conditions: &[Expr], rows: f64) {
+        let mut restricted = self.restricted.borrow_mut();
+        restricted.retain(|(column, _)| column.slot != slot);
+        let mut only: Option<ColumnRef> = None;
+        let mut is_one = true;
+        for condition in conditions {
+            condition.each_column(&mut |column| {
+                is_one &= column.slot == slot && *only.get_or_insert(column) == column;
+            });
+        }
+        if let (Some(column), true) = (only, is_one) {
+            restricted.push((column, rows.max(1.0)));
+        }
+    }
+
+    /// Returns the rows that conditions on this column leave, and no others restrict.
+    fn restricted_rows(&self, key: &Expr) -> Option<f64> {
+        let column = column_in(key)?;
+        let restricted = self.restricted.borrow();
+        restricted.iter().find_map(|(known, rows)| (*known == column).then_some(*rows))
+    }
+
     /// Estimates the fraction of all pairs of rows whose keys are equal. As in System R, the values
-    /// of the side with fewer of them are assumed to be among those of the other. Returns `None` if
-    /// nothing is known about the values.
+    /// of the side with fewer of them are assumed to be among those of the other. Where conditions
+    /// on the keys alone restrict both sides, only the values that they leave count. Returns `None`
+    /// if nothing is known about the values.
     pub(in crate::plan) fn key_selectivity(&self, keys: &[(&Expr, &Expr)]) -> Option<f64> {
         let sides = [
             keys.iter().map(|pair| pair.0).collect::<Vec<_>>(),
             keys.iter().map(|pair| pair.1).collect::<Vec<_>>(),
         ];
-        let unique = sides.iter().filter_map(|side| self.unique_rows(side)).reduce(f64::max);
-        let distinct = || sides.iter().filter_map(|side| self.distinct_keys(side)).reduce(f64::max);
-        Some(1.0 / unique.or_else(distinct)?.max(1.0))
+        let left = match keys {
+            [(a, b)] => self.restricted_rows(a).zip(self.restricted_rows(b)),
+            _ => None,
+        };
+        let left = left.map_or([f64::INFINITY; 2], |(a, b)| [a, b]);
+        let most = |values: &dyn Fn(&[&Expr]) -> Option<f64>| {
+            let known = sides.iter().zip(left);
+            known.filter_map(|(side, left)| Some(values(side)?.min(left))).reduce(f64::max)
+        };
+        let unique = most(&|side| self.unique_rows(side));
+        let known = unique.or_else(|| most(&|side| self.distinct_keys(side)))?;
+        Some(1.0 / known.max(1.0))
     }
 
     /// Estimates the rows of an inner join by equal keys.

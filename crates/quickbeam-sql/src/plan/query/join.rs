@@ -377,6 +377,9 @@ impl Planner<'_> {
         let (access, members, cost, ordered) =
             choose(table, slot, &conjuncts, self.statistics, &wish);
         let rows = access.rows;
+        if self.is_sampling.get() {
+            self.note_restricted(slot, &conjuncts, rows);
+        }
         let node = node_of(access, members);
         Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered })
     }

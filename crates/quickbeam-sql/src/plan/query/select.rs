@@ -14,7 +14,7 @@ use crate::bind::{
     RowLock, Select, SlotShape, Source, Subquery,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, NumberKind, Slots};
+use crate::expression::{ColumnRef, Expr, NumberKind, Slots};
 use crate::plan::rewrite::date_comparisons::compare_dates;
 use crate::plan::rewrite::pull_up::pull_up_queries;
 use crate::plan::rewrite::simplify::simplify_query;
@@ -57,6 +57,8 @@ pub(in crate::plan) struct Planner<'p> {
     pub is_sampling: Cell<bool>,
     /// The parts of rows that samples gave, by slot and conditions.
     pub sampled: RefCell<Vec<(usize, Vec<Expr>, f64)>>,
+    /// The columns that all conditions of their table are on, with the rows that these leave.
+    pub restricted: RefCell<Vec<(ColumnRef, f64)>>,
     /// The estimated rows of the slots that store rows.
     stored: RefCell<Vec<(usize, f64)>>,
     /// The subqueries in the conditions of outer joins, and of joins on their sides.
@@ -90,6 +92,7 @@ impl<'p> Planner<'p> {
         let asked = RefCell::default();
         let off = Cell::new(statistics.turned_off());
         let (is_sampling, sampled) = (Cell::new(false), RefCell::default());
+        let restricted = RefCell::default();
         Planner {
             slots,
             statistics,
@@ -101,6 +104,7 @@ impl<'p> Planner<'p> {
             above,
             is_sampling,
             sampled,
+            restricted,
             stored,
             asked,
         }

@@ -262,3 +262,26 @@ fn a_sample_tells_how_many_rows_a_condition_keeps() {
         assert!((share * 0.7..share * 1.4).contains(&found), "{condition}: {found}");
     }
 }
+
+#[test]
+fn a_condition_on_both_keys_does_not_thin_out_the_join() {
+    let database = database();
+    let connection = &database.connect();
+    for (table, rows) in [("small", 1000), ("one", 10_000), ("two", 10_000)] {
+        connection
+            .execute_script(&format!(
+                "CREATE TABLE {table} (id INTEGER PRIMARY KEY, u INTEGER NOT NULL);
+                 INSERT INTO {table}
+                     SELECT n, n * 7 % {rows} FROM generate_series(0, {rows} - 1) n;
+                 CREATE UNIQUE INDEX ON {table} (u);"
+            ))
+            .unwrap();
+    }
+    // All of the thousand values that the condition leaves are in each table, so that a lookup for
+    // each row of a first join would be far more work than one scan of the range.
+    let query = "SELECT count(*) FROM (SELECT * FROM small, one, two
+                 WHERE small.u = one.u AND one.u = two.u AND one.u < 1000 OFFSET 0) s";
+    let plan = plan(connection, query);
+    assert!(plan.matches("Hash Join\n").count() == 2 && !plan.contains("Nested Loop"), "{plan}");
+    assert_eq!(ask(connection, query), "1000");
+}
