@@ -180,6 +180,7 @@ fn what_there_is_is_listed_and_described() {
         CREATE TABLE child (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, a INTEGER DEFAULT 7, b VARCHAR(9),
             CONSTRAINT small CHECK (a < 10), UNIQUE (b), FOREIGN KEY (a, b) REFERENCES parent ON DELETE CASCADE);
         CREATE INDEX child_ab ON child (a DESC, b);
+        CREATE INDEX child_words ON child USING gin (to_tsvector('simple', b));
         CREATE VIEW pair AS SELECT child.id FROM child JOIN parent USING (a);
         CREATE SEQUENCE counter INCREMENT BY 2;";
     done(&run(&[&directory, "--create"], definitions));
@@ -198,6 +199,7 @@ fn what_there_is_is_listed_and_described() {
         "\"child_pkey\" PRIMARY KEY, btree (id)",
         "\"child_ab\" btree (a DESC, b)",
         "\"child_b_key\" UNIQUE CONSTRAINT, btree (b)",
+        "\"child_words\" gin (to_tsvector('simple', b))",
         "\"small\" CHECK (a < 10)",
         "FOREIGN KEY (a, b) REFERENCES parent (a, b) ON DELETE CASCADE",
     ] {

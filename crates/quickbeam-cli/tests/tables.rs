@@ -22,6 +22,7 @@ CREATE TABLE "My ""Table""" (
 CREATE INDEX "an index" ON "My ""Table""" (n DESC NULLS LAST, "Col,umn" NULLS FIRST);
 CREATE UNIQUE INDEX ON "My ""Table""" (u);
 CREATE INDEX hashed ON "My ""Table""" USING HASH (c, yes);
+CREATE INDEX words ON "My ""Table""" USING gin (to_tsvector('english', "Col,umn")) WHERE id > 0;
 CREATE TABLE keyed (k BIGINT, v TEXT, PRIMARY KEY (k) USING HASH, UNIQUE (v) USING HASH);
 CREATE TABLE tree (id SERIAL PRIMARY KEY, up INT REFERENCES tree ON DELETE CASCADE);
 CREATE TABLE hen (id INT PRIMARY KEY, egg INT);
@@ -32,6 +33,7 @@ INSERT INTO waits VALUES (2, 'b', NULL), (1, NULL, 1);
 CREATE TABLE counted (n BIGINT DEFAULT nextval('plain'), t TEXT);
 CREATE TABLE single (t TEXT);
 CREATE TABLE nothing (a INT);
+CREATE TABLE parts (j JSONB); CREATE INDEX ON parts USING gin (j jsonb_path_ops); INSERT INTO parts VALUES ('{"a": [1]}');
 CREATE VIEW v2 (x, y) AS SELECT t, n FROM counted WHERE n > 1;
 CREATE VIEW v1 AS SELECT x AS z FROM v2 WHERE x <> 'it''s';
 CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted WHERE n > 0;
@@ -144,6 +146,11 @@ fn tables_move_with_everything_that_belongs_to_them() {
         INSERT INTO \"My \"\"Table\"\"\" (n) VALUES (2) RETURNING \"Col,umn\";
         INSERT INTO tree (up) VALUES (4) RETURNING up; DELETE FROM parent WHERE a = 1; SELECT parent_a FROM \"My \"\"Table\"\"\"";
     assert_eq!(sql(&second, questions), sql(&first, questions));
+    let questions =
+        "SELECT indexdef FROM pg_indexes WHERE indexdef LIKE '% USING gin %' ORDER BY 1";
+    let definitions = sql(&first, questions);
+    assert!(definitions.contains("jsonb_path_ops") && definitions.contains("english"));
+    assert_eq!(sql(&second, questions), definitions);
     is_sound(&second);
     // Sequences continue after the values that were reserved.
     let next = sql(

@@ -151,6 +151,7 @@ fn method(method: Method) -> &'static str {
     match method {
         Method::Range => "btree",
         Method::Hash => "hash",
+        Method::Inverted(_) => "gin",
     }
 }
 
@@ -158,15 +159,20 @@ fn index_text(table: &Table, index: &Index) -> String {
     let columns: Vec<String> = index
         .columns
         .iter()
-        .filter_map(|key| {
-            let name = &table.columns.get(key.position)?.name;
+        .map(|key| {
+            let name = index.key_name(table, key.position);
+            if let Method::Inverted(class) = index.method
+                && !class.is_default()
+            {
+                return format!("{name} {}", class.name());
+            }
             let direction = if key.descending { " DESC" } else { "" };
             let nulls = match (key.descending, key.nulls_first) {
                 (false, true) => " NULLS FIRST",
                 (true, false) => " NULLS LAST",
                 _ => "",
             };
-            Some(format!("{name}{direction}{nulls}"))
+            format!("{name}{direction}{nulls}")
         })
         .collect();
     let unique = match (index.is_constraint, index.unique) {

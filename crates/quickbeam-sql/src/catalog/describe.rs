@@ -320,7 +320,11 @@ pub fn index_definition(
             (true, true) => " DESC",
             (true, false) => " DESC NULLS LAST",
         };
-        format!("{}{order}", name(key))
+        let class = match method {
+            Method::Inverted(class) if !class.is_default() => format!(" {}", class.name()),
+            _ => String::new(),
+        };
+        format!("{}{class}{order}", name(key))
     };
     let parts: Vec<String> = keys.iter().map(part).collect();
     let rest = match index {
@@ -397,5 +401,6 @@ pub fn method_name(method: Method) -> &'static str {
     match method {
         Method::Range => "btree",
         Method::Hash => "hash",
+        Method::Inverted(_) => "gin",
     }
 }

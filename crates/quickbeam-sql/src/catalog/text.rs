@@ -173,12 +173,22 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
     // PostgreSQL has hash indexes of one column, which are not unique.
     let is_hash = index.method == Method::Hash
         && (wording == Wording::Quickbeam || (!index.unique && index.columns.len() == 1));
-    let using = if is_hash { " USING HASH" } else { "" };
+    let using = match index.inverted() {
+        Some(_) => " USING gin",
+        None if is_hash => " USING HASH",
+        None => "",
+    };
     let column = |key: &KeyColumn| {
         let name = match index.expression(key.position) {
             Some(expression) => format!("({})", expression.text),
             None => quoted(&table.columns.get(key.position)?.name),
         };
+        if let Some(class) = index.inverted() {
+            return Some(match class.is_default() {
+                true => name,
+                false => format!("{name} {}", class.name()),
+            });
+        }
         let direction = if key.descending { " DESC" } else { "" };
         let nulls = match (key.descending, key.nulls_first) {
             (false, true) => " NULLS FIRST",

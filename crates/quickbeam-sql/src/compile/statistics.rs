@@ -20,6 +20,7 @@ use crate::plan::{
     Action, CanVectorize, ExecutionMode, KeyRangeExpr, MIN_TABLE_ROWS, Statistics, TurnedOff,
     WorkerPlan,
 };
+use crate::table::KeyRange;
 use crate::types::{TextSettings, ValueRef};
 
 /// Factor by which a table grows or shrinks before a plan is made again.
@@ -87,6 +88,11 @@ impl Statistics for CompileContext<'_> {
         let rows = handle.estimated_rows(self.transaction).ok()?;
         let entries = handle.tree_of(Some(index))?.0.estimate(self.transaction).ok()?;
         Some((entries / rows.max(1.0)).clamp(0.0, 1.0))
+    }
+
+    fn entries(&self, table: &Table, index: usize, range: &KeyRange) -> Option<f64> {
+        let handle = self.handles().of(table).ok()?;
+        handle.indexes().get(index)?.estimated_entries(self.transaction, range).ok()
     }
 
     fn bound_index(&self, table: &Table, index: usize) -> Option<Arc<BoundIndex>> {

@@ -45,14 +45,29 @@ impl<'f> Filling<'f> {
         Filling { transaction, table, index, bytes, entries, key, value }
     }
 
-    /// Takes the entry of a row.
+    /// Takes the entries of a row.
     pub fn add(&mut self, row: StoredRow<'_>, row_key: &[u8]) -> Result<()> {
+        if let Some(class) = self.index.index.inverted() {
+            let entries = self.index.inverted_entries(class, row, row_key)?;
+            return entries.iter().try_for_each(|(key, value)| {
+                self.key.clear();
+                self.key.extend_from_slice(key);
+                self.value.clear();
+                self.value.extend_from_slice(value);
+                self.take()
+            });
+        }
         self.key.clear();
         let form = self.index.encode_entry(row, row_key, &mut self.key)?;
         if form == EntryForm::Absent {
             return Ok(());
         }
         self.index.encode_place(&self.key, row_key, form, &mut self.value)?;
+        self.take()
+    }
+
+    /// Takes the entry of the present key and value.
+    fn take(&mut self) -> Result<()> {
         if self.bytes.len() + self.key.len() + self.value.len() > RUN_BYTES {
             self.put()?;
         }

@@ -38,6 +38,8 @@ pub(crate) enum EntryForm {
     WithRowKey,
     /// The row's key follows the values, which no other row may have once they are checked.
     Checked,
+    /// There is an entry for each key of the value: the index is inverted.
+    Inverted,
 }
 
 /// Stands for the evaluator of an index in a catalog without a compiler. Rows can be read, not

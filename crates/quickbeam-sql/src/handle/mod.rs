@@ -5,6 +5,7 @@ pub(crate) mod column_cache;
 pub(crate) mod deferrable_key;
 mod index_build;
 pub(crate) mod index_evaluator;
+mod inverted_entries;
 pub(crate) mod row_sample;
 pub(crate) mod sampling;
 pub(crate) mod table_handle;

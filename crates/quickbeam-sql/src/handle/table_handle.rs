@@ -7,10 +7,12 @@
 //! | table without one | hidden row id, big-endian | the row |
 //! | unique index, no column NULL | the index's columns | 1, the row's key |
 //! | hash index that is not unique | the length of the columns, the index's columns, the row's key | nothing |
+//! | inverted index, an entry for each key of a value | the key, the row's key | 0, and where in the key the row's key begins, u16 |
 //! | other index, DEFERRABLE key, or a column NULL without NULLS NOT DISTINCT | the index's columns, the row's key | 0, and where in the key the row's key begins, u16 |
 //!
 //! - TABLE-1: a row has one entry in each index of its table, or none in a partial index whose
-//!   predicate is not true of it. Every entry belongs to a row.
+//!   predicate is not true of it. In an inverted index it has one for each key of its value. Every
+//!   entry belongs to a row.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -221,13 +223,17 @@ impl IndexHandle {
         damaged_in(error, "index", &self.index.name)
     }
 
-    /// Appends the key of a row's entry. Returns its form.
+    /// Appends the key of a row's entry. Returns its form. An inverted index has
+    /// [several](Self::inverted_entries), and nothing is appended.
     pub(crate) fn encode_entry(
         &self,
         row: StoredRow<'_>,
         row_key: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<EntryForm> {
+        if self.index.inverted().is_some() {
+            return Ok(EntryForm::Inverted);
+        }
         let mut has_null = false;
         let computed = match &self.evaluator {
             None => Vec::new(),
@@ -268,7 +274,7 @@ impl IndexHandle {
         if self.key.grouped {
             return Ok(());
         }
-        if matches!(form, EntryForm::WithRowKey | EntryForm::Checked) {
+        if matches!(form, EntryForm::WithRowKey | EntryForm::Checked | EntryForm::Inverted) {
             let place = u16::try_from(entry.len() - row_key.len());
             let place = place.map_err(|_| crate::schema::encoding::key_encoding::key_too_long())?;
             value.push(0);

@@ -205,6 +205,9 @@ impl PlanCheck {
             AccessPath::All => {}
             AccessPath::Key(values) => self.reads(values, outer),
             AccessPath::Cursor(name) => self.reads([name], outer),
+            AccessPath::Inverted(path) => {
+                self.reads(path.conditions.iter().map(|it| &it.operand), outer);
+            }
             AccessPath::KeyRange(range) | AccessPath::Index(_, range) => {
                 let bounds = range.lower.iter().chain(&range.upper).map(|(bound, _)| bound);
                 self.reads(range.equal.iter().chain(bounds), outer);

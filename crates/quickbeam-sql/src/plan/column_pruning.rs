@@ -92,6 +92,9 @@ fn each_of_access(access: &TableAccess, visit: &mut dyn FnMut(&Expr)) {
         super::AccessPath::All => {}
         super::AccessPath::Key(values) => values.iter().for_each(&mut *visit),
         super::AccessPath::Cursor(name) => visit(name),
+        super::AccessPath::Inverted(path) => {
+            path.conditions.iter().for_each(|it| visit(&it.operand));
+        }
         super::AccessPath::KeyRange(range) | super::AccessPath::Index(_, range) => {
             range.equal.iter().for_each(&mut *visit);
             range.lower.iter().chain(&range.upper).for_each(|(bound, _)| visit(bound));

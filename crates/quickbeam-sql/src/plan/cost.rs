@@ -42,6 +42,8 @@ pub(super) const DEFAULT_INEQ_SELECTIVITY: f64 = 0.3;
 pub(super) const DEFAULT_RANGE_SELECTIVITY: f64 = 0.1;
 pub(super) const DEFAULT_LIKE_SELECTIVITY: f64 = 0.03;
 pub(super) const DEFAULT_SELECTIVITY: f64 = 0.5;
+/// Selectivity of a condition on the keys of an inverted index.
+pub(super) const DEFAULT_KEY_SELECTIVITY: f64 = 0.005;
 /// Selectivity of an EXISTS or a comparison with a subquery about which nothing is known.
 pub(super) const SUBQUERY_SELECTIVITY: f64 = 0.5;
 /// Cost added to a step that the session has turned off. It is used only where there is no other.

@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::{AccessPath, Action, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess};
+use super::{
+    AccessPath, Action, InvertedPath, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess,
+};
 use crate::bind::{
     FunctionCall, SlotShape, Source, SubqueryKind, TableFunction, TableFunctionKind,
 };
@@ -296,6 +298,10 @@ impl Writer<'_> {
         let name = if alias == table { table.to_string() } else { format!("{table} {alias}") };
         let order = if access.backward { " backward" } else { "" };
         let rows = access.rows.max(1.0).round();
+        if let AccessPath::Inverted(path) = &access.path {
+            self.inverted(access, path, depth, &format!("{name} (rows={rows}){counted}"));
+            return;
+        }
         let (text, range) = match &access.path {
             AccessPath::All => (format!("Seq Scan{order} on {name}"), None),
             AccessPath::Key(values) => {
@@ -327,6 +333,7 @@ impl Writer<'_> {
                 let way = if is_hash { "Index Hash Lookup" } else { "Index Scan" };
                 (format!("{way}{order} using {index_name} on {name}"), Some(range))
             }
+            AccessPath::Inverted(_) => (String::new(), None),
             AccessPath::Cursor(cursor) => {
                 (format!("Cursor Row of {name}"), Some(format!("Cursor: {}", self.text(cursor))))
             }
@@ -336,6 +343,24 @@ impl Writer<'_> {
             self.detail(depth, range);
         }
         self.condition(depth, "Filter", access.filter.as_ref());
+    }
+
+    /// As PostgreSQL shows a scan of a bitmap. The conditions of the index are checked again.
+    fn inverted(&mut self, access: &TableAccess, path: &InvertedPath, depth: usize, on: &str) {
+        self.line(depth, format!("Bitmap Heap Scan on {on}"));
+        let conditions: Vec<&Expr> = path.conditions.iter().map(|it| &it.condition).collect();
+        let text = Expr::all(conditions.iter().copied().cloned().collect());
+        self.condition(depth, "Recheck Cond", text.as_ref());
+        let mut others = Vec::new();
+        if let Some(filter) = &access.filter {
+            filter.clone().into_conjuncts(&mut others);
+        }
+        others.retain(|conjunct| !conditions.contains(&conjunct));
+        self.condition(depth, "Filter", Expr::all(others).as_ref());
+        let index = access.table.indexes.get(path.index);
+        let index = index.map_or("", |index| &index.name);
+        self.line(depth + 1, format!("Bitmap Index Scan on {index}"));
+        self.condition(depth + 1, "Index Cond", text.as_ref());
     }
 
     fn range(&self, range: &KeyRangeExpr, columns: &[&str]) -> String {

@@ -13,7 +13,6 @@
 mod access_path;
 mod checks;
 mod column_pruning;
-mod computed_indexes;
 mod cost;
 mod dml;
 mod explain;
@@ -32,6 +31,8 @@ use crate::bind::{
 };
 use crate::catalog::{Table, TriggerEvent};
 use crate::expression::{ColumnRef, Expr};
+use crate::schema::InvertedOperator;
+use crate::table::KeyRange;
 use crate::types::{DataType, Value};
 
 pub use column_pruning::{each_expression, prune_prefixes, request_row_ids};
@@ -77,6 +78,12 @@ pub trait Statistics {
         None
     }
 
+    /// Estimates the number of entries of an index, by its number, in a range of their keys.
+    /// Returns `None` without an estimate.
+    fn entries(&self, _table: &Table, _index: usize, _range: &KeyRange) -> Option<f64> {
+        None
+    }
+
     /// Returns the expressions and the predicate of a computed index, by its number, over rows in
     /// slot 0. Returns `None` if they cannot be bound.
     fn bound_index(&self, _table: &Table, _index: usize) -> Option<Arc<BoundIndex>> {
@@ -119,8 +126,30 @@ pub enum AccessPath {
     KeyRange(KeyRangeExpr),
     /// By a range of an index, by its number.
     Index(usize, KeyRangeExpr),
+    /// By the keys of an inverted index.
+    Inverted(Box<InvertedPath>),
     /// The current row of the cursor of that name.
     Cursor(Expr),
+}
+
+/// The rows of which an inverted index has the keys that some conditions ask for.
+#[derive(Clone, Debug)]
+pub struct InvertedPath {
+    /// The number of the index.
+    pub index: usize,
+    /// The conditions, of which all have to hold. They are checked of each row, too.
+    pub conditions: Vec<InvertedCondition>,
+}
+
+/// A condition on what an inverted index has the keys of.
+#[derive(Clone, Debug)]
+pub struct InvertedCondition {
+    /// The operator.
+    pub operator: InvertedOperator,
+    /// The other operand.
+    pub operand: Expr,
+    /// The condition itself.
+    pub condition: Expr,
 }
 
 /// A range of a key: equal values of its first columns, and bounds of the next one.

@@ -12,6 +12,8 @@ pub struct TurnedOff {
     pub nested_loop: bool,
     /// `enable_indexscan`: keys and indexes.
     pub index_scan: bool,
+    /// `enable_bitmapscan`: inverted indexes.
+    pub bitmap_scan: bool,
     /// `enable_seqscan`: scans of whole tables.
     pub seq_scan: bool,
 }
@@ -32,6 +34,7 @@ impl TurnedOff {
     pub(super) fn cost_of_path(self, path: &AccessPath) -> f64 {
         match path {
             AccessPath::All => Self::cost_if(self.seq_scan),
+            AccessPath::Inverted(_) => Self::cost_if(self.bitmap_scan),
             _ => Self::cost_if(self.index_scan),
         }
     }

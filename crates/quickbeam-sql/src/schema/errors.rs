@@ -3,14 +3,49 @@
 //! It is said in the same words by the binder, which knows where the name stands, and by the
 //! catalog, which decides.
 
+use super::encoding::inverted::has_element_keys;
+use super::indexes::OperatorClass;
 use super::names::{shown_name, split_lookup_name};
-use crate::error::{SqlError, SqlState};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::DataType;
 
 /// A change in a transaction that makes none; `what` would make one.
 #[cold]
 pub(crate) fn read_only(what: &str) -> SqlError {
     let message = format!("cannot execute {what} in a read-only transaction");
     SqlError::new(SqlState::ReadOnlySqlTransaction, message)
+}
+
+/// Returns the operator class of an inverted index of values of a type: the one given, or that of
+/// the type.
+pub(crate) fn inverted_class(
+    given: Option<OperatorClass>,
+    data_type: DataType,
+) -> Result<OperatorClass> {
+    match given.or_else(|| OperatorClass::of_type(data_type)) {
+        None => {
+            let message = format!(
+                "data type {data_type} has no default operator class for access method \"gin\""
+            );
+            Err(SqlError::new(SqlState::UndefinedObject, message).with_hint(
+                "You must specify an operator class for the index or define a default operator \
+                 class for the data type.",
+            ))
+        }
+        Some(class) if !class.accepts(data_type) => {
+            let message = format!(
+                "operator class \"{}\" does not accept data type {data_type}",
+                class.name()
+            );
+            Err(SqlError::new(SqlState::DatatypeMismatch, message))
+        }
+        Some(OperatorClass::Array) if !has_element_keys(data_type) => {
+            let element = data_type.element().map_or(data_type, |element| element.data_type());
+            let message = format!("could not identify a comparison function for type {element}");
+            Err(SqlError::new(SqlState::UndefinedFunction, message))
+        }
+        Some(class) => Ok(class),
+    }
 }
 
 /// There is nothing of that name.

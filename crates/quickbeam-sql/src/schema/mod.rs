@@ -4,7 +4,7 @@ mod definition;
 pub(crate) mod encoding;
 pub(crate) mod errors;
 pub(crate) mod fired_triggers;
-pub(crate) mod index_expressions;
+pub(crate) mod indexes;
 pub(crate) mod names;
 pub(crate) mod objects;
 pub(crate) mod role_defaults;
@@ -22,7 +22,7 @@ pub use definition::{
 };
 pub(crate) use encoding::{KeyPart, ROW_ID_BYTES, append_row_id};
 pub use fired_triggers::FiredTriggers;
-pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
+pub use indexes::{EXPRESSIONS, IndexExpression, IndexPredicate, InvertedOperator, OperatorClass};
 pub use names::{
     PUBLIC, SYSTEM_COLUMNS, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name,
     path_schemas, shown_name, split_lookup_name,

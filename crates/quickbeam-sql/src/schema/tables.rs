@@ -13,7 +13,7 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
+use super::indexes::{EXPRESSIONS, IndexExpression, IndexPredicate, OperatorClass};
 use super::names::{is_public, lookup_name, public};
 use super::objects::{ConstraintTiming, ObjectId};
 use super::triggers::Trigger;
@@ -28,6 +28,8 @@ pub enum Method {
     Range,
     /// By equality of the whole key only (`USING HASH`).
     Hash,
+    /// By the keys that the values have (`USING gin`).
+    Inverted(OperatorClass),
 }
 
 /// What a name means.
@@ -173,7 +175,7 @@ impl Index {
         match self.method {
             Method::Hash if self.unique => AccessMethod::Hash,
             Method::Hash => AccessMethod::HashPrefix,
-            Method::Range => AccessMethod::BTree,
+            Method::Range | Method::Inverted(_) => AccessMethod::BTree,
         }
     }
 }
@@ -220,6 +222,16 @@ impl Index {
     #[must_use]
     pub fn is_computed(&self) -> bool {
         !self.expressions.is_empty() || self.predicate.is_some()
+    }
+
+    /// Returns the operator class, if it is an inverted index.
+    #[inline]
+    #[must_use]
+    pub fn inverted(&self) -> Option<OperatorClass> {
+        match self.method {
+            Method::Inverted(class) => Some(class),
+            Method::Range | Method::Hash => None,
+        }
     }
 
     /// Returns whether it has the entries of some rows only.

@@ -323,7 +323,7 @@ impl<'a> TableWriter<'a> {
         let (entries, of_index) = match index.and_then(|number| handle.indexes().get(number)) {
             Some(index) => match index.encode_entry(row, &[], &mut self.entry)? {
                 EntryForm::Unique => (&index.entries, Some(index)),
-                EntryForm::Absent | EntryForm::WithRowKey | EntryForm::Checked => return Ok(None),
+                _ => return Ok(None),
             },
             None => {
                 handle.key().encode_with(&mut self.entry, |position| row.get(position))?;
@@ -399,13 +399,18 @@ impl<'a> TableWriter<'a> {
         Ok(None)
     }
 
-    /// Adds a row's entry to an index; or the key of the row that has the same unique key.
+    /// Adds a row's entries to an index; or the key of the row that has the same unique key.
     fn add_entry(
         &mut self,
         index: &IndexHandle,
         row: StoredRow<'_>,
         key: &[u8],
     ) -> Result<Option<Vec<u8>>> {
+        if let Some(class) = index.index.inverted() {
+            let entries = index.inverted_entries(class, row, key)?;
+            index.add_inverted(self.transaction, &entries)?;
+            return Ok(None);
+        }
         self.entry.clear();
         let form = index.encode_entry(row, key, &mut self.entry)?;
         if form == EntryForm::Absent {
@@ -432,6 +437,10 @@ impl<'a> TableWriter<'a> {
     }
 
     fn remove_entry(&mut self, index: &IndexHandle, row: StoredRow<'_>, key: &[u8]) -> Result<()> {
+        if let Some(class) = index.index.inverted() {
+            let entries = index.inverted_entries(class, row, key)?;
+            return index.remove_inverted(self.transaction, &entries);
+        }
         self.entry.clear();
         if index.encode_entry(row, key, &mut self.entry)? != EntryForm::Absent {
             let was_there = index.entries.delete(self.transaction, &self.entry)?;
@@ -522,6 +531,12 @@ impl<'a> TableWriter<'a> {
             rows.put(self.transaction, key, &stored)?;
         }
         for (number, index) in handle.indexes().iter().enumerate() {
+            if let Some(class) = index.index.inverted() {
+                let before = index.inverted_entries(class, old, key)?;
+                let after = index.inverted_entries(class, new, new_key)?;
+                index.replace_inverted(self.transaction, &before, &after)?;
+                continue;
+            }
             let mut before = std::mem::take(&mut self.old_entry);
             before.clear();
             let form = index.encode_entry(old, key, &mut before)?;

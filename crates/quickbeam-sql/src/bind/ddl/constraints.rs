@@ -7,7 +7,7 @@ use sqlparser::ast::{
     NullsDistinctOption, ReferentialAction, Spanned, TableConstraint,
 };
 
-use super::super::Binder;
+use super::super::{Binder, fold};
 use super::table_outline::{ConstraintKind, ConstraintPlace, Outline};
 use crate::bind::rights::Right;
 use crate::catalog::lookup_name;
@@ -17,11 +17,15 @@ use crate::catalog::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::set_columns;
 
-/// Returns the access method of an index.
+/// Returns the access method of a key.
 pub(super) fn method_of(index_type: Option<&IndexType>) -> Result<Method> {
     match index_type {
         None | Some(IndexType::BTree) => Ok(Method::Range),
         Some(IndexType::Hash) => Ok(Method::Hash),
+        Some(IndexType::Custom(name)) => {
+            let message = format!("access method \"{}\" does not exist", fold(name));
+            Err(SqlError::new(SqlState::UndefinedObject, message))
+        }
         Some(other) => Err(SqlError::unsupported(format!("the index method {other}"))),
     }
 }

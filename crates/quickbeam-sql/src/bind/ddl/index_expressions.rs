@@ -15,11 +15,13 @@ use super::table_outline::Outline;
 use crate::bind::query::implied_names::implied_name;
 use crate::bind::scope::relation_of;
 use crate::catalog::{
-    Index, NewIndex, NewIndexExpression, NewIndexPredicate, ObjectId, Relation, Table,
+    Index, Method, NewIndex, NewIndexExpression, NewIndexPredicate, ObjectId, Relation, Table,
 };
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, Frame, Slot};
 use crate::handle::{IndexCompiler, IndexEvaluator};
+use crate::schema::OperatorClass;
+use crate::schema::errors::inverted_class;
 use crate::table::StoredRow;
 use crate::types::{DataType, Value};
 
@@ -174,24 +176,71 @@ impl Binder<'_> {
     ) -> Result<()> {
         for column in columns {
             self.check_operator_class(column)?;
-            let options = &column.column.options;
-            let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
-            let name = match key_column(&column.column.expr) {
-                Some(name) => {
-                    self.known_column(outline, name)?;
-                    fold(name)
-                }
-                None => {
-                    let written = &column.column.expr;
-                    let expression = self.index_expression(written, outline)?;
-                    index.expressions.push((index.columns.len(), expression));
-                    let taken: Vec<&str> =
-                        index.columns.iter().map(|column| column.0.as_str()).collect();
-                    expression_name(written, &taken)
-                }
-            };
-            index.columns.push((name, descending, options.nulls_first));
+            self.index_key(column, outline, index)?;
         }
+        Ok(())
+    }
+
+    /// Binds the column or the expression of CREATE INDEX USING gin.
+    pub(super) fn inverted_key(
+        &mut self,
+        columns: &[ast::IndexColumn],
+        outline: &Outline,
+        index: &mut NewIndex,
+    ) -> Result<()> {
+        let mut classes = Vec::new();
+        for column in columns {
+            self.index_key(column, outline, index)?;
+            let data_type =
+                match index.expressions.iter().find(|it| it.0 + 1 == index.columns.len()) {
+                    Some((_, expression)) => expression.data_type,
+                    None => {
+                        let name = index.columns.last().map_or("", |column| &column.0);
+                        let position = outline.column(name);
+                        position.map_or(DataType::Text, |position| outline.columns[position].1)
+                    }
+                };
+            let given = column.operator_class.as_ref().map(inverted_class_named).transpose()?;
+            classes.push(inverted_class(given, data_type)?);
+            let options = &column.column.options;
+            let what = match (options.sort.is_some(), options.nulls_first.is_some()) {
+                (true, _) => "ASC/DESC",
+                (false, true) => "NULLS FIRST/LAST",
+                (false, false) => continue,
+            };
+            let message = format!("access method \"gin\" does not support {what} options");
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        match classes[..] {
+            [class] => index.method = Method::Inverted(class),
+            _ => return Err(SqlError::unsupported("a gin index of more than one column")),
+        }
+        Ok(())
+    }
+
+    fn index_key(
+        &mut self,
+        column: &ast::IndexColumn,
+        outline: &Outline,
+        index: &mut NewIndex,
+    ) -> Result<()> {
+        let options = &column.column.options;
+        let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
+        let name = match key_column(&column.column.expr) {
+            Some(name) => {
+                self.known_column(outline, name)?;
+                fold(name)
+            }
+            None => {
+                let written = &column.column.expr;
+                let expression = self.index_expression(written, outline)?;
+                index.expressions.push((index.columns.len(), expression));
+                let taken: Vec<&str> =
+                    index.columns.iter().map(|column| column.0.as_str()).collect();
+                expression_name(written, &taken)
+            }
+        };
+        index.columns.push((name, descending, options.nulls_first));
         Ok(())
     }
 
@@ -239,6 +288,27 @@ impl Binder<'_> {
             _ => Ok(()),
         }
     }
+}
+
+/// Returns the operator class of that name.
+fn inverted_class_named(name: &ast::ObjectName) -> Result<OperatorClass> {
+    let written = name.to_string().to_lowercase();
+    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    OperatorClass::named(name).ok_or_else(|| {
+        let message = format!("operator class \"{name}\" does not exist for access method \"gin\"");
+        SqlError::new(SqlState::UndefinedObject, message)
+    })
+}
+
+/// Refuses what an inverted index cannot be.
+pub(super) fn check_inverted(create: &ast::CreateIndex) -> Result<()> {
+    let what = match (create.unique, create.include.is_empty()) {
+        (true, _) => "unique indexes",
+        (false, false) => "included columns",
+        (false, true) => return Ok(()),
+    };
+    let message = format!("access method \"gin\" does not support {what}");
+    Err(SqlError::new(SqlState::FeatureNotSupported, message))
 }
 
 /// Returns the column that a key of an index is; parentheses change nothing.

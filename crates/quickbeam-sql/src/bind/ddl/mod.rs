@@ -25,9 +25,9 @@ use super::{Binder, fold};
 use crate::bind::ddl::table_outline::OnMissing;
 use crate::bind::rights::Right;
 use crate::catalog::{
-    DeclaredType, IndexConstraint, NewCheck, NewColumn, NewForeignKey, NewIdentity, NewIndex,
-    NewKey, NewTable, NewView, Privileges, SequenceChanges, SequenceOptions, TriggerState,
-    ViewChange,
+    DeclaredType, IndexConstraint, Method, NewCheck, NewColumn, NewForeignKey, NewIdentity,
+    NewIndex, NewKey, NewTable, NewView, Privileges, SequenceChanges, SequenceOptions,
+    TriggerState, ViewChange,
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{
@@ -47,7 +47,8 @@ pub(in crate::bind) use table_outline::ConstraintPlace;
 pub use table_outline::{OnExisting, Persistence};
 
 use constraints::method_of;
-use storage_parameters::check_index_parameters;
+use index_expressions::check_inverted;
+use storage_parameters::{check_index_parameters, check_inverted_parameters};
 use table_outline::Outline;
 
 /// A change of the catalog.
@@ -175,11 +176,20 @@ impl Binder<'_> {
         }
         let table = self.defined_table(&create.table_name, Right::Owns)?;
         let (unique, table_name) = (create.unique, table.lookup_name());
-        let method = method_of(create.using.as_ref())?;
+        let is_inverted = matches!(create.using, Some(ast::IndexType::GIN));
+        let method = match is_inverted {
+            true => Method::Range,
+            false => method_of(create.using.as_ref())?,
+        };
         let mut index = NewIndex { table: table_name, unique, method, ..NewIndex::default() };
         index.concurrently = create.concurrently;
         index.nulls_not_distinct = create.nulls_distinct == Some(false);
-        check_index_parameters(&create.with, method)?;
+        if is_inverted {
+            check_inverted(create)?;
+            check_inverted_parameters(&create.with)?;
+        } else {
+            check_index_parameters(&create.with, method)?;
+        }
         if let Some(name) = &create.name {
             let (name, is_there) =
                 self.new_relation_in(&table.schema, name, OnExisting::from(create.if_not_exists))?;
@@ -189,7 +199,11 @@ impl Binder<'_> {
             }
         }
         let outline = Outline::of(&table);
-        self.index_keys(&create.columns, &outline, &mut index)?;
+        if is_inverted {
+            self.inverted_key(&create.columns, &outline, &mut index)?;
+        } else {
+            self.index_keys(&create.columns, &outline, &mut index)?;
+        }
         if let Some(predicate) = &create.predicate {
             index.predicate = Some(self.index_predicate(predicate, &outline)?);
         }

@@ -7,6 +7,7 @@ use sqlparser::ast::{self, BinaryOperator, CreateTableOptions, SqlOption};
 
 use crate::catalog::Method;
 use crate::error::{Result, SqlError, SqlState};
+use crate::types::{DataType, TextSettings, parse_value};
 
 /// The parameters of tables besides `fillfactor`.
 const OF_TABLES: [&str; 21] = [
@@ -82,15 +83,49 @@ pub(super) fn check_table_parameters(options: &CreateTableOptions) -> Result<()>
     }
 }
 
+/// Returns the name and the value of a parameter of an index.
+fn parameter(option: &ast::Expr) -> (String, Option<String>) {
+    match option {
+        ast::Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
+            (left.to_string(), Some(right.to_string()))
+        }
+        other => (other.to_string(), None),
+    }
+}
+
+/// Checks the parameters of an inverted index.
+pub(super) fn check_inverted_parameters(options: &[ast::Expr]) -> Result<()> {
+    let invalid = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
+    for option in options {
+        let (name, value) = parameter(option);
+        let value = value.as_deref().unwrap_or("true").trim_matches('\'');
+        match &name.to_lowercase()[..] {
+            "fastupdate" => {
+                parse_value(value, DataType::Boolean, &TextSettings::DEFAULT).map_err(|_| {
+                    let what = "invalid value for boolean option \"fastupdate\"";
+                    invalid(format!("{what}: {value}"))
+                })?;
+            }
+            name @ "gin_pending_list_limit" => {
+                let number: i64 = value.parse().map_err(|_| {
+                    invalid(format!("invalid value for integer option \"{name}\": {value}"))
+                })?;
+                if !(64..=i64::from(i32::MAX)).contains(&number) {
+                    let message = format!("value {value} out of bounds for option \"{name}\"");
+                    let detail = "Valid values are between \"64\" and \"2147483647\".";
+                    return Err(invalid(message).with_detail(detail));
+                }
+            }
+            name => return Err(unrecognized(name)),
+        }
+    }
+    Ok(())
+}
+
 /// Checks the parameters of an index.
 pub(super) fn check_index_parameters(options: &[ast::Expr], method: Method) -> Result<()> {
     for option in options {
-        let (name, value) = match option {
-            ast::Expr::BinaryOp { left, op: BinaryOperator::Eq, right } => {
-                (left.to_string(), Some(right.to_string()))
-            }
-            other => (other.to_string(), None),
-        };
+        let (name, value) = parameter(option);
         match (&name.to_lowercase()[..], method) {
             ("fillfactor", _) => check_fill_factor(value.as_deref().unwrap_or("true"))?,
             ("deduplicate_items", Method::Range) => {}

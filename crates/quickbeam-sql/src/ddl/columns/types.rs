@@ -12,7 +12,11 @@ use crate::ddl::change::{CatalogChange, check_key_type};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
-use crate::schema::{DeclaredType, Identity, NewColumn, NewIdentity, SequenceChanges, Table};
+use crate::schema::errors::inverted_class;
+use crate::schema::{
+    DeclaredType, EXPRESSIONS, Identity, Index, Method, NewColumn, NewIdentity, SequenceChanges,
+    Table,
+};
 use crate::table::check_not_null;
 use crate::types::{DataType, Value};
 
@@ -54,6 +58,7 @@ impl Catalog {
         if keys.chain(indexed).any(|used| used == position) {
             table.check_key_type(position)?;
         }
+        reclass_indexes(&mut table, position)?;
         change.check_foreign_key_types(&table, position)?;
         change.retype_indexes(&mut table, id)?;
         change.rewrite(&old, &mut table, each)?;
@@ -192,6 +197,26 @@ fn check_identity_type(data_type: DataType) -> Result<()> {
     Err(SqlError::new(SqlState::InvalidParameterValue, message))
 }
 
+/// Gives the inverted indexes of a column the operator class of its type.
+fn reclass_indexes(table: &mut Table, position: usize) -> Result<()> {
+    let now = table.clone();
+    table.indexes.iter_mut().try_for_each(|index| reclass_index(index, &now, position))
+}
+
+/// Gives an inverted index the operator class of the type that its key at a position has, unless it
+/// has a class that is not the default.
+fn reclass_index(index: &mut Arc<Index>, table: &Table, position: usize) -> Result<()> {
+    let Some(class) = index.inverted() else { return Ok(()) };
+    if index.columns.iter().any(|column| column.position == position)
+        && let Some(data_type) = index.key_type(table, position)
+    {
+        let given = Some(class).filter(|class| !class.is_default());
+        let class = inverted_class(given, data_type)?;
+        Arc::make_mut(index).method = Method::Inverted(class);
+    }
+    Ok(())
+}
+
 impl CatalogChange<'_> {
     /// Gives the sequence of an identity column the column's type.
     fn retype_identity(&self, table: &Table, position: usize) -> Result<()> {
@@ -255,6 +280,9 @@ impl CatalogChange<'_> {
             for (expression, data_type) in expressions.zip(types) {
                 check_key_type(&expression.name, data_type)?;
                 expression.data_type = data_type;
+            }
+            for at in EXPRESSIONS..EXPRESSIONS + index.expressions.len() {
+                reclass_index(index, &now, at)?;
             }
         }
         Ok(())

@@ -17,6 +17,7 @@ use crate::types::{DataType, Value};
 const HEAP: i64 = 2;
 const BTREE: i64 = 403;
 const HASH: i64 = 405;
+const GIN: i64 = 2742;
 
 /// The language of built-in functions in `pg_language`.
 const INTERNAL: i64 = 12;
@@ -25,6 +26,7 @@ fn method(method: Method) -> i64 {
     match method {
         Method::Range => BTREE,
         Method::Hash => HASH,
+        Method::Inverted(_) => GIN,
     }
 }
 
@@ -347,6 +349,11 @@ impl SystemSource<'_> {
                 _ => table.primary_key.as_ref().map_or(BTREE, |key| method(key.method)),
             };
             let classes = list(&|key| {
+                if let Described::Index(_, index) = relation
+                    && let Some(class) = index.inverted()
+                {
+                    return class.oid();
+                }
                 let known = key_type(key.position).map(type_oid);
                 known.map_or(0, |known| operator_class(access, known))
             });

@@ -193,7 +193,7 @@ impl Planner<'_> {
             AccessPath::KeyRange(range) | AccessPath::Index(_, range) => {
                 range.equal.contains(&member)
             }
-            AccessPath::All | AccessPath::Cursor(_) => false,
+            AccessPath::All | AccessPath::Inverted(_) | AccessPath::Cursor(_) => false,
         };
         if !by_member || members.is_some() {
             return Ok(None);

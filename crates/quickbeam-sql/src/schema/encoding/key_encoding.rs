@@ -117,9 +117,12 @@ impl KeySpec {
     }
 
     /// Returns the key encoding of an index's entries, without the part that follows the index's
-    /// columns.
+    /// columns. The entries of an inverted index do not have the values of columns.
     #[must_use]
     pub fn of_index(table: &Table, index: &Index) -> KeySpec {
+        if index.inverted().is_some() {
+            return KeySpec::default();
+        }
         let part = |column: &crate::schema::KeyColumn| {
             Some(KeyPart {
                 position: column.position,

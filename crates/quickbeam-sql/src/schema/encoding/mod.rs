@@ -1,6 +1,7 @@
 //! Rows and keys as bytes.
 
 pub(crate) mod int_column;
+pub(crate) mod inverted;
 pub(crate) mod key_encoding;
 mod nested_key;
 pub(crate) mod row_copy;

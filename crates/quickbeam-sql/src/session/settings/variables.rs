@@ -138,6 +138,7 @@ impl Session {
             hash_join: is_off("enable_hashjoin"),
             nested_loop: is_off("enable_nestloop"),
             index_scan: is_off("enable_indexscan"),
+            bitmap_scan: is_off("enable_bitmapscan"),
             seq_scan: is_off("enable_seqscan"),
         });
         self.note_parallelism();
@@ -182,9 +183,10 @@ impl Session {
 
     /// Takes over the settings that plans depend on.
     pub fn note_plan_key(&self) {
-        let TurnedOff { hash_join, nested_loop, index_scan, seq_scan } = self.turned_off.get();
+        let TurnedOff { hash_join, nested_loop, index_scan, bitmap_scan, seq_scan } =
+            self.turned_off.get();
         let mut key = self.path_number.get();
-        for is_off in [hash_join, nested_loop, index_scan, seq_scan] {
+        for is_off in [hash_join, nested_loop, index_scan, bitmap_scan, seq_scan] {
             key = key << 1 | u64::from(is_off);
         }
         self.plan_key.set(key << 2 | self.way() as u64);

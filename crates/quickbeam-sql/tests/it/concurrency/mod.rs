@@ -2,6 +2,7 @@
 
 mod computed_indexes;
 mod constraints;
+mod inverted_indexes;
 mod merges;
 mod tables;
 mod transactions;

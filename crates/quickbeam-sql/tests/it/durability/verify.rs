@@ -13,6 +13,9 @@ const TABLES: &str = "
     CREATE TABLE loose (a INT, b NUMERIC(6,2) NOT NULL);
     CREATE INDEX loose_a ON loose (a);
     CREATE TABLE hashed (k TEXT, v INT, PRIMARY KEY (k) USING HASH);
+    CREATE TABLE words (id INT PRIMARY KEY, v TSVECTOR);
+    CREATE INDEX words_v ON words USING gin (v);
+    INSERT INTO words VALUES (1, 'a b'), (2, 'a'), (3, NULL);
     CREATE SEQUENCE s;
     CREATE VIEW v AS SELECT p.name, c.n FROM p JOIN c ON c.p = p.id;
     INSERT INTO p VALUES (1, 'one'), (2, 'two'), (3, 'three');
@@ -76,14 +79,14 @@ fn sound_tables_have_no_complaints() {
     let (_environment, database) = database();
     let verified = database.verify().unwrap();
     assert_eq!(verified.complaints, Vec::<String>::new());
-    assert_eq!((verified.tables, verified.rows, verified.entries), (4, 13, 3 + 2 * 5 + 3));
+    assert_eq!((verified.tables, verified.rows, verified.entries), (5, 16, 3 + 2 * 5 + 3 + 3));
     let connection = database.connect();
     connection
         .execute_script("DROP VIEW v; DROP TABLE c; ALTER TABLE loose DROP COLUMN a")
         .unwrap();
     connection.execute("UPDATE p SET name = name || 'x', id = id + 10", &[]).unwrap();
     let verified = database.verify().unwrap();
-    assert_eq!((verified.complaints, verified.tables, verified.rows), (Vec::new(), 3, 8));
+    assert_eq!((verified.complaints, verified.tables, verified.rows), (Vec::new(), 4, 11));
 }
 
 #[test]
@@ -186,6 +189,37 @@ fn damage_of_rows_and_indexes_is_named_by_table_and_key() {
         let found = complaints(name, break_it);
         for part in expected {
             assert!(found.iter().any(|it| it.contains(part)), "{name}: {part:?} in {found:#?}");
+        }
+    }
+}
+
+#[test]
+fn damage_of_an_inverted_index_is_named_by_row() {
+    type Break = fn(&mut Vec<Record>);
+    let entry =
+        "table \"words\", index \"words_v\", (id)=(1): an entry that is not that of its row";
+    let cases: [(Break, &[&str]); 5] = [
+        // The entries are those of `a` in rows 1 and 2, and of `b` in row 1.
+        (
+            |all| drop(all.remove(2)),
+            &["(id)=(1): index \"words_v\" has no entry of the row", "2 entries of 3 keys"],
+        ),
+        (|all| all[0].0[0] = b'c', &["(id)=(1): index \"words_v\" has no entry", entry]),
+        (|all| all[2].1[1] = 1, &["(id)=(1): index \"words_v\" has no entry"]),
+        (
+            |all| {
+                let (mut key, value) = all[0].clone();
+                key[0] = b'x';
+                all.push((key, value));
+            },
+            &[entry, "4 entries of 3 keys"],
+        ),
+        (Vec::clear, &["(id)=(2): index \"words_v\" has no entry", "0 entries of 3 keys"]),
+    ];
+    for (break_it, expected) in cases {
+        let found = complaints("words_v", break_it);
+        for part in expected {
+            assert!(found.iter().any(|it| it.contains(part)), "{part:?} in {found:#?}");
         }
     }
 }

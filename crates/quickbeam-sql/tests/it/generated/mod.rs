@@ -5,6 +5,7 @@ mod decimal_columns;
 mod differential;
 mod differential_schemas;
 mod from_queries;
+mod inverted_indexes;
 mod model;
 mod nested_keys;
 mod planner_variants;

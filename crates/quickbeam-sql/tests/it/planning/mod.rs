@@ -2,10 +2,10 @@
 
 mod adaptive;
 mod column_cache;
-mod computed_indexes;
 mod derived_conditions;
 mod executions;
 mod from_queries;
+mod indexes;
 mod lookups;
 mod plan_choices;
 mod row_tests;

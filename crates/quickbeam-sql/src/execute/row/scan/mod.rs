@@ -4,6 +4,8 @@
 //! join above, are tested by the engine on encoded rows (`Scan::filter_ints()`).
 
 mod cached_parts;
+mod inverted;
+mod key_ranges;
 mod morsels;
 mod rows_ahead;
 
@@ -12,26 +14,20 @@ use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, IntField, IntRange, Scan, ScanBatch};
 
+use self::inverted::InvertedScan;
+pub use self::key_ranges::constant_range;
+use self::key_ranges::{encode_point, encode_range};
 pub use self::morsels::Morsel;
 use self::rows_ahead::{RowAhead, RowsAhead};
 use super::Context;
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::execute::vector::{Failures, LeafSelection};
-use crate::expression::{ColumnRef, Comparison, Current, Expr, Frame};
+use crate::expression::{ColumnRef, Comparison, Current, Expr};
 use crate::plan::{AccessPath, KeyRangeExpr, TableAccess};
 use crate::schema::append_row_id;
-use crate::table::{KeyBound, KeyRange, KeySpec, NumberAt, TableHandle};
-use crate::types::{DataType, Numeric, Value, ValueRef};
-
-/// A side of a range of keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RangeSide {
-    /// Where it begins.
-    Lower,
-    /// Where it ends.
-    Upper,
-}
+use crate::table::{KeyRange, NumberAt, TableHandle};
+use crate::types::{DataType, Numeric, ValueRef};
 
 /// The fewest rows of a leaf whose filter is evaluated by columns.
 const FEWEST_SELECTED: usize = 16;
@@ -191,6 +187,8 @@ enum ScanMethod {
     Entries(usize, KeyRangeExpr),
     /// One entry of a unique index.
     Entry(usize, Vec<Expr>),
+    /// By the keys of an inverted index.
+    Inverted(Box<InvertedScan>),
     /// The current row of a cursor.
     Cursor(Expr),
 }
@@ -200,48 +198,6 @@ enum ScanState {
     Fresh,
     Running,
     Done,
-}
-
-/// A value compared with a column, as one of the column's type.
-enum Fit<'v> {
-    Value(ValueRef<'v>),
-    /// Less than every value of the type.
-    Below,
-    /// Greater than every value of the type.
-    Above,
-    Null,
-}
-
-#[inline]
-fn fit(value: ValueRef<'_>, data_type: DataType) -> Fit<'_> {
-    let wanted = match (value, data_type) {
-        (ValueRef::Null, _) => return Fit::Null,
-        (ValueRef::Integer(_), DataType::Integer) | (ValueRef::BigInt(_), DataType::BigInt) => {
-            return Fit::Value(value);
-        }
-        (found, wanted) => match (found.as_i64(), wanted) {
-            (Some(number), DataType::SmallInt) => {
-                i16::try_from(number).map(ValueRef::SmallInt).map_err(|_| number)
-            }
-            (Some(number), DataType::Integer) => {
-                i32::try_from(number).map(ValueRef::Integer).map_err(|_| number)
-            }
-            (Some(number), DataType::BigInt) => Ok(ValueRef::BigInt(number)),
-            _ => return Fit::Value(value),
-        },
-    };
-    match wanted {
-        Ok(value) => Fit::Value(value),
-        Err(number) if number < 0 => Fit::Below,
-        Err(_) => Fit::Above,
-    }
-}
-
-/// A bound on a column, in the column's type.
-enum ColumnBound {
-    Open,
-    Bound(Value, bool),
-    Empty,
 }
 
 impl TableScan {
@@ -256,6 +212,9 @@ impl TableScan {
             AccessPath::Key(values) => ScanMethod::Key(values.clone()),
             AccessPath::KeyRange(range) => ScanMethod::Rows(Some(range.clone())),
             AccessPath::Cursor(name) => ScanMethod::Cursor(name.clone()),
+            AccessPath::Inverted(path) => {
+                ScanMethod::Inverted(Box::new(InvertedScan::new((**path).clone())))
+            }
             AccessPath::Index(number, range) => {
                 let index = access.table.indexes.get(*number);
                 let whole = index.is_some_and(|i| i.unique && i.columns.len() == range.equal.len());
@@ -271,7 +230,7 @@ impl TableScan {
         if access.backward {
             scan = scan.backward();
         }
-        let entries = matches!(method, ScanMethod::Entries(..));
+        let entries = matches!(method, ScanMethod::Entries(..) | ScanMethod::Inverted(_));
         if !access.keys && !is_database && !entries {
             scan = scan.without_keys();
         }
@@ -339,9 +298,9 @@ impl TableScan {
         if self.state == ScanState::Done {
             return Ok(false);
         }
-        let found = match self.method {
-            ScanMethod::Rows(_) => self.next_row(context)?,
-            _ => self.next_entry(context)?,
+        let found = match self.reads_rows() {
+            true => self.next_row(context)?,
+            false => self.next_entry(context)?,
         };
         self.left -= usize::from(found);
         if !found || self.left == 0 {
@@ -426,6 +385,16 @@ impl TableScan {
         }
     }
 
+    /// Whether the rows are read one after another.
+    #[inline]
+    fn reads_rows(&self) -> bool {
+        match &self.method {
+            ScanMethod::Rows(_) => true,
+            ScanMethod::Inverted(scan) => scan.reads_all,
+            _ => false,
+        }
+    }
+
     /// Finds the range to read. Returns false if it is empty.
     fn start(&mut self, context: &Context<'_>) -> Result<bool> {
         if let ScanMethod::Rows(_) = self.method {
@@ -435,7 +404,17 @@ impl TableScan {
                 selection.begin(context)?;
             }
         }
-        match &self.method {
+        match &mut self.method {
+            ScanMethod::Inverted(scan) => {
+                let index = index_of(&self.handle, scan.index())?;
+                let some = scan.start(index, context)?;
+                if scan.reads_all {
+                    self.scan.restart(Bound::Unbounded, Bound::Unbounded);
+                    self.next = context.slots.get(self.slot).map_or(0, |slot| slot.batch.len());
+                }
+                self.ahead.restart();
+                Ok(some)
+            }
             ScanMethod::Key(values) => {
                 self.key.clear();
                 encode_point(self.handle.key(), values, context, &mut self.key)
@@ -671,10 +650,18 @@ impl TableScan {
 
     /// Reads the next entries of the index, and rows of them. Returns false at the end.
     fn read_ahead(&mut self, context: &Context<'_>) -> Result<bool> {
-        let ScanMethod::Entries(number, _) = self.method else { return Ok(false) };
-        let index = index_of(&self.handle, number)?;
         let most = if self.filter.is_none() { self.left } else { usize::MAX };
         self.ahead.begin(most);
+        if let ScanMethod::Inverted(scan) = &mut self.method {
+            while self.ahead.has_room()
+                && let Some(key) = scan.next_key()
+            {
+                self.ahead.push(key);
+            }
+            return self.ahead.read(&self.handle, context);
+        }
+        let ScanMethod::Entries(number, _) = self.method else { return Ok(false) };
+        let index = index_of(&self.handle, number)?;
         while self.ahead.has_room() {
             if self.next >= self.entries.len() {
                 let (scan, entries) = (&mut self.scan, &mut self.entries);
@@ -697,104 +684,14 @@ impl TableScan {
         if slot != self.slot || !self.keys {
             return None;
         }
-        match self.method {
-            ScanMethod::Rows(_) => {
-                let slot = context.slots.get(slot)?;
-                Some(slot.batch.key(self.next.checked_sub(1)?))
-            }
-            _ => Some(&self.key),
+        if !self.reads_rows() {
+            return Some(&self.key);
         }
+        let slot = context.slots.get(slot)?;
+        Some(slot.batch.key(self.next.checked_sub(1)?))
     }
 }
 
 fn index_of(handle: &TableHandle, number: usize) -> Result<&crate::table::IndexHandle> {
     handle.indexes().get(number).ok_or_else(|| SqlError::internal("there is no such index"))
-}
-
-/// Appends a whole key; false when no row can have it.
-fn encode_point(
-    spec: &KeySpec,
-    values: &[Expr],
-    context: &Context<'_>,
-    out: &mut Vec<u8>,
-) -> Result<bool> {
-    for (part, value) in spec.parts.iter().zip(values) {
-        let computed;
-        let value = match value.given(context.parameters) {
-            Some(given) if part.encode_integer(out, given) => continue,
-            Some(given) => given.as_ref(),
-            None => {
-                computed = value.evaluate(&context.frame())?;
-                computed.as_ref()
-            }
-        };
-        match fit(value, part.data_type) {
-            Fit::Value(value) => part.encode(out, value)?,
-            Fit::Below | Fit::Above | Fit::Null => return Ok(false),
-        }
-    }
-    Ok(true)
-}
-
-/// Returns the key range of constant bounds. Returns `None` if a bound is not constant, or the
-/// range is empty.
-pub fn constant_range(spec: &KeySpec, range: &KeyRangeExpr) -> Option<KeyRange> {
-    let bounds = range.lower.iter().chain(&range.upper).map(|(value, _)| value);
-    if !range.equal.iter().chain(bounds).all(|value| value.as_constant().is_some()) {
-        return None;
-    }
-    let frame = Frame { slots: &[], parameters: &[], clock: None, host: None };
-    let mut out = KeyRange::default();
-    encode_range(spec, range, &frame, &mut out).ok()?.then_some(out)
-}
-
-fn side_of(
-    bound: Option<&(Expr, bool)>,
-    side: RangeSide,
-    data_type: DataType,
-    frame: &Frame<'_>,
-) -> Result<ColumnBound> {
-    let is_lower = side == RangeSide::Lower;
-    let Some((value, inclusive)) = bound else { return Ok(ColumnBound::Open) };
-    Ok(match fit(value.evaluate(frame)?.as_ref(), data_type) {
-        Fit::Value(value) => ColumnBound::Bound(value.to_value(), *inclusive),
-        Fit::Null => ColumnBound::Empty,
-        // Outside the column's type, all values are on one side of the bound.
-        Fit::Below if is_lower => ColumnBound::Open,
-        Fit::Above if !is_lower => ColumnBound::Open,
-        Fit::Below | Fit::Above => ColumnBound::Empty,
-    })
-}
-
-/// Makes `out` the range of keys; false when it is empty.
-fn encode_range(
-    spec: &KeySpec,
-    range: &KeyRangeExpr,
-    frame: &Frame<'_>,
-    out: &mut KeyRange,
-) -> Result<bool> {
-    let mut equal = Vec::with_capacity(range.equal.len());
-    for (part, value) in spec.parts.iter().zip(&range.equal) {
-        match fit(value.evaluate(frame)?.as_ref(), part.data_type) {
-            Fit::Value(value) => equal.push(value.to_value()),
-            Fit::Below | Fit::Above | Fit::Null => return Ok(false),
-        }
-    }
-    let data_type = spec.parts.get(range.equal.len()).map_or(DataType::Text, |part| part.data_type);
-    let lower = side_of(range.lower.as_ref(), RangeSide::Lower, data_type, frame)?;
-    let upper = side_of(range.upper.as_ref(), RangeSide::Upper, data_type, frame)?;
-    if matches!(lower, ColumnBound::Empty) || matches!(upper, ColumnBound::Empty) {
-        return Ok(false);
-    }
-    fn bound(side: &ColumnBound) -> Option<KeyBound<'_>> {
-        match side {
-            ColumnBound::Bound(value, inclusive) => {
-                Some(KeyBound { value: value.as_ref(), inclusive: *inclusive })
-            }
-            ColumnBound::Open | ColumnBound::Empty => None,
-        }
-    }
-    let equal: Vec<ValueRef<'_>> = equal.iter().map(Value::as_ref).collect();
-    spec.range(out, &equal, bound(&lower), bound(&upper))?;
-    Ok(true)
 }

@@ -1,5 +1,8 @@
 //! Access paths: the choice of key or index for the rows of one table.
 
+mod computed_indexes;
+mod inverted;
+
 use crate::plan::cost::{
     DEFAULT_EQ_SELECTIVITY, DEFAULT_INEQ_SELECTIVITY, DEFAULT_LIKE_SELECTIVITY,
     DEFAULT_RANGE_SELECTIVITY, DEFAULT_SELECTIVITY, ELEMENTS, FETCH_COST, HASH_LOOKUP_COST,
@@ -7,7 +10,8 @@ use crate::plan::cost::{
 };
 use std::sync::Arc;
 
-use super::computed_indexes::{ComputedIndex, computed_indexes, key_positions};
+use self::computed_indexes::{ComputedIndex, computed_indexes, key_positions};
+use self::inverted::InvertedSearch;
 use super::in_list::{InListKeys, find_in_list};
 use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess, TurnedOff};
 use crate::bind::OrderKey;
@@ -123,7 +127,7 @@ impl TableAccess {
                 .indexes
                 .get(*number)
                 .is_some_and(|index| index.unique && range.equal.len() == index.columns.len()),
-            AccessPath::All | AccessPath::KeyRange(_) => false,
+            AccessPath::All | AccessPath::KeyRange(_) | AccessPath::Inverted(_) => false,
         }
     }
 }
@@ -195,9 +199,13 @@ pub(super) struct PathRequest<'w> {
 impl PathRequest<'_> {
     /// Whether rows can be looked up by a value that a column is compared with.
     fn gives(&self, slot: usize, column: &Expr, value: &Expr) -> bool {
+        self.is_given(slot, value) && (self.alike)(column, value)
+    }
+
+    /// Whether a value is known when the rows in a slot are read.
+    fn is_given(&self, slot: usize, value: &Expr) -> bool {
         let reads = value.slots();
-        let given = reads.is_within(self.bound) && !reads.contains(slot);
-        given && !value.is_volatile() && (self.alike)(column, value)
+        reads.is_within(self.bound) && !reads.contains(slot) && !value.is_volatile()
     }
 }
 
@@ -219,7 +227,8 @@ fn part_of_all(
         Some((part_of(number, &range)?, used))
     };
     // The part of a partial index is not that of the table.
-    let indexes = table.indexes.iter().enumerate().filter(|(_, index)| !index.is_partial());
+    let is_whole = |index: &Index| !index.is_partial() && index.inverted().is_none();
+    let indexes = table.indexes.iter().enumerate().filter(|(_, index)| is_whole(index));
     let indexes = indexes.map(|(number, index)| (Some(number), key_positions(number, index)));
     let with_rest = |(part, used): (f64, Vec<usize>)| {
         let rest = conjuncts.iter().enumerate().filter(|(number, _)| !used.contains(number));
@@ -443,6 +452,9 @@ impl LookupSearch<'_> {
     /// Returns the path by an index, unless the index is of no use.
     fn by_index(&self, number: usize, index: &Index, part_of: PartOf<'_>) -> Option<Candidate> {
         let LookupSearch { sargs, usable, rows, all, any_range, .. } = *self;
+        if index.inverted().is_some() {
+            return None;
+        }
         let part_of_index = usable.part(number)?;
         let columns = key_positions(number, index);
         let (range, part, used) = range_of(&columns, sargs);
@@ -545,7 +557,12 @@ pub(super) fn choose(
     };
     let mut best: Option<(Candidate, f64, Option<bool>)> = None;
     let computed = computed_indexes(table, slot, statistics);
-    for candidate in candidates(table, conjuncts, &computed, slot, rows, wish, &part_of) {
+    let mut found = candidates(table, conjuncts, &computed, slot, rows, wish, &part_of);
+    let all = found.first().map_or(rows, |scan| scan.rows);
+    let search =
+        InvertedSearch { table, slot, conjuncts, computed: &computed, statistics, request: wish };
+    search.add_paths(all, &mut found);
+    for candidate in found {
         let order = delivers(&candidate, wish.order, slot, table, &computed);
         let mut cost = candidate.cost;
         if !wish.order.is_empty() {
