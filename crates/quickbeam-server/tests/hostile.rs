@@ -1,10 +1,13 @@
 //! Clients that do not follow the protocol: whatever they send, the server answers legally or
 //! closes the connection, and serves the next client.
 //!
+//! A process of its own: the panic hook that counts panics is one for the whole process.
+//!
 //! `QUICKBEAM_HOSTILE_CONNECTIONS` sets the number of connections, `QUICKBEAM_SEED` the first seed.
 
 #![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
 
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::io::{Read, Write};

@@ -1,13 +1,9 @@
 //! Backups that clients ask for while others change tables.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use common::serve;
+use crate::common::serve;
 use postgres::{Client, NoTls};
 use quickbeam_server::{Server, ServerOptions};
 use quickbeam_sql::SqlDatabase;

@@ -1,14 +1,10 @@
 //! COPY over the connection.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{Raw, code, field, message, serve};
+use crate::common::{Raw, code, field, message, serve};
 use postgres::{Client, NoTls};
 use quickbeam_server::{Server, ServerOptions};
 

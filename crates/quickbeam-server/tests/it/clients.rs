@@ -1,8 +1,6 @@
 //! Sessions as clients see them: the `postgres` crate for the extended protocol with binary values,
 //! and psql for the simple protocol.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
 use std::process::Command;
 
 use postgres::{Client, NoTls, SimpleQueryMessage};

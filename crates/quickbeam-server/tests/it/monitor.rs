@@ -1,15 +1,11 @@
 //! What can be seen of a running server: its sessions, metrics, status page and log.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::serve;
+use crate::common::serve;
 use postgres::{Client, NoTls};
 use quickbeam_server::{LogOutput, Server, ServerOptions};
 

@@ -1,7 +1,5 @@
 //! One environment for several processes, by the socket in its directory.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -137,7 +135,7 @@ fn socket_in_the_directory_belongs_to_the_server_s_user() {
     }
     let outcome = |user: Option<u32>| {
         let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-        command.args(["other_user_s_process", "--exact", "--nocapture"]);
+        command.args(["local::other_user_s_process", "--exact", "--nocapture"]);
         command.env(CLIENT, directory.path());
         user.map(|user| command.uid(user));
         let output = command.output().ok()?;

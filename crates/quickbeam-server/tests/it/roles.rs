@@ -1,10 +1,6 @@
 //! Roles of the database as users of the server.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
-use common::{Raw, code, field, serve, startup};
+use crate::common::{Raw, code, field, message, serve, startup};
 use postgres::{Client, NoTls};
 use quickbeam_server::{Access, AccessRules, Server, ServerOptions};
 
@@ -72,7 +68,7 @@ fn a_client_hears_of_its_role() {
         assert_eq!(reported(&mut raw, "is_superuser", b'Z'), is_superuser, "{user}");
     }
     let mut raw = Raw::open(&server, "anyone");
-    raw.send(&common::message(b'Q', b"SET ROLE anna\0"));
+    raw.send(&message(b'Q', b"SET ROLE anna\0"));
     assert_eq!(reported(&mut raw, "is_superuser", b'Z'), "off");
     let answer = raw.query("CREATE TABLE t (id INT)");
     assert_eq!(code(&answer[0].1), "42501");

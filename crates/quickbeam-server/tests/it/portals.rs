@@ -1,11 +1,7 @@
 //! FETCH, MOVE and CLOSE of portals that the protocol has made, and parameters of DECLARE: what
 //! server-side cursors of drivers do.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
-use common::{Raw, code, message, serve};
+use crate::common::{Raw, code, message, serve};
 use postgres::{Client, NoTls};
 use quickbeam_server::{Server, ServerOptions};
 

@@ -1,9 +1,5 @@
 //! Who may connect, how connections are encrypted, and what clients cannot do to the server.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -11,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{Raw, anna, code, field, message, serve, startup, with_anna};
+use crate::common::{Raw, anna, code, field, message, serve, startup, with_anna};
 use postgres::{Client, NoTls};
 use quickbeam_server::{Access, AccessRules, Server, ServerOptions, Tls};
 use quickbeam_sql::SqlDatabase;

@@ -1,6 +1,6 @@
 //! A client that writes and reads single messages.
 
-#![allow(dead_code)] // Each test file uses a part.
+#![allow(dead_code)] // Each program uses a part.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,13 +1,9 @@
 //! The parts of the protocol that drivers lean on: declared types, portals in parts, origins of
 //! columns, notices, notifications, the end of the server.
 
-#![allow(clippy::disallowed_methods, clippy::disallowed_types, clippy::unwrap_used)]
-
-mod common;
-
 use std::time::Duration;
 
-use common::{Raw, code, field, message, serve};
+use crate::common::{Raw, code, field, message, serve};
 use postgres::types::Type;
 use postgres::{Client, NoTls};
 use quickbeam_server::{Server, ServerOptions};
