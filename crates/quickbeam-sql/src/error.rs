@@ -231,6 +231,10 @@ sql_states! {
     InvalidRecursion = "42P19",
     /// A misplaced window function, or an invalid window definition.
     WindowingError = "42P20",
+    /// Operands of different collations.
+    CollationMismatch = "42P21",
+    /// A comparison of texts whose collation cannot be determined.
+    IndeterminateCollation = "42P22",
     /// A value of the wrong type.
     DatatypeMismatch = "42804",
     /// An object of the wrong kind: a view where a table is needed.

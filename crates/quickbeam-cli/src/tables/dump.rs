@@ -68,6 +68,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     if has_routines {
         sink.begin_routines()?;
     }
+    catalog.create_collations().try_for_each(|text| sink.statement(&text))?;
     catalog.create_enums().try_for_each(|text| sink.statement(&text))?;
     catalog.create_composites().iter().try_for_each(|text| sink.statement(text))?;
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;

@@ -483,7 +483,7 @@ fn columns_of(body: &mut Bytes) -> Result<Arc<[OutputColumn]>> {
         body.advance(8);
         // What is known of other types is how they are written.
         let data_type = declared_type(oid).unwrap_or(DataType::Text);
-        columns.push(OutputColumn { name: name.into(), data_type });
+        columns.push(OutputColumn::new(name, data_type));
     }
     Ok(columns.into())
 }

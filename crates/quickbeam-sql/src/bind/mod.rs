@@ -7,6 +7,7 @@
 //! - BIND-3: the binder recurses no deeper than [`MAX_DEPTH`](crate::expression::MAX_DEPTH). A
 //!   chain of AND or OR counts once.
 
+mod collations;
 mod ddl;
 mod dml;
 mod expression;
@@ -27,6 +28,7 @@ mod user_types;
 mod walk;
 mod window_tree;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -43,8 +45,10 @@ pub use self::dml::target::updatability;
 pub(crate) use self::expression::system_types::named_outputs;
 pub use self::query::relation_places::{NameChange, renamed_query, views_without};
 pub use self::query::syntax::outer_clauses::may_have_subquery;
-pub use self::routines::VariableLookup;
 pub(crate) use self::routines::row_result;
+pub use self::routines::{GivenValue, VariableLookup};
+pub use collations::Derivation;
+pub(crate) use collations::names::{DerivedKind, check_derived, no_collation};
 pub use records::whole_rows::refuse_records;
 pub use scope::{RowOf, Scope, ScopeColumn, ScopeRelation};
 pub use statement_tree::*;
@@ -64,7 +68,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, ColumnRef, Expr};
 use crate::parse::Text;
 use crate::schema::errors::{is_not, no_relation};
-use crate::types::{CastContext, DataType, TextSettings, Value, convert};
+use crate::types::{CastContext, Collation, DataType, TextSettings, Value, convert};
 
 /// Name resolution for the binder.
 pub trait Names {
@@ -104,7 +108,7 @@ pub trait Names {
 
     /// Returns the parameter that stands for a variable of the function around the statement, and
     /// its type. `is_column`: the name means a column, too.
-    fn variable(&self, _names: &[SmolStr], _is_column: bool) -> Result<Option<(usize, DataType)>> {
+    fn variable(&self, _names: &[SmolStr], _is_column: bool) -> Result<Option<GivenValue>> {
         Ok(None)
     }
 
@@ -220,6 +224,12 @@ pub struct Binder<'a> {
     defers: bool,
     /// The slots of system catalogs, with the OIDs of the catalogs.
     catalog_slots: Vec<(usize, i64)>,
+    /// Whether a column or a COLLATE has another collation than the default.
+    has_collations: bool,
+    /// The collations of columns that are computed, or whose slots are not known.
+    collations: HashMap<ColumnRef, Derivation>,
+    /// The places of the COLLATE clauses.
+    collate_places: Vec<(Collation, u32)>,
     /// Whether the statement reads row ids.
     pub reads_row_ids: bool,
     /// Whether it reads a system column.
@@ -318,6 +328,9 @@ impl<'a> Binder<'a> {
             unknown: Vec::new(),
             defers: false,
             catalog_slots: Vec::new(),
+            has_collations: false,
+            collations: HashMap::new(),
+            collate_places: Vec::new(),
             reads_row_ids: false,
             reads_system_columns: false,
             returned_row: None,
@@ -369,6 +382,7 @@ impl<'a> Binder<'a> {
 
     /// A place for rows.
     fn add_slot(&mut self, name: SmolStr, source: Source) -> usize {
+        self.note_collations_of(&source);
         self.slots.push(SlotShape { name, source });
         self.slots.len() - 1
     }

@@ -9,7 +9,9 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast, FunctionArg, FunctionArgExpr};
 
 use crate::bind::from::json_records::DefinedColumns;
 use crate::bind::polymorphic::{VariadicForm, concrete_types, interned};
-use crate::bind::{Binder, FunctionCall, OutputColumn, Scope, TableFunctionKind, Typed, fold};
+use crate::bind::{
+    Binder, Derivation, FunctionCall, OutputColumn, Scope, TableFunctionKind, Typed, fold,
+};
 use crate::catalog::rights::denied;
 use crate::catalog::{
     AclKind, ArgumentMode, CatalogSnapshot, ConcreteTypes, ObjectId, PUBLIC, Privileges, Routine,
@@ -26,12 +28,23 @@ use crate::types::{DataType, ElementType, EncodedType};
 pub trait VariableLookup {
     /// Returns the number of the parameter that stands for a variable, and its type. `is_column`:
     /// the name means a column, too.
-    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>>;
+    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<GivenValue>>;
 
     /// Returns the transition table of that name, and the table whose rows it has.
     fn transition_table(&self, _name: &str) -> Option<(TransitionSide, Arc<Table>)> {
         None
     }
+}
+
+/// A parameter that stands for a variable.
+#[derive(Clone, Copy, Debug)]
+pub struct GivenValue {
+    /// Its number.
+    pub number: usize,
+    /// Its type.
+    pub data_type: DataType,
+    /// Its collation.
+    pub collation: Derivation,
 }
 
 /// Returns the entry that calls a routine with these arguments. Entries stay until the process
@@ -66,7 +79,7 @@ pub(crate) fn result_columns(
     routine: &Routine,
     snapshot: &CatalogSnapshot,
 ) -> Result<Vec<OutputColumn>> {
-    let column = |name: &SmolStr, data_type| OutputColumn { name: name.clone(), data_type };
+    let column = |name: &SmolStr, data_type| OutputColumn::new(name.clone(), data_type);
     Ok(match &routine.result {
         RoutineResult::Value(data_type) => {
             let named = routine.outputs().next().and_then(|output| output.name.as_ref());
@@ -90,7 +103,15 @@ pub(crate) fn result_columns(
             .collect(),
         RoutineResult::Row(of) => {
             let fields = snapshot.row_data_type(*of)?.row_fields().iter();
-            fields.map(|(name, data_type)| column(name, *data_type)).collect()
+            let table = snapshot.table(*of);
+            let known = |name: &str| table?.columns.iter().find(|it| it.name == name);
+            let collation =
+                |name: &str| Derivation::of_column(known(name).and_then(|it| it.collation));
+            let field = |(name, data_type): &(SmolStr, DataType)| OutputColumn {
+                collation: collation(name),
+                ..column(name, *data_type)
+            };
+            fields.map(field).collect()
         }
     })
 }
@@ -444,9 +465,9 @@ impl Binder<'_> {
             return Ok(None);
         }
         let found = self.names.variable(names, is_column);
-        let Some((number, data_type)) = found.map_err(|error| error.at(position as usize))? else {
-            return Ok(None);
-        };
+        let found = found.map_err(|error| error.at(position as usize))?;
+        let Some(GivenValue { number, data_type, collation }) = found else { return Ok(None) };
+        self.set_parameter_collation(number, collation);
         if self.parameters.len() <= number {
             self.parameters.resize(number + 1, None);
         }

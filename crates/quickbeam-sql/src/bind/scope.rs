@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use super::Derivation;
 use crate::catalog::{Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::ColumnRef;
@@ -18,6 +19,8 @@ pub struct ScopeColumn {
     pub data_type: DataType,
     /// Where it is.
     pub at: ColumnRef,
+    /// Its collation.
+    pub collation: Derivation,
 }
 
 /// What the name of an item of FROM means as a value.
@@ -159,7 +162,10 @@ impl Scope {
 
 /// A table under a name.
 pub(in crate::bind) fn relation_of(table: &Table, slot: usize, name: SmolStr) -> ScopeRelation {
-    let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+    let columns = table.columns.iter().map(|column| {
+        let collation = Derivation::of_column(column.collation);
+        (column.name.clone(), column.data_type, collation)
+    });
     relation_with(name, slot, columns)
 }
 
@@ -167,12 +173,13 @@ pub(in crate::bind) fn relation_of(table: &Table, slot: usize, name: SmolStr) ->
 pub(in crate::bind) fn relation_with(
     name: SmolStr,
     slot: usize,
-    columns: impl Iterator<Item = (SmolStr, DataType)>,
+    columns: impl Iterator<Item = (SmolStr, DataType, Derivation)>,
 ) -> ScopeRelation {
-    let columns = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+    let columns = columns.enumerate().map(|(column, (name, data_type, collation))| ScopeColumn {
         name,
         data_type,
         at: ColumnRef { slot, column },
+        collation,
     });
     ScopeRelation { name, columns: columns.collect(), ..ScopeRelation::default() }
 }

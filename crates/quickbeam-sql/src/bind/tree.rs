@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::{WindowKind, Windows};
+use super::{Derivation, WindowKind, Windows};
 use crate::catalog::{ObjectId, Table};
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
 use crate::types::{DataType, ElementType, TextSettings};
@@ -79,6 +79,15 @@ pub struct OutputColumn {
     pub name: SmolStr,
     /// Its type.
     pub data_type: DataType,
+    /// Its collation.
+    pub collation: Derivation,
+}
+
+impl OutputColumn {
+    /// Returns a column without a collation of its own.
+    pub fn new(name: impl Into<SmolStr>, data_type: DataType) -> OutputColumn {
+        OutputColumn { name: name.into(), data_type, collation: Derivation::Default }
+    }
 }
 
 /// The body of a query.

@@ -8,7 +8,7 @@ use sqlparser::ast;
 use super::ddl::{kept_condition, new_condition};
 use super::relation_names::qualified_parts;
 use super::scope::relation_with;
-use super::{Binder, Names, Scope, Typed, types};
+use super::{Binder, Derivation, Names, Scope, Typed, types};
 use crate::catalog::{
     CatalogSnapshot, DeclaredType, Domain, ObjectId, Privileges, Table, lookup_name,
 };
@@ -18,7 +18,7 @@ use crate::types::{DataType, ElementType};
 
 /// Returns the scope in which VALUE is a value of that type.
 fn scope_of_value(data_type: DataType) -> Scope {
-    let columns = [(SmolStr::new_static("value"), data_type)];
+    let columns = [(SmolStr::new_static("value"), data_type, Derivation::Default)];
     Scope::of(vec![relation_with(SmolStr::default(), 0, columns.into_iter())])
 }
 

@@ -19,6 +19,7 @@ const CLASS_OF_DATABASES: i64 = 1262;
 const CLASS_OF_CONSTRAINTS: i64 = 2606;
 const CLASS_OF_SCHEMAS: i64 = 2615;
 const CLASS_OF_TRIGGERS: i64 = 2620;
+const CLASS_OF_COLLATIONS: i64 = 3456;
 /// The OID of the only database.
 const DATABASE_OID: i64 = 5;
 
@@ -127,6 +128,8 @@ impl CatalogSnapshot {
             (object_oid(id), CLASS_OF_ROUTINES)
         } else if self.triggers.contains_key(&id) {
             (object_oid(id), CLASS_OF_TRIGGERS)
+        } else if self.collations.contains_key(&id) {
+            (object_oid(id), CLASS_OF_COLLATIONS)
         } else if is_type {
             (object_oid(id), CLASS_OF_TYPES)
         } else if self.composites.contains_key(&id) {
@@ -160,6 +163,9 @@ impl CatalogSnapshot {
         }
         if let Some(domain) = self.domains.get(&id) {
             return Some(format!("DOMAIN {}", quoted_relation(&domain.schema, &domain.name)));
+        }
+        if let Some(made) = self.collations.get(&id) {
+            return Some(format!("COLLATION {}", quoted_relation(&made.schema, &made.name)));
         }
         let of_enum = self.enums.get(&id).map(|known| (&known.schema, &known.name));
         let composite = self.composites.get(&id).map(|known| (&known.schema, &known.name));

@@ -48,20 +48,21 @@ pub use crate::schema::{
     BOOTSTRAP_NAME, Check, CheckOption, Column, CompositeType, ConcreteTypes, ConstraintTiming,
     DATABASE_ID, DeclaredType, DefaultAcl, DefaultRights, Domain, DomainCheck, DropBehavior,
     EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey, ForeignKeyAction, Identity, Index,
-    IndexConstraint, KeyColumn, Language, Materialized, Membership, Method, NewCheck, NewColumn,
-    NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate,
-    NewKey, NewMaterialized, NewTable, NewView, ObjectAccess, ObjectId, OnCommit, OperatorClass,
-    PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, PseudoType, Reference, Relation, Role,
-    RoleSettings, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions,
-    SettingList, SettingPlace, TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent,
-    TriggerLevel, TriggerState, TriggerTiming, TypeKey, View, ViewChange, ViewOptions, Volatility,
-    change_setting, is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
-    split_lookup_name,
+    IndexConstraint, KeyColumn, Language, MadeCollation, Materialized, Membership, Method,
+    NewCheck, NewColumn, NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
+    NewIndexPredicate, NewKey, NewMaterialized, NewTable, NewView, ObjectAccess, ObjectId,
+    OnCommit, OperatorClass, PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, PseudoType,
+    Reference, Relation, Role, RoleSettings, Routine, RoutineResult, Schema, Sequence,
+    SequenceChanges, SequenceOptions, SettingList, SettingPlace, TEMPORARY_SCHEMA, Table,
+    TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming, TypeKey,
+    View, ViewChange, ViewOptions, Volatility, change_setting, is_system_schema,
+    is_temporary_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub(crate) use composite_types::row_type_name;
 pub use snapshot::CatalogSnapshot;
 pub(crate) use snapshot::SnapshotVisibility;
+pub(crate) use user_types::collation_oid;
 
 /// The tree of the catalog's records.
 pub(crate) const CATALOG: &str = "sql.catalog";
@@ -294,6 +295,7 @@ impl Catalog {
             name: SmolStr::new_static(name),
             data_type: DataType::Bytea,
             domain: None,
+            collation: None,
             not_null: true,
             default: None,
             identity: None,

@@ -22,9 +22,10 @@ use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Check, Column, Comments, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType,
     ForeignKey, ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate, KeyColumn,
-    Materialized, Method, ObjectId, PrimaryKey, Routine, Schema, Sequence, Table, Trigger, View,
+    MadeCollation, Materialized, Method, ObjectId, PrimaryKey, Routine, Schema, Sequence,
+    StoredCollation, Table, Trigger, View,
 };
-use crate::types::{DataType, TextSettings, Value, format_value, parse_value};
+use crate::types::{Collation, DataType, TextSettings, Value, format_value, parse_value};
 
 /// An object's record.
 #[derive(Serialize, Deserialize)]
@@ -40,6 +41,7 @@ pub enum Record {
     Trigger(Trigger),
     Domain(Domain),
     Enum(EnumType),
+    Collation(MadeCollation),
     Composite(CompositeType),
     Comments(Comments),
     Settings(RoleSettings),
@@ -79,6 +81,11 @@ struct ColumnRecord {
     data_type: DataType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     domain: Option<ObjectId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collation: Option<StoredCollation>,
+    /// What `collation` means.
+    #[serde(skip)]
+    resolved: Option<Collation>,
     not_null: bool,
     default: Option<Arc<str>>,
     identity: Option<Identity>,
@@ -246,7 +253,12 @@ impl TableRecord {
 
     /// Calls `resolve` with each type in the record.
     pub fn resolve_types(&mut self, types: &CatalogSnapshot) -> Result<()> {
-        self.columns.iter_mut().try_for_each(|column| types.resolve_type(&mut column.data_type))?;
+        for column in &mut self.columns {
+            types.resolve_type(&mut column.data_type)?;
+            if let Some(stored) = &column.collation {
+                column.resolved = Some(types.stored_collation(stored)?);
+            }
+        }
         let layouts = self.layouts.iter_mut().flat_map(|layout| &mut layout.columns);
         layouts.for_each(|(_, data_type)| types.resolve_old_type(data_type));
         let mut expressions = self.indexes.iter_mut().flat_map(|index| &mut index.expressions);
@@ -352,6 +364,8 @@ impl ColumnRecord {
             name: column.name.clone(),
             data_type: column.data_type,
             domain: column.domain,
+            collation: column.collation.map(StoredCollation::from),
+            resolved: None,
             not_null: column.not_null,
             default: column.default.clone(),
             identity: column.identity,
@@ -370,6 +384,7 @@ impl ColumnRecord {
             name: self.name,
             data_type: self.data_type,
             domain: self.domain,
+            collation: self.resolved,
             not_null: self.not_null,
             default: self.default,
             identity: self.identity,

@@ -15,10 +15,10 @@ use crate::schema::names::lookup_name;
 use crate::schema::role_defaults::{DefaultRights, RoleSettings};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Comments, CompositeType, Domain, EnumType, Index, ObjectId, Reference, Relation, Routine,
-    Schema, Sequence, Table, Trigger, View,
+    Comments, CompositeType, Domain, EnumType, Index, MadeCollation, ObjectId, Reference, Relation,
+    Routine, Schema, Sequence, Table, Trigger, View,
 };
-use crate::types::EncodedType;
+use crate::types::{Collation, EncodedType};
 
 /// Who may use a snapshot of the catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,6 +56,10 @@ pub struct CatalogSnapshot {
     pub(crate) composites: BTreeMap<ObjectId, Arc<CompositeType>>,
     /// The row types of composite types, and of the tables whose row types definitions name.
     pub(crate) row_types: HashMap<ObjectId, EncodedType>,
+    /// The collations that statements made.
+    pub(crate) collations: BTreeMap<ObjectId, Arc<MadeCollation>>,
+    /// Those by lookup name.
+    pub(crate) collation_names: HashMap<SmolStr, Collation>,
     /// The data types of the enumerated types.
     pub(crate) enum_types: HashMap<ObjectId, EncodedType>,
     /// The domains, enumerated types and composite types by lookup name.
@@ -116,6 +120,7 @@ impl CatalogSnapshot {
                 }
                 Record::Domain(domain) => domains.push(domain),
                 Record::Enum(known) => snapshot.add_enum(known)?,
+                Record::Collation(made) => snapshot.add_collation(made)?,
                 Record::Composite(known) => composites.push(known),
                 Record::Access(_)
                 | Record::Comments(_)

@@ -100,6 +100,14 @@ pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option
 
 fn column_text(catalog: &CatalogSnapshot, column: &Column) -> String {
     let mut text = format!("{} {}", quoted(&column.name), catalog.column_type(column));
+    if let Some(own) = column.collation {
+        let definition = own.definition();
+        let name = match definition.object {
+            Some(_) => quoted_relation(&definition.schema, &definition.name),
+            None => quoted(&definition.name),
+        };
+        let _ = write!(text, " COLLATE {name}");
+    }
     if column.not_null {
         text.push_str(" NOT NULL");
     }

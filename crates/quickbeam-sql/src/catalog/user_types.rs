@@ -1,4 +1,4 @@
-//! The types of users that a transaction sees.
+//! The types and collations of users that a transaction sees.
 
 use std::sync::Arc;
 
@@ -8,12 +8,16 @@ use super::CatalogSnapshot;
 use super::composite_types::missing_type;
 use super::describe::{name_parts, quoted_if_needed};
 use super::system::{object_oid, row_array_oid, row_type_oid};
-use super::text::{quoted, quoted_relation};
+use super::text::{literal, quoted, quoted_relation};
 use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
-use crate::schema::{Column, Domain, DomainCheck, EnumLabel, EnumType, ObjectId, Table};
+use crate::schema::{
+    Column, Domain, DomainCheck, EnumLabel, EnumType, MadeCollation, ObjectId, StoredCollation,
+    Table,
+};
+use crate::types::collation::Predefined;
 use crate::types::encoded::enums::EnumDefinition;
-use crate::types::{DataType, EncodedType};
+use crate::types::{Collation, DataType, EncodedType};
 
 /// Returns the name of a type, with its schema unless that is `public`.
 pub(super) fn shown_type(schema: &str, name: &str) -> String {
@@ -245,5 +249,73 @@ impl CatalogSnapshot {
                 .collect::<Vec<_>>();
             std::iter::once(text).chain(later)
         })
+    }
+}
+
+impl CatalogSnapshot {
+    /// Adds a collation that a statement made.
+    pub(super) fn add_collation(&mut self, made: MadeCollation) -> Result<()> {
+        let collation = made.collation();
+        let collation =
+            collation.ok_or_else(|| SqlError::internal("no numbers left for collations"))?;
+        self.collation_names.insert(made.lookup_name(), collation);
+        self.collations.insert(made.id, Arc::new(made));
+        Ok(())
+    }
+
+    /// Returns the collation of that lookup name that a statement made.
+    #[must_use]
+    pub fn collation_named(&self, lookup: &str) -> Option<Collation> {
+        self.collation_names.get(lookup).copied()
+    }
+
+    /// Returns the collations that statements made, in that order.
+    pub fn collations(&self) -> impl Iterator<Item = &Arc<MadeCollation>> {
+        self.collations.values()
+    }
+
+    /// Returns the collation in a record.
+    pub(super) fn stored_collation(&self, stored: &StoredCollation) -> Result<Collation> {
+        let found = match stored {
+            StoredCollation::Predefined(name) => Predefined::named(name).map(|it| it.collation),
+            StoredCollation::Made(id) => self.collations.get(id).and_then(|it| it.collation()),
+        };
+        found.ok_or_else(|| SqlError::corrupted("a column has a collation that is not there"))
+    }
+
+    /// Returns the columns of a collation, with their tables.
+    pub fn columns_of_collation(
+        &self,
+        id: ObjectId,
+    ) -> impl Iterator<Item = (&Arc<Table>, &Column)> {
+        let is_it = move |column: &&Column| {
+            column.collation.is_some_and(|own| own.definition().object == Some(id.0))
+        };
+        self.tables().flat_map(move |table| {
+            table.columns.iter().filter(is_it).map(move |column| (table, column))
+        })
+    }
+
+    /// Returns the statements that make the collations.
+    pub fn create_collations(&self) -> impl Iterator<Item = String> + '_ {
+        self.collations().map(|made| {
+            let name = quoted_relation(&made.schema, &made.name);
+            match &made.locale {
+                None => format!("CREATE COLLATION {name} (provider = libc, locale = 'C')"),
+                Some(locale) => {
+                    let locale = literal(locale);
+                    let more = if made.nondeterministic { ", deterministic = false" } else { "" };
+                    format!("CREATE COLLATION {name} (provider = icu, locale = {locale}{more})")
+                }
+            }
+        })
+    }
+}
+
+/// Returns the OID of a collation.
+pub(crate) fn collation_oid(collation: Collation) -> i64 {
+    match collation.definition().object {
+        Some(id) => object_oid(ObjectId(id)),
+        None => collation.predefined_oid().map_or(0, i64::from),
     }
 }

@@ -6,7 +6,8 @@ use sqlparser::ast::{self, Statement as Ast};
 
 use super::{CompileContext, Program};
 use crate::bind::{
-    Binder, CatalogChange, OnExisting, Persistence, fold, on_commit_of, refuse_records, table_for,
+    Binder, CatalogChange, DerivedKind, OnExisting, Persistence, check_derived, fold, on_commit_of,
+    refuse_records, table_for,
 };
 use crate::catalog::text::quoted_relation;
 use crate::catalog::{NewTable, OnCommit, split_lookup_name};
@@ -93,6 +94,7 @@ impl CompileContext<'_> {
         for (column, name) in columns.iter_mut().zip(&target.columns) {
             column.name = name.clone();
         }
+        check_derived(&columns, DerivedKind::Table)?;
         let change = table_for(table.clone(), &columns, existing, on_commit);
         let (schema, own) = split_lookup_name(&table);
         let written = quoted_relation(&schema, own);

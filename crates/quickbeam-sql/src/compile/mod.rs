@@ -19,7 +19,9 @@ use smol_str::SmolStr;
 use self::create_as::{CreateAs, REFRESHED};
 pub(crate) use self::statistics::Parallelism;
 use self::statistics::PlanBasis;
-use crate::bind::{CatalogChange, CopyForm, Names, OutputColumn, SearchPath, VariableLookup};
+use crate::bind::{
+    CatalogChange, CopyForm, GivenValue, Names, OutputColumn, SearchPath, VariableLookup,
+};
 use crate::catalog::{
     Catalog, CatalogSnapshot, ObjectId, Relation, Table, TransitionSide, View, split_lookup_name,
 };
@@ -205,7 +207,7 @@ impl Names for CompileContext<'_> {
         Some(self.snapshot)
     }
 
-    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>> {
+    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<GivenValue>> {
         match self.variables {
             Some(variables) => variables.variable(names, is_column),
             None => Ok(None),

@@ -36,6 +36,9 @@ impl CompileContext<'_> {
                     Some(Command::Access(statement)) => Some(CatalogChange::Access(statement)),
                     Some(Command::Routine(statement)) => Some(CatalogChange::Routine(statement)),
                     Some(Command::Type(statement)) => Some(CatalogChange::Type(statement)),
+                    Some(Command::Collation(statement)) => {
+                        Some(CatalogChange::Collation(statement))
+                    }
                     Some(Command::Refresh(statement)) => {
                         return Ok(self.prepared(self.refresh(&statement)?));
                     }
@@ -353,7 +356,7 @@ impl CompileContext<'_> {
         let parameters = plan.parameters.clone();
         let is_json = format == ExplainFormat::Json;
         let data_type = if is_json { DataType::Json } else { DataType::Text };
-        let columns = [OutputColumn { name: "QUERY PLAN".into(), data_type }];
+        let columns = [OutputColumn::new("QUERY PLAN", data_type)];
         let work = Program::Explain(Box::new(plan), inner, format);
         Ok(Prepared { columns: Arc::new(columns), parameters, ..self.prepared(work) })
     }

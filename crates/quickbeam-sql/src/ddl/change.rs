@@ -21,8 +21,8 @@ use crate::schema::errors::{
 };
 use crate::schema::names::{is_system_schema, lookup_name, split_lookup_name};
 use crate::schema::{
-    Comments, CompositeType, DefaultRights, Domain, EnumType, Index, ObjectAccess, ObjectId, Role,
-    RoleSettings, Routine, Schema, Sequence, SequenceOptions, Table, Trigger, View,
+    Comments, CompositeType, DefaultRights, Domain, EnumType, Index, MadeCollation, ObjectAccess,
+    ObjectId, Role, RoleSettings, Routine, Schema, Sequence, SequenceOptions, Table, Trigger, View,
 };
 use crate::types::DataType;
 
@@ -101,6 +101,7 @@ impl<'a> CatalogChange<'a> {
             self.check_definition(table);
         }
         self.check_row_type_uses(table)?;
+        refuse_collated_keys(table)?;
         for index in self.before.table(table.id).iter().flat_map(|before| &before.indexes) {
             let is_kept = table.indexes.iter().any(|other| other.id == index.id);
             if !is_kept && self.before.comments.contains_key(&index.id) {
@@ -263,6 +264,10 @@ impl<'a> CatalogChange<'a> {
 
     pub fn put_enum(&self, known: EnumType) -> Result<()> {
         self.put(known.id, &Record::Enum(known))
+    }
+
+    pub fn put_collation(&self, made: MadeCollation) -> Result<()> {
+        self.put(made.id, &Record::Collation(made))
     }
 
     pub fn put_composite(&self, known: CompositeType) -> Result<()> {
@@ -561,5 +566,24 @@ pub(crate) fn check_key_type(name: &str, data_type: DataType) -> Result<()> {
             "column \"{name}\" of type {data_type}, which has parts of type json, in a key or index"
         ))),
         _ => Ok(()),
+    }
+}
+
+/// Refuses keys, indexes and foreign keys of columns under nondeterministic collations.
+fn refuse_collated_keys(table: &Table) -> Result<()> {
+    let of_key = table.primary_key.iter().flat_map(|key| &key.columns).copied();
+    let of_indexes = table.indexes.iter().flat_map(|it| &it.columns).map(|it| it.position);
+    let of_references = table.foreign_keys.iter().flat_map(|key| &key.columns).copied();
+    let mut columns = of_key.chain(of_indexes).chain(of_references);
+    let refused = columns.find_map(|position| {
+        let collation = table.columns.get(position)?.collation?;
+        (!collation.is_deterministic()).then_some(collation)
+    });
+    match refused {
+        Some(own) => Err(SqlError::unsupported(format!(
+            "a key, an index or a foreign key under the nondeterministic collation \"{}\"",
+            own.name()
+        ))),
+        None => Ok(()),
     }
 }

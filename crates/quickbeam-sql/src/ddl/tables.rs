@@ -250,6 +250,7 @@ impl CatalogChange<'_> {
             name: new.name.clone(),
             data_type: new.data_type,
             domain: new.domain,
+            collation: new.collation,
             not_null: new.not_null || identity.is_some(),
             default,
             identity,

@@ -135,6 +135,13 @@ impl Expr {
                 }
                 other => other,
             },
+            Expr::Collate(inner, step) => {
+                let value = inner.evaluate(frame)?;
+                match step.apply(value.as_ref())? {
+                    Some(made) => Datum::Own(made),
+                    None => value,
+                }
+            }
             Expr::Case(branches, otherwise) => {
                 for (condition, result) in branches {
                     if condition.truth(frame)? == Some(true) {

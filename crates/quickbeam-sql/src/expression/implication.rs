@@ -85,6 +85,7 @@ fn is_null_rejecting(condition: &Expr, side: &Expr) -> bool {
         | Expr::InSet(part, ..)
         | Expr::Cast(part, ..)
         | Expr::Trimmed(part)
+        | Expr::Collate(part, _)
         | Expr::Negate(part, _)
         | Expr::Not(part)
         | Expr::IsTruth(part, Truth::True | Truth::False, false) => is_null_rejecting(part, side),

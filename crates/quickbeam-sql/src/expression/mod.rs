@@ -51,7 +51,7 @@ pub use pattern::{LetterCase, Pattern};
 pub use slots::Slots;
 
 use crate::types::encoded::RowShape;
-use crate::types::{DataType, ElementType, Value, cast_reads_settings};
+use crate::types::{CollateStep, DataType, ElementType, Value, cast_reads_settings};
 
 /// Maximum nesting depth, which the binder enforces.
 pub const MAX_DEPTH: usize = 120;
@@ -178,6 +178,8 @@ pub enum Expr {
     Assign(Box<Expr>, DataType, CastSite),
     /// A CHAR without its trailing blanks, which are not significant.
     Trimmed(Box<Expr>),
+    /// A text and its collation.
+    Collate(Box<Expr>, CollateStep),
     /// A comparison of two values of comparable types.
     Compare(Comparison, Box<[Expr; 2]>),
     /// `IS [NOT] DISTINCT FROM`; true: negated.
@@ -239,6 +241,7 @@ macro_rules! visit_children {
             | Expr::Assign(a, ..)
             | Expr::Domain(a, _)
             | Expr::Trimmed(a)
+            | Expr::Collate(a, _)
             | Expr::Not(a)
             | Expr::IsNull(a, _)
             | Expr::IsTruth(a, ..)

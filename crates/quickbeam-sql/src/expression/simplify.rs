@@ -101,6 +101,7 @@ impl Expr {
             Expr::Cast(a, ..)
             | Expr::Assign(a, ..)
             | Expr::Trimmed(a)
+            | Expr::Collate(a, _)
             | Expr::Negate(a, _)
             | Expr::InSet(a, ..)
             | Expr::Like(a, ..) => is_null(a),

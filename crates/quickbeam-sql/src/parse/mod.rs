@@ -44,9 +44,9 @@ pub use access::{
     PrivilegeChange, RoleName, RoleOptions, SettingsChange, without_passwords,
 };
 pub use command::{
-    Command, CommentStatement, CommentedObject, CursorOptions, Direction, Discard,
-    ExtensionStatement, Name, RefreshStatement, ReindexTarget, RelationChange, RelationStatement,
-    SchemaStatement, StatementOfExecute, StorageHint, command,
+    CollationChange, CollationStatement, Command, CommentStatement, CommentedObject, CursorOptions,
+    Direction, Discard, ExtensionStatement, Name, RefreshStatement, ReindexTarget, RelationChange,
+    RelationStatement, SchemaStatement, StatementOfExecute, StorageHint, WrittenCollation, command,
 };
 
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition};
@@ -139,11 +139,10 @@ fn case_depth(text: &str) -> usize {
 }
 
 /// Kinds of objects of PostgreSQL that Quickbeam does not have.
-const UNSUPPORTED_OBJECTS: [&str; 19] = [
+const UNSUPPORTED_OBJECTS: [&str; 18] = [
     "ACCESS",
     "AGGREGATE",
     "CAST",
-    "COLLATION",
     "CONVERSION",
     "EVENT",
     "FOREIGN",

@@ -8,9 +8,10 @@ use super::{
 use crate::bind::{
     FunctionCall, SlotShape, Source, SubqueryKind, TableFunction, TableFunctionKind,
 };
+use crate::catalog::text::quoted;
 use crate::catalog::{KeyColumn, TriggerEvent};
 use crate::expression::{Expr, Truth};
-use crate::types::Value;
+use crate::types::{CollateStep, LetterForm, Value};
 
 /// Row counts of the nodes, in the order in which [`explain`] writes them; for EXPLAIN ANALYZE.
 pub type Counts = [u64];
@@ -419,7 +420,16 @@ impl Writer<'_> {
             Expr::Cast(inner, data_type, _) | Expr::Assign(inner, data_type, _) => {
                 format!("{}::{data_type}", self.text(inner))
             }
-            Expr::Trimmed(inner) => self.text(inner),
+            Expr::Trimmed(inner) | Expr::Collate(inner, CollateStep::Text) => self.text(inner),
+            Expr::Collate(inner, CollateStep::Letters(LetterForm::Lower, _)) => {
+                format!("lower({})", self.text(inner))
+            }
+            Expr::Collate(inner, CollateStep::Letters(LetterForm::Upper, _)) => {
+                format!("upper({})", self.text(inner))
+            }
+            Expr::Collate(inner, CollateStep::Named(of) | CollateStep::Key(of)) => {
+                format!("({} COLLATE {})", self.text(inner), quoted(of.name()))
+            }
             Expr::Domain(inner, domain) => format!("{}::{}", self.text(inner), domain.name),
             Expr::Compare(comparison, pair) => {
                 format!("({} {} {})", self.text(&pair[0]), comparison.symbol(), self.text(&pair[1]))

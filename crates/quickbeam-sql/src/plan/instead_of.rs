@@ -19,10 +19,8 @@ fn query_of(from: Option<From>, outputs: Vec<Expr>, columns: Vec<OutputColumn>) 
 }
 
 fn columns_of(table: &Table) -> impl Iterator<Item = OutputColumn> + '_ {
-    let column = |column: &crate::catalog::Column| OutputColumn {
-        name: column.name.clone(),
-        data_type: column.data_type,
-    };
+    let column =
+        |column: &crate::catalog::Column| OutputColumn::new(column.name.clone(), column.data_type);
     table.columns.iter().map(column)
 }
 

@@ -8,7 +8,7 @@ use smol_str::SmolStr;
 
 use crate::schema::encoding::StoredRow;
 use crate::schema::{ConstraintTiming, ForeignKeyAction, Method, NewMaterialized, ObjectId};
-use crate::types::DataType;
+use crate::types::{Collation, DataType};
 
 /// CREATE TABLE.
 #[derive(Clone, Debug, Default)]
@@ -56,6 +56,8 @@ pub struct NewColumn {
     pub data_type: DataType,
     /// The domain.
     pub domain: Option<ObjectId>,
+    /// The collation, if one is named.
+    pub collation: Option<Collation>,
     /// NOT NULL.
     pub not_null: bool,
     /// The text of DEFAULT.

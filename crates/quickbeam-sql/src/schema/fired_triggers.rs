@@ -95,6 +95,7 @@ impl Table {
             name: name.clone(),
             data_type,
             domain: None,
+            collation: None,
             not_null: false,
             default: view.default(at).cloned(),
             generated: None,

@@ -48,6 +48,7 @@ pub use triggers::{
 };
 pub use user_types::{
     Attribute, CompositeType, DeclaredType, Domain, DomainCheck, EnumLabel, EnumType,
+    MadeCollation, StoredCollation,
 };
 pub use views::{
     CheckOption, Materialized, NewMaterialized, NewView, View, ViewChange, ViewOptions,

@@ -18,7 +18,7 @@ use super::names::{is_public, lookup_name, public};
 use super::objects::{ConstraintTiming, ObjectId};
 use super::triggers::Trigger;
 use super::views::{Materialized, View};
-use crate::types::{DataType, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// How the records of a table or index are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -96,6 +96,8 @@ pub struct Column {
     pub data_type: DataType,
     /// Its domain (TYPE-1).
     pub domain: Option<ObjectId>,
+    /// Its collation, if COLLATE names one.
+    pub collation: Option<Collation>,
     /// Whether NULL is refused.
     pub not_null: bool,
     /// The text of its DEFAULT expression, or of the expression of a generated column.

@@ -1,4 +1,4 @@
-//! Types that statements make: domains, enumerated types and composite types.
+//! Types that statements make: domains, enumerated types and composite types; and collations.
 //!
 //! - TYPE-1: a domain stores values of its base type. A column of a domain has the base type, and
 //!   names the domain beside it, so rows and keys do not depend on domains (by type)
@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::ObjectId;
 use super::names::{is_public, lookup_name, public};
-use crate::types::DataType;
+use crate::types::{Collation, CollationDefinition, DataType};
 
 /// A domain: a type with constraints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -181,5 +181,68 @@ impl Domain {
     #[must_use]
     pub fn check(&self, name: &str) -> Option<&DomainCheck> {
         self.checks.iter().find(|check| check.name == name)
+    }
+}
+
+/// A collation that a statement made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MadeCollation {
+    /// Its number.
+    pub id: ObjectId,
+    /// Its schema.
+    #[serde(default = "public", skip_serializing_if = "is_public")]
+    pub schema: SmolStr,
+    /// Its name.
+    pub name: SmolStr,
+    /// The locale of ICU; `None` for the order of bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locale: Option<SmolStr>,
+    /// Whether texts may be equal whose bytes are not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nondeterministic: bool,
+    /// The version of the library that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<SmolStr>,
+}
+
+impl MadeCollation {
+    /// The name under which the catalog finds it.
+    #[must_use]
+    pub fn lookup_name(&self) -> SmolStr {
+        lookup_name(&self.schema, &self.name)
+    }
+
+    /// Returns the collation; `None` if no numbers are left.
+    #[must_use]
+    pub fn collation(&self) -> Option<Collation> {
+        let definition = CollationDefinition {
+            object: Some(self.id.0),
+            schema: self.schema.clone(),
+            name: self.name.clone(),
+            locale: self.locale.clone(),
+            is_deterministic: !self.nondeterministic,
+        };
+        definition.intern()
+    }
+}
+
+/// The collation of a column in a record of the catalog.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StoredCollation {
+    /// A predefined one, by its name.
+    Predefined(SmolStr),
+    /// One that a statement made, by its number.
+    Made(ObjectId),
+}
+
+impl From<Collation> for StoredCollation {
+    fn from(collation: Collation) -> StoredCollation {
+        let definition = collation.definition();
+        match definition.object {
+            Some(id) => StoredCollation::Made(ObjectId(id)),
+            None => StoredCollation::Predefined(definition.name.clone()),
+        }
     }
 }

@@ -250,6 +250,7 @@ fn read_control(statement: &mut PreparedStatement) -> Result<()> {
             Command::Access(_)
             | Command::Routine(_)
             | Command::Type(_)
+            | Command::Collation(_)
             | Command::Comment(_)
             | Command::Relation(_)
             | Command::Schema(_)

@@ -96,6 +96,7 @@ pub(crate) fn apply(change: &CatalogChange, look: &CompileContext<'_>) -> Result
         CatalogChange::Access(_)
         | CatalogChange::Routine(_)
         | CatalogChange::Type(_)
+        | CatalogChange::Collation(_)
         | CatalogChange::Relation(_)
         | CatalogChange::Schema(_)
         | CatalogChange::Comment(_) => {
@@ -178,6 +179,10 @@ fn refuse_contents(
     for (id, schema, name) in types.filter(|(_, schema, _)| names.contains(schema)) {
         found.push((id, schema.clone(), format!("type {schema}.{name}")));
     }
+    for made in snapshot.collations().filter(|it| names.contains(&it.schema)) {
+        let shown = format!("collation {}.{}", made.schema, made.name);
+        found.push((made.id, made.schema.clone(), shown));
+    }
     found.sort_by_key(|(id, ..)| *id);
     let lines = found.iter().map(|(_, schema, it)| format!("{it} depends on schema {schema}"));
     let lines: Vec<String> = lines.collect();
@@ -238,6 +243,11 @@ fn drop_schemas(names: &[SmolStr], cascade: bool, look: &CompileContext<'_>) -> 
     }
     if !enums.is_empty() {
         catalog.drop_enums(transaction, &enums, DropBehavior::Cascade)?;
+    }
+    let collations: Vec<_> =
+        snapshot.collations().filter(|it| names.contains(&it.schema)).cloned().collect();
+    if !collations.is_empty() {
+        catalog.drop_collations(transaction, &collations, DropBehavior::Cascade)?;
     }
     let sequences: Vec<SmolStr> = contents()?.into_iter().map(|(name, _)| name).collect();
     if !sequences.is_empty() {
@@ -428,6 +438,7 @@ fn add_computed(name: &str, column: &NewColumn, look: &CompileContext<'_>) -> Re
         name: column.name.clone(),
         data_type: column.data_type,
         domain: column.domain,
+        collation: column.collation,
         not_null: false,
         default: column.default.clone(),
         identity: None,
@@ -476,6 +487,7 @@ fn add_generated(name: &str, column: &NewColumn, look: &CompileContext<'_>) -> R
         name: column.name.clone(),
         data_type: column.data_type,
         domain: column.domain,
+        collation: column.collation,
         not_null: false,
         default: Some(generated.expression.clone()),
         identity: None,

@@ -322,6 +322,10 @@ impl Session {
                 self.change_type(statement, look)?;
                 own_new(look)
             }
+            CatalogChange::Collation(statement) => {
+                self.change_collation(statement, look)?;
+                own_new(look)
+            }
             change => {
                 self.begin_temporary(change, look)?;
                 let truncated = self.truncated(change, snapshot)?;

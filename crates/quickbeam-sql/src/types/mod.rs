@@ -7,6 +7,7 @@
 mod adjust;
 mod array;
 mod cast;
+pub mod collation;
 mod datetime;
 mod datetime_words;
 pub mod encoded;
@@ -32,6 +33,7 @@ pub use self::array::array_value::{
 pub use self::array::assigned::{SliceBounds, with_element, with_slice};
 pub use self::array::element_type::ElementType;
 pub use cast::{CastContext, assign, cast, cast_context, cast_reads_settings, compare_as, convert};
+pub use collation::{CollateStep, Collation, CollationDefinition, LetterForm};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, current_moment, date_of, days_in_month,
     days_of, is_date, is_timestamp,

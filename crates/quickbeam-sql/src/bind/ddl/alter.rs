@@ -226,7 +226,7 @@ impl Binder<'_> {
         operation: &AlterColumnOperation,
     ) -> Result<TableChange> {
         let at = self.known_column(outline, column)?;
-        let (name, data_type) = outline.columns[at].clone();
+        let (name, data_type, _) = outline.columns[at].clone();
         Ok(match operation {
             AlterColumnOperation::SetNotNull => TableChange::NotNull(name, true),
             AlterColumnOperation::DropNotNull => TableChange::NotNull(name, false),

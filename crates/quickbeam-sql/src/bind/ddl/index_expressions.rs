@@ -12,6 +12,8 @@ use super::super::{Binder, Names, Scope, SearchPath, fold};
 use super::generated::check_immutable;
 use super::stored_expressions::read_columns;
 use super::table_outline::Outline;
+use crate::bind::collations::keys::unmarked;
+use crate::bind::collations::not_under;
 use crate::bind::query::implied_names::implied_name;
 use crate::bind::scope::relation_of;
 use crate::catalog::{
@@ -76,7 +78,12 @@ fn key_value(
         check_immutable(&bound.expr, message)?;
     }
     check_known_everywhere(&bound.expr)?;
-    Ok((bound.expr, bound.data_type.unwrap_or(DataType::Text)))
+    if let Some(own) = binder.key_collation([&bound], "index expression")?
+        && !own.is_deterministic()
+    {
+        return Err(not_under("an index of an expression", own));
+    }
+    Ok((unmarked(bound.expr), bound.data_type.unwrap_or(DataType::Text)))
 }
 
 fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
@@ -226,7 +233,7 @@ impl Binder<'_> {
     ) -> Result<()> {
         let options = &column.column.options;
         let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
-        let name = match key_column(&column.column.expr) {
+        let name = match self.collated_key(&column.column.expr, outline)? {
             Some(name) => {
                 self.known_column(outline, name)?;
                 fold(name)
@@ -244,6 +251,28 @@ impl Binder<'_> {
         Ok(())
     }
 
+    /// Returns the column that an index key is, which may have a COLLATE with the order that the
+    /// entries have anyway.
+    fn collated_key<'e>(
+        &self,
+        written: &'e ast::Expr,
+        outline: &Outline,
+    ) -> Result<Option<&'e ast::Ident>> {
+        let ast::Expr::Collate { expr, collation } = written else {
+            return Ok(key_column(written));
+        };
+        let Some(name) = key_column(expr) else { return Ok(None) };
+        let at = self.known_column(outline, name)?;
+        let Some((_, data_type, own)) = outline.columns.get(at) else { return Ok(None) };
+        let asked = self.collation_of_new(collation, *data_type)?;
+        let own = own.for_table().unwrap_or_default();
+        let is_by_bytes = own.is_none_or(|own| own.is_deterministic()) && asked.is_by_bytes();
+        match is_by_bytes || own == Some(asked) {
+            true => Ok(Some(name)),
+            false => Err(not_under("an index", asked)),
+        }
+    }
+
     fn index_expression(
         &self,
         written: &ast::Expr,
@@ -252,7 +281,10 @@ impl Binder<'_> {
         let scope = outline.scope();
         let place = || self.position(written) as usize;
         let binder = Binder::new(self.names, self.text.as_str());
-        key_value(binder, written, &scope).map_err(|error| error.at(place()))?;
+        key_value(binder, written, &scope).map_err(|error| match error.state() {
+            SqlState::IndeterminateCollation => error,
+            _ => error.at(place()),
+        })?;
         let text = stored_text(written);
         let parsed = crate::parse::expression(&text)?;
         let (value, data_type) = key_value(Binder::of_stored(self.names), &parsed, &scope)?;

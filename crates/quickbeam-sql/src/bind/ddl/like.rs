@@ -4,7 +4,7 @@
 
 use smol_str::SmolStr;
 
-use super::super::Binder;
+use super::super::{Binder, Derivation};
 use super::table_outline::Outline;
 use crate::bind::rights::Right;
 use crate::catalog::{
@@ -40,7 +40,8 @@ impl Binder<'_> {
             if outline.column(&column.name).is_some() {
                 return Err(named_twice(&column.name));
             }
-            outline.columns.push((column.name.clone(), column.data_type));
+            let collation = Derivation::of_column(column.collation);
+            outline.columns.push((column.name.clone(), column.data_type, collation));
             let copied = self.column_like(&table, column, like)?;
             if copied.generated.is_some() {
                 outline.generated.push(column.name.clone());
@@ -87,6 +88,7 @@ impl Binder<'_> {
             name: column.name.clone(),
             data_type: column.data_type,
             domain: column.domain,
+            collation: column.collation,
             not_null: column.not_null,
             default: None,
             identity: None,

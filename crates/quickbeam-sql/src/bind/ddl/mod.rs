@@ -31,8 +31,8 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError};
 use crate::parse::{
-    AccessStatement, ColumnAction, CommentStatement, RelationStatement, RoutineStatement,
-    SchemaStatement, TypeStatement,
+    AccessStatement, CollationStatement, ColumnAction, CommentStatement, RelationStatement,
+    RoutineStatement, SchemaStatement, TypeStatement,
 };
 use crate::schema::errors::is_not;
 use crate::types::Value;
@@ -86,6 +86,8 @@ pub enum CatalogChange {
     Routine(Arc<RoutineStatement>),
     /// A change of types.
     Type(Arc<TypeStatement>),
+    /// A change of collations.
+    Collation(Arc<CollationStatement>),
     /// RENAME or SET SCHEMA of a relation.
     Relation(Arc<RelationStatement>),
     /// CREATE SCHEMA with elements.

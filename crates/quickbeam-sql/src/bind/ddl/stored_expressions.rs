@@ -202,7 +202,7 @@ pub(super) fn read_columns(expr: &Expr, outline: &Outline) -> Vec<SmolStr> {
     read.sort_unstable();
     read.dedup();
     let names = read.into_iter().filter_map(|column| outline.columns.get(column));
-    names.map(|(name, _)| name.clone()).collect()
+    names.map(|(name, ..)| name.clone()).collect()
 }
 
 /// Adds the numbers of the sequences that an expression uses.

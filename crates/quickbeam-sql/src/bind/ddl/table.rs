@@ -7,8 +7,7 @@ use sqlparser::ast::helpers::stmt_create_table::CreateTableBuilder;
 use sqlparser::ast::{self, ColumnOption, GeneratedAs, TableConstraint};
 use sqlparser::tokenizer::Token;
 
-use super::super::from::catalogs::{is_byte_order, no_collation};
-use super::super::{Binder, OutputColumn, types};
+use super::super::{Binder, Derivation, OutputColumn, types};
 use super::CatalogChange;
 use super::constraints::Constraints;
 use super::storage_parameters::check_table_parameters;
@@ -31,6 +30,7 @@ pub fn table_for(
         name: column.name.clone(),
         data_type: column.data_type,
         domain: None,
+        collation: column.collation.for_table().unwrap_or_default(),
         not_null: false,
         default: None,
         identity: None,
@@ -194,6 +194,7 @@ impl Binder<'_> {
             name,
             data_type,
             domain: declared.domain,
+            collation: None,
             not_null: false,
             default: None,
             identity: None,
@@ -229,6 +230,9 @@ impl Binder<'_> {
         let is_key =
             |constraint: &TableConstraint| matches!(constraint, TableConstraint::PrimaryKey(_));
         let new = &mut defined.column;
+        if let Some((.., collation)) = outline.columns.last_mut() {
+            *collation = Derivation::of_column(new.collation);
+        }
         new.not_null |= defined.constraints.iter().any(is_key);
         if new.identity.is_some() && !data_type.is_integer() {
             let message = "identity column type must be smallint, integer, or bigint";
@@ -300,9 +304,10 @@ impl Binder<'_> {
                 new.identity = Some(NewIdentity { always, is_serial: false, options });
                 new.not_null = true;
             }
-            // Texts are in byte order without it.
-            ColumnOption::Collation(collation) if is_byte_order(collation) => {}
-            ColumnOption::Collation(collation) => return Err(no_collation(collation)),
+            ColumnOption::Collation(name) => {
+                let data_type = new.data_type;
+                new.collation = Some(self.collation_of_new(name, data_type)?);
+            }
             other => return Err(SqlError::unsupported(format!("the column option {other}"))),
         }
         Ok(())

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{Ident, ObjectName};
 
-use super::super::{Binder, Scope, fold, object_name};
+use super::super::{Binder, Derivation, Scope, fold, object_name};
 use super::ObjectKind;
 use crate::bind::rights::Right;
 use crate::bind::scope::relation_with;
@@ -102,7 +102,7 @@ fn check_word(name: &Ident) -> Result<()> {
 pub(super) struct Outline {
     pub schema: SmolStr,
     pub name: SmolStr,
-    pub columns: Vec<(SmolStr, DataType)>,
+    pub columns: Vec<(SmolStr, DataType, Derivation)>,
     /// Names of the generated columns.
     pub generated: Vec<SmolStr>,
     /// Names of constraints, and whether an index has the same name.
@@ -134,7 +134,10 @@ impl Outline {
 
     /// Makes the outline of an existing table.
     pub fn of(table: &Table) -> Outline {
-        let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = table.columns.iter().map(|column| {
+            let collation = Derivation::of_column(column.collation);
+            (column.name.clone(), column.data_type, collation)
+        });
         let keys = table.primary_key.iter().map(|key| (key.name.clone(), true));
         let uniques = table.indexes.iter().filter(|index| index.is_constraint);
         let uniques = uniques.map(|index| (index.name.clone(), true));
@@ -152,7 +155,7 @@ impl Outline {
     }
 
     pub fn column(&self, name: &str) -> Option<usize> {
-        self.columns.iter().position(|(known, _)| known == name)
+        self.columns.iter().position(|(known, ..)| known == name)
     }
 
     /// Returns the scope of an expression over one row.
@@ -278,7 +281,7 @@ impl Binder<'_> {
             };
             return Err(error.at(self.place_of(name)));
         }
-        outline.columns.push((folded.clone(), data_type));
+        outline.columns.push((folded.clone(), data_type, Derivation::Default));
         Ok(folded)
     }
 

@@ -445,7 +445,7 @@ impl Binder<'_> {
             if let Some(place) = values.get_mut(*target) {
                 *place = value;
             }
-            fields.push(OutputColumn { name: column.name.clone(), data_type });
+            fields.push(OutputColumn::new(column.name.clone(), data_type));
         }
         let insert = Insert {
             table,

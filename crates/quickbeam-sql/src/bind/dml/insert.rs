@@ -250,7 +250,7 @@ impl Binder<'_> {
         let columns = table
             .columns
             .iter()
-            .map(|column| OutputColumn { name: column.name.clone(), data_type: column.data_type });
+            .map(|column| OutputColumn::new(column.name.clone(), column.data_type));
         let columns: Vec<OutputColumn> = columns.collect();
         let result = self.add_slot("values".into(), Source::Computed);
         let query = Query::plain(rows_with_subqueries(rows, asked, &columns, result), columns);
@@ -378,7 +378,7 @@ impl Binder<'_> {
         let columns = query.columns.iter().enumerate();
         let named = columns.map(|(number, column)| OutputColumn {
             name: names.get(number).unwrap_or(&column.name).clone(),
-            data_type: column.data_type,
+            ..column.clone()
         });
         named.collect()
     }

@@ -432,7 +432,8 @@ impl Binder<'_> {
             return (relation_of(&target.table, slot, name), None);
         };
         let own = self.add_slot(name.clone(), Source::Query(view.columns.clone()));
-        let columns = view.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = view.columns.iter();
+        let columns = columns.map(|it| (it.name.clone(), it.data_type, it.collation));
         let relation = relation_with(name, own, columns);
         let mut outputs = view.row.outputs.clone();
         if slot != view.row.slot {

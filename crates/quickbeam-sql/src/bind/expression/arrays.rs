@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use sqlparser::ast::{self, Expr as Ast};
 
+use crate::bind::collations::keys::{key_of, unmarked};
+use crate::bind::collations::not_under;
 use crate::bind::types::undefined::{no_function, no_operator};
 use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
-    Comparison, Expr, Function, Polymorphic, Shape, TextPosition, polymorphic,
+    ColumnRef, Comparison, Expr, Function, Polymorphic, Shape, TextPosition, polymorphic,
 };
 use crate::types::{Array, ArrayBuilder, DataType, ElementType, Value};
 
@@ -178,7 +180,7 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed> {
         let mut data_type = DataType::Text;
-        let (slot, _) = self.subquery(query, scope, |binder, query| {
+        let (slot, query) = self.subquery(query, scope, |binder, query| {
             let [column] = &query.columns[..] else {
                 let message = "subquery must return only one column";
                 return Err(SqlError::new(SqlState::SyntaxError, message).at(position as usize));
@@ -191,6 +193,8 @@ impl Binder<'_> {
             data_type = DataType::Array(element);
             Ok(SubqueryKind::Array(element))
         })?;
+        let collation = query.columns.first().map(|it| it.collation).unwrap_or_default();
+        self.set_collation(ColumnRef { slot, column: 0 }, collation);
         Ok(Typed::new(Expr::column(slot, 0), data_type, position))
     }
 
@@ -222,7 +226,21 @@ impl Binder<'_> {
         // The element stands for itself as a NULL of its type: both sides then take the types of a
         // comparison.
         let own = Typed::new(Expr::Parameter(usize::MAX), element, position);
-        let [value, made] = self.comparable(value, own, comparison.symbol(), position)?;
+        let given = [value, Typed::new(array, DataType::Array(element_type), position)];
+        let collation = self.key_collation(&given, "string comparison")?;
+        let [value, Typed { expr: array, .. }] = given;
+        let [value, made] = self.comparable_types(value, own, comparison.symbol(), position)?;
+        let is_equality = matches!(comparison, Comparison::Equal | Comparison::NotEqual);
+        let collation = collation.filter(|it| !(is_equality && it.is_deterministic()));
+        if let Some(collation) = collation {
+            if !element.is_text() || !matches!(made, Expr::Parameter(_)) {
+                return Err(not_under("this comparison with the elements of an array", collation));
+            }
+            let (value, array) = (key_of(value, collation)?, key_of(array, collation)?);
+            let made = self.elements(comparison, value, array, is_any);
+            return Ok(Typed::condition(made, position));
+        }
+        let (value, array) = (unmarked(value), unmarked(array));
         let array = match made {
             Expr::Cast(_, to, _) => {
                 let to = ElementType::new(to).ok_or_else(|| self.no_array(to, position))?;
@@ -292,6 +310,7 @@ impl Binder<'_> {
             Shape::Element => element.data_type(),
             Shape::Is(data_type) => data_type,
         };
+        self.check_collation(known.builtin.name, &arguments)?;
         let mut list = Vec::with_capacity(arguments.len() + 1);
         for (argument, shape) in arguments.into_iter().zip(known.arguments) {
             list.push(self.coerce(argument, of(*shape))?);

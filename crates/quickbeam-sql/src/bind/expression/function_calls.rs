@@ -244,6 +244,7 @@ impl Binder<'_> {
                 let data_type = DataType::System(SystemType::Regtype);
                 return Ok(Typed::new(number, data_type, position));
             }
+            ("pg_collation_for", [value]) => return self.collation_for(value, position),
             ("row_to_json", [row, ..])
                 if arguments.len() <= 2
                     && row.data_type.is_some_and(|known| known.record().is_some())
@@ -278,6 +279,9 @@ impl Binder<'_> {
             }
             _ => arguments,
         };
+        if let Some(letters) = self.collated_letters(name, &arguments, position)? {
+            return Ok(letters);
+        }
         let special = match name {
             "coalesce" => Function::COALESCE,
             "nullif" if let [left, right] = &arguments[..] => {
@@ -313,6 +317,9 @@ impl Binder<'_> {
         };
         if arguments.is_empty() {
             return self.builtin(name, arguments, position);
+        }
+        if let Some(chosen) = self.collated_choice(special, &arguments, position)? {
+            return Ok(chosen);
         }
         let (exprs, result) = self.unify(arguments, &name.to_ascii_uppercase())?;
         if matches!(name, "greatest" | "least") && !result.has_order() {

@@ -27,7 +27,7 @@ use self::pattern_quantifiers::quantified_like;
 use self::system_columns::SystemColumn;
 use super::{Binder, Scope, Typed, fold, types};
 use crate::bind::dml::insert::is_default;
-use crate::bind::from::catalogs::{is_byte_order, no_collation, plain_operator};
+use crate::bind::from::catalogs::plain_operator;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::query::subqueries::Quantifier;
 use crate::bind::types::undefined::{many_operators, no_operator};
@@ -130,13 +130,7 @@ impl Binder<'_> {
                 let (op, left, right) = (plain_operator(op)?, left.clone(), right.clone());
                 self.nested(|binder| binder.expression(&Ast::BinaryOp { left, op, right }, scope))
             }
-            Ast::Collate { expr, collation } if is_byte_order(collation) => {
-                let value = self.expression(expr, scope)?;
-                self.check_collatable(value)
-            }
-            Ast::Collate { collation, .. } => {
-                Err(no_collation(collation).at(self.position(collation) as usize))
-            }
+            Ast::Collate { expr, collation } => self.collate(expr, collation, scope),
             Ast::BinaryOp { left, op, right } => {
                 if let Some(regrouped) = regrouped(left, op, right) {
                     return self.nested(|binder| binder.expression(&regrouped, scope));
@@ -319,6 +313,7 @@ impl Binder<'_> {
             self.note_column(name, column, scope);
         }
         self.note_named(column.at, position);
+        self.note_collation(column);
         Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
     }
 
@@ -537,6 +532,7 @@ impl Binder<'_> {
             _ => value,
         };
         self.meet_in_floating_point(&value, &mut members)?;
+        let value = self.under_common(value, &mut members)?;
         let mut left = None;
         let mut right = Vec::with_capacity(members.len());
         for member in members {
@@ -634,6 +630,9 @@ impl Binder<'_> {
             (LetterCase::Ignored, Negation::Not) => "!~~*",
         };
         let [text, pattern] = self.text_operands(symbol, text, pattern)?;
+        let operands = [text, pattern];
+        self.check_collation(symbol, &operands)?;
+        let [text, pattern] = operands;
         let pattern = trimmed(pattern.expr, pattern.data_type, DataType::Text);
         let known = match &pattern {
             Expr::Constant(Value::Text(known)) => Some(Pattern::new(known, escape, case)),

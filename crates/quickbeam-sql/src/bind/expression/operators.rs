@@ -125,6 +125,9 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         if let Some(comparison) = comparison(op) {
+            if matches!(op, BinaryOperator::Custom(_)) {
+                return self.compare_bytes(comparison, left, right, position);
+            }
             return self.compare(comparison, left, right, position);
         }
         if let Some(operator) = arithmetic(op) {
@@ -209,8 +212,21 @@ impl Binder<'_> {
         Ok(self.folded(Typed::condition(compare, position)))
     }
 
+    /// Binds a comparison of texts by their bytes.
+    fn compare_bytes(
+        &mut self,
+        comparison: Comparison,
+        left: Typed,
+        right: Typed,
+        position: u32,
+    ) -> Result<Typed> {
+        let pair = self.comparable_types(left, right, comparison.symbol(), position)?;
+        let compare = Expr::Compare(comparison, Box::new(pair));
+        Ok(self.folded(Typed::condition(compare, position)))
+    }
+
     /// Casts two values to comparable types.
-    pub(in crate::bind) fn comparable(
+    pub(in crate::bind) fn comparable_types(
         &mut self,
         left: Typed,
         right: Typed,

@@ -6,8 +6,8 @@ use smol_str::SmolStr;
 use sqlparser::ast::{BinaryOperator, ObjectName, ObjectNamePart, TableAlias};
 
 use crate::bind::{
-    Binder, Body, From, FunctionCall, OutputColumn, Query, Scope, Source, TableFunction,
-    TableFunctionKind, Typed, fold,
+    Binder, Body, Derivation, From, FunctionCall, OutputColumn, Query, Scope, Source,
+    TableFunction, TableFunctionKind, fold,
 };
 use crate::catalog::system::{SystemTable, is_operator, object_oid, system_table};
 use crate::catalog::{Sequence, Table, TransitionSide};
@@ -28,41 +28,6 @@ pub(in crate::bind) fn named_catalog(name: &ObjectName) -> Result<Option<&'stati
         let message = format!("relation \"{schema}.{table}\" does not exist");
         SqlError::new(SqlState::UndefinedTable, message)
     })
-}
-
-/// Returns whether a collation orders texts by their bytes, as they compare here.
-pub(in crate::bind) fn is_byte_order(collation: &ObjectName) -> bool {
-    let name = collation.to_string().to_lowercase().replace('"', "");
-    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
-    matches!(name, "default" | "c" | "posix" | "ucs_basic" | "c.utf8" | "c.utf-8")
-}
-
-/// Returns whether values of a type have a collation.
-fn is_collatable(data_type: DataType) -> bool {
-    data_type.is_text() || matches!(data_type, DataType::Array(_))
-}
-
-/// Returns the error of a collation in another order. Those of ICU are known by their names.
-#[cold]
-pub(in crate::bind) fn no_collation(collation: &ObjectName) -> SqlError {
-    let name = collation.to_string().replace('"', "");
-    if name.ends_with("-x-icu") || name == "unicode" {
-        return SqlError::unsupported(format!("the collation \"{name}\""));
-    }
-    let message = format!("collation \"{name}\" for encoding \"UTF8\" does not exist");
-    SqlError::new(SqlState::UndefinedObject, message)
-}
-
-impl Binder<'_> {
-    /// Refuses COLLATE of a value that is no text.
-    pub(in crate::bind) fn check_collatable(&self, value: Typed) -> Result<Typed> {
-        let Some(data_type) = value.data_type.filter(|given| !is_collatable(*given)) else {
-            return Ok(value);
-        };
-        let message = format!("collations are not supported by type {data_type}");
-        let error = SqlError::new(SqlState::DatatypeMismatch, message);
-        Err(error.at(value.position as usize))
-    }
 }
 
 /// Returns the operator that `OPERATOR(pg_catalog.~)` means.
@@ -116,8 +81,8 @@ impl Binder<'_> {
     ) -> Result<From> {
         self.check_catalog(table.name)?;
         let columns = table.columns.iter();
-        let columns = columns
-            .map(|(name, _, data_type)| OutputColumn { name: name.clone(), data_type: *data_type });
+        let columns =
+            columns.map(|(name, _, data_type)| OutputColumn::new(name.clone(), *data_type));
         let name = SmolStr::new_static(table.name);
         let kind = TableFunctionKind::Catalog(table);
         let from = self.computed_rows(kind, name, columns.collect(), alias, scope)?;
@@ -138,8 +103,7 @@ impl Binder<'_> {
             ("log_cnt", DataType::BigInt),
             ("is_called", DataType::Boolean),
         ];
-        let columns =
-            columns.map(|(name, data_type)| OutputColumn { name: name.into(), data_type });
+        let columns = columns.map(|(name, data_type)| OutputColumn::new(name, data_type));
         let (kind, name) = (TableFunctionKind::Sequence(sequence.id), sequence.name.clone());
         let from = self.computed_rows(kind, name, columns.into(), alias, scope)?;
         if let From::Query(derived) = &from {
@@ -158,7 +122,11 @@ impl Binder<'_> {
     ) -> Result<From> {
         let columns = table.columns.iter();
         let columns = columns
-            .map(|it| OutputColumn { name: it.name.clone(), data_type: it.data_type })
+            .map(|it| OutputColumn {
+                name: it.name.clone(),
+                data_type: it.data_type,
+                collation: Derivation::of_column(it.collation),
+            })
             .collect();
         self.computed_rows(TableFunctionKind::Transition(side), name, columns, alias, scope)
     }

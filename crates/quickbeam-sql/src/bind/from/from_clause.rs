@@ -13,8 +13,8 @@ use super::full_join_using::Pair;
 use super::json_records::defines_columns;
 use crate::bind::rights::Right;
 use crate::bind::{
-    Binder, From, JoinKind, Query, QueryPart, RowOf, Scope, ScopeColumn, ScopeRelation, Source,
-    Typed, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
+    Binder, Derivation, From, JoinKind, Query, QueryPart, RowOf, Scope, ScopeColumn, ScopeRelation,
+    Source, Typed, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::system::system_table;
 use crate::catalog::{Privileges, Relation, Table, View};
@@ -392,7 +392,10 @@ impl Binder<'_> {
     ) -> Result<usize> {
         let name = alias.map_or_else(|| table.name.clone(), |alias| fold(&alias.name));
         let slot = self.add_slot(name.clone(), Source::Table(table.clone()));
-        let columns = table.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = table.columns.iter().map(|column| {
+            let collation = Derivation::of_column(column.collation);
+            (column.name.clone(), column.data_type, collation)
+        });
         let columns = named_columns(slot, columns, alias)?;
         scope.add(ScopeRelation { name, columns, ..ScopeRelation::default() })?;
         Ok(slot)
@@ -408,7 +411,8 @@ impl Binder<'_> {
         let name = alias.map(|alias| fold(&alias.name)).or(name).unwrap_or_default();
         let source = Source::Query(query.columns.clone().into());
         let slot = self.add_slot(name.clone(), source);
-        let columns = query.columns.iter().map(|column| (column.name.clone(), column.data_type));
+        let columns = query.columns.iter();
+        let columns = columns.map(|it| (it.name.clone(), it.data_type, it.collation));
         let columns = named_columns(slot, columns, alias)?;
         scope.add(ScopeRelation { name, columns, ..ScopeRelation::default() })?;
         Ok(From::query(slot, query))
@@ -487,7 +491,7 @@ fn reads_of(from: &From) -> Slots {
 
 fn named_columns(
     slot: usize,
-    columns: impl ExactSizeIterator<Item = (SmolStr, DataType)>,
+    columns: impl ExactSizeIterator<Item = (SmolStr, DataType, Derivation)>,
     alias: Option<&TableAlias>,
 ) -> Result<Vec<ScopeColumn>> {
     let given = alias.map_or(&[][..], |alias| &alias.columns);
@@ -498,10 +502,11 @@ fn named_columns(
             format!("table \"{name}\" has {has} columns available but {asked} columns specified");
         return Err(SqlError::new(SqlState::InvalidColumnReference, message));
     }
-    let named = columns.enumerate().map(|(column, (name, data_type))| ScopeColumn {
+    let named = columns.enumerate().map(|(column, (name, data_type, collation))| ScopeColumn {
         name: given.get(column).map_or(name, |given| fold(&given.name)),
         data_type,
         at: ColumnRef { slot, column },
+        collation,
     });
     Ok(named.collect())
 }

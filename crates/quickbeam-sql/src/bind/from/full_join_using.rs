@@ -9,7 +9,9 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::bind::tree::{Body, OutputColumn, Select};
-use crate::bind::{Binder, From, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed};
+use crate::bind::{
+    Binder, Derivation, From, Query, Scope, ScopeColumn, ScopeRelation, Source, Typed,
+};
 use crate::error::Result;
 use crate::expression::{ColumnRef, Expr, Function, TextPosition};
 use crate::types::DataType;
@@ -26,17 +28,20 @@ impl Binder<'_> {
         scope: &mut Scope,
     ) -> Result<From> {
         let (mut outputs, mut columns) = (Vec::new(), Vec::new());
-        let mut deliver = |expr: Expr, name: &SmolStr, data_type: DataType| {
-            outputs.push(expr);
-            columns.push(OutputColumn { name: name.clone(), data_type });
-        };
+        let mut deliver =
+            |expr: Expr, name: &SmolStr, data_type: DataType, collation: Derivation| {
+                outputs.push(expr);
+                columns.push(OutputColumn { name: name.clone(), data_type, collation });
+            };
         for (name, left, right) in &pairs {
             let sides = [left, right].map(|c| Typed::new(Expr::Column(c.at), c.data_type, 0));
+            let collation = self.common_collation(&sides)?;
             let (sides, data_type) = self.unify(sides.into(), "JOIN/USING")?;
-            deliver(Expr::Call(Function::COALESCE, sides, TextPosition(0)), name, data_type);
+            let call = Expr::Call(Function::COALESCE, sides, TextPosition(0));
+            deliver(call, name, data_type, collation);
         }
         for column in scope.relations.iter().flat_map(|relation| &relation.columns) {
-            deliver(Expr::Column(column.at), &column.name, column.data_type);
+            deliver(Expr::Column(column.at), &column.name, column.data_type, column.collation);
         }
         let sources: Vec<Option<ColumnRef>> = outputs.iter().map(Expr::as_column).collect();
         let slot = self.add_slot(SmolStr::default(), Source::Query(columns.clone().into()));
@@ -54,11 +59,13 @@ impl Binder<'_> {
         let mut named = Vec::with_capacity(pairs.len());
         for (column, (name, left, right)) in pairs.into_iter().enumerate() {
             let at = ColumnRef { slot, column };
-            let data_type = columns.get(column).map_or(left.data_type, |column| column.data_type);
+            let known = columns.get(column);
+            let data_type = known.map_or(left.data_type, |known| known.data_type);
+            let collation = known.map_or(left.collation, |known| known.collation);
             scope.merged.push((name.clone(), at, moved(left.at)));
             scope.merged.push((name.clone(), at, moved(right.at)));
             scope.star.retain(|at| *at != moved(left.at) && *at != moved(right.at));
-            named.push(ScopeColumn { name, data_type, at });
+            named.push(ScopeColumn { name, data_type, at, collation });
         }
         let rest = std::mem::take(&mut scope.star);
         scope.add(ScopeRelation { columns: named, ..ScopeRelation::default() })?;

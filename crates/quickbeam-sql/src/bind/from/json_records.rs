@@ -6,7 +6,7 @@ use sqlparser::ast::TableAlias;
 
 use crate::bind::records::whole_rows::number;
 use crate::bind::types::undefined::no_function;
-use crate::bind::{Binder, FunctionCall, OutputColumn, TableFunctionKind, Typed, fold};
+use crate::bind::{Binder, Derivation, FunctionCall, OutputColumn, TableFunctionKind, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, JsonRecords, POPULATE, TextPosition};
 use crate::types::encoded::row_types::RowType;
@@ -104,9 +104,16 @@ impl Binder<'_> {
         let (arguments, row_type) =
             self.json_record_arguments(function, arguments, defined, position)?;
         let fields = row_type.row_type().map(|it| &it.fields[..]).unwrap_or_default();
+        let table = row_type.row_type_name().and_then(|known| {
+            self.names.snapshot()?.table(crate::catalog::ObjectId(known.id)).cloned()
+        });
+        let collation = |name: &str| {
+            let table = table.as_ref()?;
+            table.columns.iter().find(|it| it.name == name)?.collation
+        };
         let column = |(name, data_type): &(SmolStr, DataType)| OutputColumn {
-            name: name.clone(),
-            data_type: *data_type,
+            collation: Derivation::of_column(collation(name)),
+            ..OutputColumn::new(name.clone(), *data_type)
         };
         let columns: Vec<OutputColumn> = fields.iter().map(column).collect();
         let kind = TableFunctionKind::JsonRecords(function);

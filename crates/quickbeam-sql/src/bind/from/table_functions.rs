@@ -179,8 +179,7 @@ impl Binder<'_> {
             only.name = fold(&alias.name);
         }
         if ordinality {
-            let name = "ordinality".into();
-            columns.push(OutputColumn { name, data_type: DataType::BigInt });
+            columns.push(OutputColumn::new("ordinality", DataType::BigInt));
         }
         let query = self.query_of_calls(function, columns, subqueries)?;
         let is_value = !ordinality && count == 1 && query.columns.len() == 1;
@@ -231,7 +230,7 @@ impl Binder<'_> {
         let types: Vec<_> = arguments.iter().map(|one| one.data_type).collect();
         let missing = || no_function(name, types.iter().copied(), position);
         let mut columns: Vec<OutputColumn> = Vec::new();
-        let column = |name: &str, data_type| OutputColumn { name: name.into(), data_type };
+        let column = |name: &str, data_type| OutputColumn::new(name, data_type);
         let mut exprs = Vec::with_capacity(arguments.len());
         let mut element = None;
         let is_unnest = function.columns.is_empty();

@@ -100,6 +100,7 @@ impl Binder<'_> {
         defined: Option<&DefinedColumns>,
         position: u32,
     ) -> Result<(FunctionCall, Vec<OutputColumn>)> {
+        let collation = self.collation_of(&value)?.as_column();
         let (expr, data_type) = match value.data_type {
             Some(known) => (value.expr, known),
             None => (self.coerce(value, DataType::Text)?, DataType::Text),
@@ -114,7 +115,7 @@ impl Binder<'_> {
             };
             return Err(error.at(position as usize));
         }
-        let columns = vec![OutputColumn { name: name.into(), data_type }];
+        let columns = vec![OutputColumn { name: name.into(), data_type, collation }];
         let kind = TableFunctionKind::Value;
         Ok((FunctionCall { kind, arguments: vec![expr], width: 1 }, columns))
     }
@@ -153,7 +154,8 @@ impl Binder<'_> {
 
     /// Returns the query for the fields of the rows that are the only column of a query.
     fn fields_of_row(&mut self, rows: Query) -> Query {
-        let Some(OutputColumn { name, data_type }) = rows.columns.first().cloned() else {
+        let Some(OutputColumn { name, data_type, collation }) = rows.columns.first().cloned()
+        else {
             return rows;
         };
         let slot = self.add_slot(name, Source::Query(rows.columns.clone().into()));
@@ -162,6 +164,7 @@ impl Binder<'_> {
         let column = |(name, field): &(SmolStr, Typed)| OutputColumn {
             name: name.clone(),
             data_type: field.data_type.unwrap_or(DataType::Text),
+            collation,
         };
         let columns = fields.iter().map(column).collect();
         let outputs = fields.into_iter().map(|(_, field)| field.expr).collect();

@@ -3,11 +3,12 @@
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr};
 
 use super::levels::grouping_error;
+use crate::bind::collations::may_have_collation;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
 use crate::bind::{
-    Aggregate, AggregateKind, AggregateOrder, Binder, Level, Scope, ScopeColumn, SlotShape, Source,
-    Typed, object_name,
+    Aggregate, AggregateKind, AggregateOrder, Binder, Derivation, Level, Scope, ScopeColumn,
+    SlotShape, Source, Typed, object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -80,6 +81,7 @@ impl Binder<'_> {
         }
         let aggregate = bound?;
         let data_type = aggregate.data_type;
+        let collation = self.aggregate_collation(&aggregate)?;
         let number = self.level_of_aggregate(&aggregate);
         match self.levels.get(number) {
             Some(level) if level.in_aggregate || has_aggregate(level, &aggregate) => {
@@ -98,7 +100,25 @@ impl Binder<'_> {
             level.aggregates.push(aggregate);
             level.aggregates.len() - 1
         });
-        Ok(Typed::new(Expr::column(slot, AGGREGATES + number), data_type, position))
+        let column = Expr::column(slot, AGGREGATES + number);
+        Ok(self.computed(column, data_type, collation, position))
+    }
+
+    /// Returns the collation of the result of an aggregate.
+    pub(super) fn aggregate_collation(&self, aggregate: &Aggregate) -> Result<Derivation> {
+        let mut common = Derivation::Default;
+        for argument in aggregate.argument.iter().chain(&aggregate.second) {
+            let value = Typed { expr: argument.clone(), data_type: None, position: 0 };
+            let own = self.common_collation([&value])?;
+            if common == Derivation::Default {
+                common = own;
+            }
+        }
+        Ok(if may_have_collation(aggregate.data_type) || is_key(aggregate.data_type) {
+            common
+        } else {
+            Derivation::Default
+        })
     }
 
     pub(in crate::bind) fn aggregate_parts(
@@ -193,7 +213,9 @@ impl Binder<'_> {
             let value = self.settle(value)?;
             refuse_unordered(value.data_type, value.position as usize)?;
             let data_type = value.data_type.unwrap_or(DataType::Text).unconstrained();
-            keys.push((AggregateOrder { expr: value.expr, descending, nulls_first }, data_type));
+            let place = value.position;
+            let expr = self.ordered(value, place)?;
+            keys.push((AggregateOrder { expr, descending, nulls_first }, data_type));
         }
         Ok(keys)
     }
@@ -239,7 +261,8 @@ impl Binder<'_> {
         if !types.iter().all(|known| known.is_none_or(fits)) {
             return Err(no_aggregate(call, &types));
         }
-        let value = self.coerce(value, data_type)?;
+        let value = Typed::new(self.coerce(value, data_type)?, data_type, call.position);
+        let (value, _) = self.aggregated(call.kind, call.distinct, value, data_type)?;
         let delimiter = self.coerce(delimiter, data_type)?;
         Ok((Some(value), Some(delimiter), data_type))
     }
@@ -313,13 +336,19 @@ impl Binder<'_> {
         }
         let result = result_type(kind, given).ok_or_else(|| no_aggregate(call, &[Some(given)]))?;
         let is_floating = matches!(given, DataType::Real | DataType::Double);
-        let expr = match kind {
+        let (expr, result) = match kind {
             // Variances of exact numbers are computed in NUMERIC.
-            _ if !is_variance(kind) || is_floating => argument.expr,
-            _ => self.coerce(argument, DataType::Numeric(None))?,
+            _ if !is_variance(kind) || is_floating => {
+                self.aggregated(kind, call.distinct, argument, result)?
+            }
+            _ => (self.coerce(argument, DataType::Numeric(None))?, result),
         };
         Ok((Some(expr), result))
     }
+}
+
+fn is_key(data_type: DataType) -> bool {
+    data_type.encoded() == Some(EncodedKind::Collated)
 }
 
 fn json_type(is_binary: bool) -> DataType {

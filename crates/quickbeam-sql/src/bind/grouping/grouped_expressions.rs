@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::aggregates::AGGREGATES;
 use super::levels::grouping_error;
+use crate::bind::collations::keys::{text_in, text_of_key};
 use crate::bind::{Aggregate, Binder, PartMut, Query, Source, Subquery};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr, Slots};
@@ -32,8 +33,8 @@ pub(in crate::bind) struct Regroup<'k> {
 impl Regroup<'_> {
     /// Rewrites an expression. `from` is its position in the text.
     pub fn apply(&self, expr: &mut Expr, from: u32, binder: &Binder<'_>) -> Result<()> {
-        if let Some(key) = self.keys.iter().position(|key| key == expr) {
-            *expr = Expr::column(self.slot, key);
+        if let Some(made) = self.value_of_key(expr) {
+            *expr = made;
             return Ok(());
         }
         if let Expr::Column(column) = expr {
@@ -57,6 +58,16 @@ impl Regroup<'_> {
             }
         });
         result
+    }
+
+    /// Returns the column of a group that an expression over rows is; of a sort key its text.
+    fn value_of_key(&self, expr: &Expr) -> Option<Expr> {
+        let column = |key: usize| Expr::column(self.slot, key);
+        if let Some(key) = self.keys.iter().position(|key| key == expr) {
+            return Some(column(key));
+        }
+        let is_text = |key: &Expr| text_of_key(key).is_some_and(|text| text == expr);
+        self.keys.iter().position(is_text).map(|key| text_in(column(key)))
     }
 
     /// Checks that the direct arguments of aggregates read nothing but keys.
@@ -141,9 +152,10 @@ impl Regroup<'_> {
     /// Applies it to an expression of a query within.
     fn within(&self, expr: &mut Expr, binder: &Binder<'_>) -> Result<()> {
         // A key without columns is the same value everywhere; it may be a LIMIT here.
-        let is_key = |key: &Expr| key == expr && key.slots().meets(&self.own);
-        if let Some(key) = self.keys.iter().position(is_key) {
-            *expr = Expr::column(self.slot, key);
+        if expr.slots().meets(&self.own)
+            && let Some(made) = self.value_of_key(expr)
+        {
+            *expr = made;
             return Ok(());
         }
         match expr.as_column() {

@@ -1,6 +1,7 @@
 //! Aggregates with WITHIN GROUP: percentiles, the mode, and the place of a hypothetical row.
 
 use super::aggregates::{AggregateCall, no_aggregate};
+use crate::bind::collations::keys::text_of_key;
 use crate::bind::{Aggregate, AggregateKind, AggregateOrder, Binder, Scope, Typed, WindowKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -19,6 +20,10 @@ impl Binder<'_> {
             return Err(error.at(call.position as usize));
         }
         let order = self.aggregate_order(call.order, scope)?;
+        if order.iter().any(|(key, _)| text_of_key(&key.expr).is_some()) {
+            let what = format!("the function {} of texts under a collation", call.kind.name());
+            return Err(SqlError::unsupported(what).at(call.position as usize));
+        }
         match call.kind {
             AggregateKind::Hypothetical(place) => self.hypothetical(call, place, order, scope),
             AggregateKind::Mode => {

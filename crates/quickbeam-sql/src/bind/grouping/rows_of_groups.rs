@@ -50,7 +50,7 @@ impl Binder<'_> {
             let mut inner = inner.borrow_mut();
             let known = inner.iter().position(|(known, _)| known == expr);
             let at = known.unwrap_or_else(|| {
-                inner.push((expr.clone(), OutputColumn { name: name.clone(), data_type }));
+                inner.push((expr.clone(), OutputColumn::new(name.clone(), data_type)));
                 inner.len() - 1
             });
             Expr::column(of_groups, at)

@@ -8,11 +8,12 @@ use sqlparser::ast::{
 
 use super::aggregates::AggregateCall;
 use super::levels::grouping_error;
+use crate::bind::collations::may_have_collation;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
 use crate::bind::{
-    AggregateKind, Binder, OrderKey, Scope, Source, Typed, Window, WindowCall, WindowFrame,
-    WindowFunction, WindowKind, Windows, fold,
+    AggregateKind, Binder, Derivation, OrderKey, Scope, Source, Typed, Window, WindowCall,
+    WindowFrame, WindowFunction, WindowKind, Windows, fold,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -168,8 +169,17 @@ impl Binder<'_> {
         });
         self.set_in_window(false);
         let (window, function, data_type) = bound?;
+        let collation = match &function.call {
+            WindowCall::Aggregate(aggregate) => self.aggregate_collation(aggregate)?,
+            WindowCall::Position(_, arguments) if may_have_collation(data_type) => {
+                let value = |expr: &Expr| Typed { expr: expr.clone(), data_type: None, position };
+                let values: Vec<Typed> = arguments.iter().map(value).collect();
+                self.common_collation(&values)?
+            }
+            WindowCall::Position(..) => Derivation::Default,
+        };
         let column = self.add_window_function(window, function);
-        Ok(Typed::new(column, data_type, position))
+        Ok(self.computed(column, data_type, collation, position))
     }
 
     fn set_in_window(&mut self, is: bool) {
@@ -289,7 +299,8 @@ impl Binder<'_> {
         for key in &spec.partition_by {
             let value = self.expression(key, scope)?;
             refuse_unequal(value.data_type, value.position as usize)?;
-            partition.push(self.settle(value)?.expr);
+            let value = self.settle(value)?;
+            partition.push(self.grouped(value)?);
         }
         let (order, types) = self.window_order(&spec.order_by, scope)?;
         let frame = self.frame(spec, &types, scope)?;
@@ -310,7 +321,9 @@ impl Binder<'_> {
             let nulls_first = item.options.nulls_first.unwrap_or(descending);
             refuse_unordered(value.data_type, value.position as usize)?;
             types.push(value.data_type);
-            keys.push(OrderKey { expr: value.expr, output: None, descending, nulls_first });
+            let place = value.position;
+            let expr = self.ordered(value, place)?;
+            keys.push(OrderKey { expr, output: None, descending, nulls_first });
         }
         Ok((keys, types))
     }

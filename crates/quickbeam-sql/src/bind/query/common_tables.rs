@@ -210,6 +210,7 @@ impl Binder<'_> {
             return plain(self);
         }
         self.check_terms(common, name, &columns, &step, references)?;
+        self.check_recursive_collations(name, &columns, &step.columns, all)?;
         self.convert_term(&mut step, &columns);
         let slot = self.add_slot(name.clone(), Source::Computed);
         let body = Body::Recursive(Box::new(Recursive { base, step, all, working, slot }));

@@ -176,6 +176,7 @@ impl Binder<'_> {
         let mut table: Vec<Vec<Expr>> = rows.iter().map(|_| Vec::with_capacity(width)).collect();
         let mut outputs = Vec::with_capacity(width);
         for (number, column) in columns.into_iter().enumerate() {
+            let collation = self.common_collation(&column)?.as_column();
             let (exprs, data_type) = self.unify(column, "VALUES")?;
             for (row, expr) in table.iter_mut().zip(exprs) {
                 row.push(expr);
@@ -183,6 +184,7 @@ impl Binder<'_> {
             outputs.push(OutputColumn {
                 name: SmolStr::new(format!("column{}", number + 1)),
                 data_type,
+                collation,
             });
         }
         let slot = self.add_slot("values".into(), Source::Computed);

@@ -6,6 +6,7 @@ use sqlparser::ast::{self, Expr as Ast};
 
 use super::row_calls::RowFunctions;
 use super::select::Selected;
+use crate::bind::collations::keys::text_of_key;
 use crate::bind::grouping::aggregates::AGGREGATES;
 use crate::bind::types::undefined::{refuse_unequal, refuse_unordered};
 use crate::bind::{Binder, OrderKey, OutputColumn, Scope, ScopeColumn, ScopeRelation, Typed, fold};
@@ -34,7 +35,7 @@ impl Binder<'_> {
             }
         };
         refuse_unequal(key.data_type, position)?;
-        let key = key.expr;
+        let key = self.grouped(key)?;
         let groups = self.levels.last().and_then(|level| level.group_slot);
         let windows = self.levels.last().and_then(|level| level.windows.as_ref());
         let windows = windows.map(|windows| windows.slot);
@@ -257,8 +258,11 @@ impl Binder<'_> {
                 }
             };
             refuse_unordered(value.data_type, self.position(&item.expr) as usize)?;
-            let expr = value.expr;
-            let output = output.or_else(|| selected.iter().position(|one| one.value.expr == expr));
+            let output =
+                output.or_else(|| selected.iter().position(|it| it.value.expr == value.expr));
+            let expr = self.ordered(value, self.position(&item.expr))?;
+            // The output is the text, not its sort key.
+            let output = output.filter(|_| text_of_key(&expr).is_none());
             keys.push(OrderKey { expr, output, descending, nulls_first });
         }
         Ok(keys)
@@ -276,12 +280,14 @@ impl Binder<'_> {
             name: output.name.clone(),
             data_type: output.data_type,
             at: ColumnRef { slot, column },
+            collation: output.collation,
         };
         let relation = ScopeRelation {
             name: "*VALUES*".into(),
             columns: columns.iter().enumerate().map(column).collect(),
             ..ScopeRelation::default()
         };
+        self.set_collations(slot, columns);
         let scope = Scope { outer, ..Scope::of(vec![relation]) };
         let selected = selected_outputs(columns, slot);
         let (keys, level) = self.level(|binder| binder.order(order, &selected, Some(&scope)))?;
@@ -300,6 +306,7 @@ impl Binder<'_> {
         columns: &[OutputColumn],
         slot: usize,
     ) -> Result<Vec<OrderKey>> {
+        self.set_collations(slot, columns);
         self.order(order, &selected_outputs(columns, slot), None)
     }
 }

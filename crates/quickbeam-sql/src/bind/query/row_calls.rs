@@ -7,11 +7,12 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{FunctionArg, FunctionArgExpr};
 
+use crate::bind::collations::may_have_collation;
 use crate::bind::from::json_records::DefinedColumns;
 use crate::bind::routines::row_result;
 use crate::bind::{
-    Binder, Body, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Select, Source,
-    Subquery, SubqueryKind, TableFunction, TableFunctionKind, Typed,
+    Binder, Body, Derivation, From, FunctionCall, JoinKind, OutputColumn, Query, Scope, Select,
+    Source, Subquery, SubqueryKind, TableFunction, TableFunctionKind, Typed,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr, JsonRecords, row_function};
@@ -130,7 +131,7 @@ impl RowCalls {
 
 /// Returns the columns of the answer of a subquery.
 fn answer_columns(subquery: &Subquery) -> Vec<OutputColumn> {
-    let one = |data_type| vec![OutputColumn { name: SmolStr::new_static("answer"), data_type }];
+    let one = |data_type| vec![OutputColumn::new("answer", data_type)];
     match &subquery.kind {
         SubqueryKind::Row => subquery.query.columns.clone(),
         SubqueryKind::Scalar => subquery.query.columns.iter().take(1).cloned().collect(),
@@ -252,8 +253,12 @@ impl Binder<'_> {
                 Typed::row(row_type, &fields, values, position)
             }
         };
+        let collations: Vec<Derivation> = columns.iter().map(|it| it.collation).collect();
         if known.is_none() {
             calls.columns.extend(columns);
+        }
+        for (place, collation) in collations.into_iter().enumerate() {
+            self.set_collation(ColumnRef { slot, column: first + place }, collation);
         }
         Ok(made)
     }
@@ -387,14 +392,19 @@ impl Binder<'_> {
                 return self.row_of_value(name, value, defined.as_ref(), position);
             }
         }
-        let (kind, arguments, columns) = match row_function(name, arguments.len()) {
+        let collation = self.common_collation(&arguments)?;
+        self.check_collation(name, &arguments)?;
+        let (kind, arguments, mut columns) = match row_function(name, arguments.len()) {
             Some(function) => self.row_function(function, arguments, position)?,
             None => {
                 let (kind, list, data_type): (_, _, DataType) =
                     self.series(name, arguments, position)?;
-                (kind, list, vec![OutputColumn { name: name.into(), data_type }])
+                (kind, list, vec![OutputColumn::new(name, data_type)])
             }
         };
+        for column in columns.iter_mut().filter(|it| may_have_collation(it.data_type)) {
+            column.collation = collation.as_column();
+        }
         Ok((FunctionCall { kind, arguments, width: columns.len() }, columns))
     }
 }

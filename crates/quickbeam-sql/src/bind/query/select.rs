@@ -7,6 +7,7 @@ use sqlparser::ast::{self, Distinct, SelectItem, SelectItemQualifiedWildcardKind
 
 use super::implied_names::implied_name;
 use super::row_calls::{RowCalls, RowFunctions, RowsRefused};
+use crate::bind::collations::keys::unmarked;
 use crate::bind::grouping::grouped_expressions::Regroup;
 use crate::bind::grouping::grouping_sets::GroupKeys;
 use crate::bind::records::whole_rows::row_of_star;
@@ -129,7 +130,7 @@ impl Binder<'_> {
         let order_places = order_items.iter().map(|item| self.position(&item.expr));
         let order_places: Vec<u32> = order_places.collect();
         check_distinct(written, &selected)?;
-        let (mut outputs, columns) = outputs_of(selected);
+        let (mut outputs, columns) = self.outputs_of(selected)?;
         let mut subqueries = level.subqueries;
         let mut windows = level.windows;
         let group = match level.group_slot {
@@ -182,17 +183,15 @@ impl Binder<'_> {
             distinct_on,
             for_update,
         };
-        check_select(&select, written.distinct.is_some(), &order, &order_places)?;
         self.unknown = unknown;
-        let query = Query {
-            with: Vec::new(),
-            body: Body::Select(Box::new(select)),
-            columns,
-            order,
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let is_by_keys = self.is_distinct_by_keys(&select, &columns, &order)?;
+        let checked = if is_by_keys { &[][..] } else { &order[..] };
+        check_select(&select, written.distinct.is_some(), checked, &order_places)?;
+        let body = Body::Select(Box::new(select));
+        let mut query = Query { order, ..Query::plain(body, columns) };
+        if is_by_keys {
+            query = self.distinct_by_keys(query, later.as_ref())?;
+        }
         match later {
             None => Ok(query),
             Some(later) => self.rows_of_groups(query, later, level.first_slot),
@@ -321,25 +320,20 @@ impl Binder<'_> {
         if !level.subqueries.is_empty() {
             return Err(SqlError::unsupported("a subquery in RETURNING"));
         }
-        let columns = selected.iter().map(|selected| OutputColumn {
-            name: selected.name.clone(),
-            data_type: selected.value.data_type.unwrap_or(DataType::Text),
-        });
-        let columns = columns.collect();
-        Ok(crate::bind::Returning {
-            outputs: selected.into_iter().map(|one| one.value.expr).collect(),
-            columns,
-        })
+        let (outputs, columns) = self.outputs_of(selected)?;
+        Ok(crate::bind::Returning { outputs, columns })
     }
-}
 
-/// Returns the expressions of a select list, and their names and types.
-fn outputs_of(selected: Vec<Selected>) -> (Vec<Expr>, Vec<OutputColumn>) {
-    let output = |selected: Selected| {
-        let data_type = selected.value.data_type.unwrap_or(DataType::Text);
-        (selected.value.expr, OutputColumn { name: selected.name, data_type })
-    };
-    selected.into_iter().map(output).unzip()
+    /// Returns the expressions of a select list, and their names, types and collations.
+    fn outputs_of(&self, selected: Vec<Selected>) -> Result<(Vec<Expr>, Vec<OutputColumn>)> {
+        let output = |selected: Selected| {
+            let data_type = selected.value.data_type.unwrap_or(DataType::Text);
+            let collation = self.collation_of(&selected.value)?.as_column();
+            let column = OutputColumn { name: selected.name, data_type, collation };
+            Ok((unmarked(selected.value.expr), column))
+        };
+        selected.into_iter().map(output).collect()
+    }
 }
 
 /// Checks what a SELECT with DISTINCT, row locks or window functions may not do.

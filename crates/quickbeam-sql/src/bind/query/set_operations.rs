@@ -184,6 +184,9 @@ impl Binder<'_> {
         common.unknown.resize(common.columns.len(), false);
         let known = common.columns.iter_mut().zip(&mut common.unknown);
         for (number, ((a, before), b)) in known.zip(&query.columns).enumerate() {
+            let place = self.place_of_output(side, number);
+            a.collation =
+                self.met_collation(a.collation, b.collation, whole.is_by_append(), place)?;
             // NULL and literals in quotes take the type of the other side.
             let is_unknown = unknown.get(number) == Some(&true);
             let both = match (*before, is_unknown) {

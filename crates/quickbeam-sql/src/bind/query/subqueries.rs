@@ -9,7 +9,7 @@ use crate::bind::expression::pattern_quantifiers::{QuantifiedPattern, pattern_sy
 use crate::bind::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
-use crate::types::DataType;
+use crate::types::{CollateStep, DataType};
 
 /// How many rows of a subquery must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +64,7 @@ impl Binder<'_> {
         let (slot, query) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Scalar))?;
         let message = "subquery must return only one column";
         let data_type = one_column(&query, message, position)?;
+        self.set_collations(slot, &query.columns);
         Ok(Typed::new(Expr::column(slot, 0), data_type, position))
     }
 
@@ -119,6 +120,10 @@ impl Binder<'_> {
         let (slot, _) = self.subquery(query, scope, |binder, query| {
             let data_type = one_column(query, "subquery has too many columns", position)?;
             let element = ColumnRef { slot: binder.slots.len(), column: 0 };
+            if let [output] = &query.columns[..] {
+                let collation = output.collation;
+                binder.set_collation(element, collation);
+            }
             let column = Typed::new(Expr::Column(element), data_type, position);
             let symbol = comparison.symbol();
             let [value, made] = binder.comparable(value, column, symbol, position)?;
@@ -140,6 +145,7 @@ fn deliver(query: &mut Query, made: &Expr, element: ColumnRef) {
     }
     let data_type = match made {
         Expr::Cast(_, to, _) => *to,
+        Expr::Collate(_, CollateStep::Key(own)) => DataType::Encoded(own.key_type()),
         _ => DataType::Text,
     };
     query.convert_outputs(&[data_type], &mut |output, _, _| {

@@ -7,12 +7,14 @@ use sqlparser::ast;
 
 use super::whole_rows::number;
 use crate::bind::{Binder, Typed, fold};
-use crate::catalog::{DeclaredType, Relation};
+use crate::catalog::{DeclaredType, ObjectId, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr, Function, TextPosition, record_function};
 use crate::parse::ALL_FIELDS;
 use crate::types::encoded::row_types::RowType;
-use crate::types::{CastContext, DataType, ElementType, EncodedKind, EncodedType, cast_context};
+use crate::types::{
+    CastContext, CollateStep, DataType, ElementType, EncodedKind, EncodedType, cast_context,
+};
 
 #[cold]
 fn no_field(name: &str, data_type: DataType, position: u32) -> SqlError {
@@ -49,11 +51,27 @@ impl Binder<'_> {
                 Expr::Call(Function(test), list, TextPosition(position))
             }
         };
+        let table = self.table_of_rows(row);
+        let collation = |name: &str| table?.columns.iter().find(|it| it.name == name)?.collation;
         let fields = known.fields.iter().enumerate();
         let fields = fields.map(|(at, (name, data_type))| {
-            (name.clone(), Typed::new(value(at), *data_type, position))
+            let value = match collation(name) {
+                Some(own) => Expr::Collate(Box::new(value(at)), CollateStep::Named(own)),
+                None => value(at),
+            };
+            (name.clone(), Typed::new(value, *data_type, position))
         });
         Some(fields.collect())
+    }
+
+    /// Returns the table whose columns give the fields of a row their collations: those of an
+    /// expression of columns have them anyway.
+    fn table_of_rows(&self, row: &Typed) -> Option<&Table> {
+        if matches!(row.expr, Expr::Row(..)) {
+            return None;
+        }
+        let id = row.data_type?.row_object()?;
+        self.names.snapshot()?.table(ObjectId(id)).map(|table| &**table)
     }
 
     /// Binds a field of a row.

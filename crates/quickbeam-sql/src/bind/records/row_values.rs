@@ -256,7 +256,7 @@ impl Binder<'_> {
             Select::plain(Some(From::query(slot, Arc::new(inner))), vec![equal], Vec::new());
         let compared = Query::plain(
             Body::Select(Box::new(select)),
-            vec![OutputColumn { name: "equal".into(), data_type: DataType::Boolean }],
+            vec![OutputColumn::new("equal", DataType::Boolean)],
         );
         let value = Expr::Constant(Value::Boolean(true));
         let kind = match quantifier {
@@ -294,6 +294,7 @@ impl Binder<'_> {
         self.check_width(&inner, width, position)?;
         let columns = inner.columns.clone();
         let slot = self.add_subquery(inner, SubqueryKind::Row)?;
+        self.set_collations(slot, &columns);
         Ok(columns_of(slot, &columns, position))
     }
 

@@ -106,7 +106,6 @@ fn fixed_text(table: &str) -> &'static str {
     match table {
         "pg_type" => include_str!("rows/pg_type.tsv"),
         "pg_am" => include_str!("rows/pg_am.tsv"),
-        "pg_collation" => include_str!("rows/pg_collation.tsv"),
         "pg_language" => include_str!("rows/pg_language.tsv"),
         "pg_tablespace" => include_str!("rows/pg_tablespace.tsv"),
         "pg_opclass" => include_str!("rows/pg_opclass.tsv"),
@@ -220,7 +219,7 @@ mod tests {
 
     #[test]
     fn fixed_rows_fit_the_columns() {
-        let names = ["pg_type", "pg_am", "pg_collation", "pg_language", "pg_opclass"];
+        let names = ["pg_type", "pg_am", "pg_language", "pg_opclass"];
         let more = ["pg_opfamily", "pg_operator", "pg_amop", "pg_cast", "pg_aggregate"];
         let search = ["pg_ts_config", "pg_ts_config_map", "pg_ts_dict", "pg_ts_parser"];
         for name in names.into_iter().chain(more).chain(search).chain(["pg_ts_template"]) {

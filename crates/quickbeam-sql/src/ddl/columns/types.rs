@@ -51,6 +51,7 @@ impl Catalog {
         let mut table = old.clone();
         let altered = &mut table.columns[position];
         (altered.data_type, altered.domain) = (declared.data_type, declared.domain);
+        altered.collation = None;
         altered.missing = Value::Null;
         change.retype_identity(&table, position)?;
         let keys = table.primary_key.iter().flat_map(|key| key.columns.iter().copied());

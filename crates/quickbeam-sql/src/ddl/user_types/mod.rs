@@ -1,8 +1,10 @@
 //! CREATE, ALTER and DROP of types.
 
+mod collations;
 mod composites;
 mod enums;
 
+pub(crate) use collations::collation_exists;
 pub(crate) use composites::attribute_exists;
 
 use std::sync::Arc;

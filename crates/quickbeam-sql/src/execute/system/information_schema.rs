@@ -11,7 +11,7 @@ use crate::catalog::{
     CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, TriggerEvent,
     TriggerTiming, View, is_temporary_schema,
 };
-use crate::types::{DataType, EncodedKind, Value};
+use crate::types::{Collation, DataType, EncodedKind, Value};
 
 fn number(number: usize) -> Value {
     Value::Integer(i32::try_from(number).unwrap_or(i32::MAX))
@@ -31,6 +31,14 @@ pub(super) fn qualified(
 ) {
     row.text(&format!("{prefix}_catalog"), NAME).text(&format!("{prefix}_schema"), schema);
     row.text(last, name);
+}
+
+/// Sets the collation of a column that does not have the default one.
+fn set_collation(row: &mut SystemRow<'_>, collation: Option<Collation>) {
+    if let Some(own) = collation.filter(|it| !it.is_default()) {
+        let definition = own.definition();
+        qualified(row, "collation", &definition.schema, "collation_name", &definition.name);
+    }
 }
 
 fn rule(action: ForeignKeyAction) -> &'static str {
@@ -179,6 +187,7 @@ impl SystemSource<'_> {
                         self.add(|row| {
                             table_column(row, (&table.schema, &table.name), column);
                             user_type(row, ("udt", "udt_name"), snapshot, column.data_type);
+                            set_collation(row, column.collation);
                             if let Some(domain) = domain {
                                 let (schema, name) = (&domain.schema, &domain.name);
                                 qualified(row, "domain", schema, "domain_name", name);
@@ -190,11 +199,12 @@ impl SystemSource<'_> {
                 ("columns", Described::View(view)) => {
                     let columns = view_columns(snapshot, view);
                     let (_, updatable) = updatability(&SnapshotNames(snapshot), view);
-                    for (at, (name, data_type)) in columns.iter().enumerate() {
+                    for (at, column) in columns.iter().enumerate() {
                         let default = view.default(at);
                         self.add(|row| {
                             let view = (&*view.schema, &*view.name);
-                            column_row(row, view, (at + 1, name), *data_type);
+                            column_row(row, view, (at + 1, &column.name), column.data_type);
+                            set_collation(row, column.collation.for_table().unwrap_or_default());
                             if let Some(default) = default {
                                 row.text("column_default", default);
                             }

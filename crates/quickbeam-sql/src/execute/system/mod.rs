@@ -16,7 +16,7 @@ mod user_types;
 use smol_str::SmolStr;
 
 use self::statistics::EstimateRows;
-use crate::bind::{Binder, Names};
+use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::system::{SystemTable, fixed_rows};
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation, View};
 use crate::error::Result;
@@ -114,18 +114,19 @@ impl Names for SnapshotNames<'_> {
     }
 }
 
-/// Returns the names and types of a view's columns.
-fn view_columns(snapshot: &CatalogSnapshot, view: &View) -> Vec<(SmolStr, DataType)> {
+/// Returns the columns of a view.
+fn view_columns(snapshot: &CatalogSnapshot, view: &View) -> Vec<OutputColumn> {
     let names = SnapshotNames(snapshot);
-    let types: Result<Vec<DataType>> = crate::parse::query(&view.query).and_then(|parsed| {
+    let types: Result<Vec<OutputColumn>> = crate::parse::query(&view.query).and_then(|parsed| {
         let query = Binder::of_stored(&names).query_statement(&parsed)?;
-        Ok(query.columns.iter().map(|column| column.data_type).collect())
+        Ok(query.columns)
     });
     // The tables of the engine's databases are not part of a snapshot.
     let types = types.unwrap_or_default();
     let columns = view.columns.iter().enumerate();
-    let typed = |(at, name): (usize, &SmolStr)| {
-        (name.clone(), types.get(at).copied().unwrap_or(DataType::Bytea))
+    let typed = |(at, name): (usize, &SmolStr)| match types.get(at) {
+        Some(known) => OutputColumn { name: name.clone(), ..known.clone() },
+        None => OutputColumn::new(name.clone(), DataType::Bytea),
     };
     columns.map(typed).collect()
 }
@@ -160,6 +161,7 @@ pub fn system_rows(
                 source.statistics(estimate)?;
             }
             "pg_constraint" => source.pg_constraint(),
+            "pg_collation" => source.pg_collation(),
             "pg_trigger" => source.pg_trigger(),
             "pg_index" | "pg_indexes" => source.pg_index(),
             _ => source.relation_rows(),

@@ -2,6 +2,7 @@
 
 use super::{SystemRow, SystemSource, view_columns};
 use crate::catalog::Method;
+use crate::catalog::collation_oid;
 use crate::catalog::describe::{
     Described, Parentheses, index_definition, key_columns, written_condition,
 };
@@ -243,9 +244,13 @@ impl SystemSource<'_> {
                 }
                 Described::View(view) => {
                     let columns = view_columns(snapshot, view);
-                    for (at, (name, data_type)) in columns.iter().enumerate() {
+                    for (at, column) in columns.iter().enumerate() {
                         self.add(|row| {
-                            attribute(row, relation.oid(), at + 1, name, *data_type);
+                            let name = &column.name;
+                            attribute(row, relation.oid(), at + 1, name, column.data_type);
+                            if let Ok(Some(own)) = column.collation.for_table() {
+                                row.set("attcollation", collation_oid(own));
+                            }
                             row.set("atthasdef", view.default(at).is_some());
                         });
                     }
@@ -341,6 +346,9 @@ impl SystemSource<'_> {
                 _ => column(position).map(|it| it.data_type),
             };
             let collations = list(&|key| {
+                if let Some(own) = column(key.position).and_then(|it| it.collation) {
+                    return collation_oid(own);
+                }
                 let row = key_type(key.position).and_then(|it| type_row(type_oid(it)));
                 row.map_or(0, |row| row.collation)
             });
@@ -434,6 +442,9 @@ fn table_column(row: &mut SystemRow<'_>, table: &Table, column: &Column) {
     row.set("attnotnull", column.not_null).set("atthasdef", column.default.is_some());
     if let Some(domain) = column.domain {
         row.set("atttypid", object_oid(domain)).set("atttypmod", -1_i32);
+    }
+    if let Some(own) = column.collation {
+        row.set("attcollation", collation_oid(own));
     }
     if column.generated.is_some() {
         row.text("attgenerated", "s");

@@ -4,9 +4,11 @@ use super::information_schema::{column_row, over_domain, qualified, user_type};
 use super::relations::{attribute, small};
 use super::{SystemRow, SystemSource};
 use crate::catalog::system::{
-    domain_check_oid, enum_label_oid, fixed_rows, object_oid, row_type_oid, type_modifier, type_oid,
+    CATALOG_SCHEMA, OWNER, domain_check_oid, enum_label_oid, fixed_rows, object_oid, row_type_oid,
+    type_modifier, type_oid,
 };
 use crate::catalog::{Domain, DomainCheck};
+use crate::types::collation::{LIBRARY_VERSION, predefined};
 use crate::types::{DataType, Value};
 
 /// What the rows of `pg_type` of a type that is no domain have in common.
@@ -36,6 +38,55 @@ impl UserTypeRow<'_> {
 }
 
 impl SystemSource<'_> {
+    /// Adds the rows of `pg_collation`.
+    pub(super) fn pg_collation(&mut self) {
+        for known in predefined() {
+            let definition = known.collation.definition();
+            self.add(|row| {
+                row.set("oid", i64::from(known.oid)).text("collname", &definition.name);
+                row.set("collnamespace", CATALOG_SCHEMA).set("collowner", OWNER);
+                row.set("collisdeterministic", true);
+                let is_utf8 = matches!(known.collation.name(), "ucs_basic" | "C.utf8");
+                row.set("collencoding", if is_utf8 { 6_i32 } else { -1 });
+                match (&definition.locale, known.libc) {
+                    (Some(locale), _) => {
+                        row.text("collprovider", "i").text("colliculocale", locale);
+                        row.text("collversion", LIBRARY_VERSION);
+                    }
+                    (None, Some(name)) => {
+                        row.text("collprovider", "c").text("collcollate", name);
+                        row.text("collctype", name);
+                    }
+                    (None, None) => {
+                        row.text("collprovider", "d");
+                    }
+                }
+            });
+        }
+        let snapshot = self.snapshot;
+        for made in snapshot.collations() {
+            let (schema, owner) = (snapshot.schema_oid(&made.schema), self.owner_oid(made.id));
+            self.add(|row| {
+                row.set("oid", object_oid(made.id)).text("collname", &made.name);
+                row.set("collnamespace", schema).set("collowner", owner);
+                row.set("collisdeterministic", !made.nondeterministic);
+                match &made.locale {
+                    Some(locale) => {
+                        row.set("collencoding", -1_i32).text("collprovider", "i");
+                        row.text("colliculocale", locale);
+                    }
+                    None => {
+                        row.set("collencoding", 6_i32).text("collprovider", "c");
+                        row.text("collcollate", "C").text("collctype", "C");
+                    }
+                }
+                if let Some(version) = &made.version {
+                    row.text("collversion", version);
+                }
+            });
+        }
+    }
+
     /// Adds the rows of `pg_type`.
     pub(super) fn pg_type(&mut self) {
         let snapshot = self.snapshot;

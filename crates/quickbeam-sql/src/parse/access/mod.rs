@@ -298,7 +298,7 @@ impl TokenCursor<'_> {
         Ok(AccessStatement::Settings(SettingsChange { role, database, change }))
     }
 
-    pub(super) fn if_exists(&mut self) -> Result<bool> {
+    pub(in crate::parse) fn if_exists(&mut self) -> Result<bool> {
         let is_there = self.takes("IF");
         if is_there {
             self.expect("EXISTS")?;

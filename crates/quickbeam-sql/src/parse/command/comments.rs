@@ -40,6 +40,8 @@ pub enum CommentedObject {
     Routine(&'static str, Name, Option<Vec<String>>),
     /// An extension.
     Extension(SmolStr),
+    /// A collation.
+    Collation(Name),
 }
 
 impl TokenCursor<'_> {
@@ -69,6 +71,9 @@ impl TokenCursor<'_> {
             if self.takes(kind) {
                 return Ok(CommentedObject::Type(kind, self.qualified()?));
             }
+        }
+        if self.takes("COLLATION") {
+            return Ok(CommentedObject::Collation(self.qualified()?));
         }
         for kind in ["FUNCTION", "PROCEDURE", "ROUTINE"] {
             if self.takes(kind) {

@@ -2,6 +2,7 @@
 //!
 //! Such a command begins with a word of its own, so that other statements pay one comparison.
 
+mod collations;
 mod comments;
 mod extensions;
 mod relations;
@@ -23,6 +24,7 @@ use super::routine::{self, RoutineStatement};
 use super::user_types::{self, TypeStatement};
 use super::{offset_of, statement_end};
 use crate::error::{Result, SqlError, SqlState};
+pub use collations::{CollationChange, CollationStatement, WrittenCollation};
 pub use comments::{CommentStatement, CommentedObject};
 pub use extensions::ExtensionStatement;
 pub use relations::{RelationChange, RelationStatement};
@@ -79,6 +81,8 @@ pub enum Command {
     Routine(Arc<RoutineStatement>),
     /// A statement about types, which is a change of the catalog.
     Type(Arc<TypeStatement>),
+    /// A statement about collations, which is a change of the catalog.
+    Collation(Arc<CollationStatement>),
     /// RENAME or SET SCHEMA of a relation, which is a change of the catalog.
     Relation(Arc<RelationStatement>),
     /// CREATE SCHEMA with elements, which is a change of the catalog.
@@ -233,6 +237,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
         None if access::may_begin(word, text)
             || routine::may_begin(word, text)
             || user_types::may_begin(word, text)
+            || collations::may_begin(word, text)
             || storage_hints::may_begin(word, text)
             || relations::may_begin(word, text)
             || schema_elements::may_begin(word, text)
@@ -259,13 +264,15 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     }
     let is_routine = is_definition && routine::is_routine(&tokens);
     let is_type = is_definition && user_types::is_type(&tokens);
+    let is_collation = is_definition && collations::is_collation(&tokens);
     let is_hint = is_definition && storage_hints::is_hint(&tokens);
     let is_extension = is_definition && extensions::is_extension(&tokens);
     let is_relation = is_definition && relations::is_relation(&tokens);
     let has_elements = is_definition && !is_routine && schema_elements::has_elements(&tokens);
     let is_of_execute = is_definition && schema_elements::is_of_execute(&tokens);
     let is_made = has_elements || is_of_execute;
-    let is_known = is_routine || is_type || is_hint || is_extension || is_relation || is_made;
+    let is_known =
+        is_routine || is_type || is_collation || is_hint || is_extension || is_relation || is_made;
     if is_definition && !is_known && !access::is_access(&tokens) {
         return Ok(None);
     }
@@ -273,6 +280,7 @@ pub fn command(text: &str) -> Result<Option<Command>> {
     let command = match () {
         () if is_routine => Command::Routine(Arc::new(cursor.routine(word)?)),
         () if is_type => Command::Type(Arc::new(cursor.type_statement(word)?)),
+        () if is_collation => Command::Collation(Arc::new(cursor.collation(word)?)),
         () if has_elements => Command::Schema(Arc::new(cursor.schema_elements()?)),
         () if is_of_execute && word == "EXPLAIN" => {
             Command::ExplainExecute(cursor.statement_of_execute()?)

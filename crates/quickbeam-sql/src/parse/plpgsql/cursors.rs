@@ -5,7 +5,8 @@ use smol_str::SmolStr;
 use super::BlockParser;
 use super::lexer::LexemeKind;
 use super::tree::{
-    BlockAction, CursorDeclaration, CursorMove, CursorSource, FragmentId, LoopKind, VariableKind,
+    BlockAction, CursorDeclaration, CursorMove, CursorSource, FragmentId, LoopKind, RecordFields,
+    VariableKind,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
@@ -83,7 +84,11 @@ impl BlockParser<'_> {
             return Err(BlockParser::unknown_variable(&names, position));
         };
         match self.body.variables.get(variable).map(|it| &it.kind) {
-            Some(VariableKind::Scalar(data_type)) if data_type.is_text() => Ok(variable),
+            Some(VariableKind::Scalar(data_type) | VariableKind::Collated(data_type, _))
+                if data_type.is_text() =>
+            {
+                Ok(variable)
+            }
             _ => {
                 let name = names.join(".");
                 let message = format!("variable \"{name}\" must be of type cursor or refcursor");
@@ -257,7 +262,8 @@ impl BlockParser<'_> {
         let arguments = self.cursor_arguments(variable)?;
         self.expect("loop")?;
         let around = self.enter(label.cloned());
-        let record = self.declare(Some(name.clone()), VariableKind::Record(Vec::new()));
+        let record =
+            self.declare(Some(name.clone()), VariableKind::Record(RecordFields::default()));
         let body = self.loop_body(label)?;
         self.namespace = around;
         let kind = LoopKind::Cursor(record, variable, arguments);

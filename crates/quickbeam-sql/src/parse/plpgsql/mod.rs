@@ -21,7 +21,8 @@ pub use records::with_fields;
 pub use tree::{
     AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript,
     BlockVariable, BodyQuery, CursorMove, CursorSource, DiagnosticsItem, ExceptionCondition,
-    ExceptionHandler, Fragment, FragmentId, IntoTargets, LoopKind, Namespace, Raise, VariableKind,
+    ExceptionHandler, Fragment, FragmentId, IntoTargets, LoopKind, Namespace, Raise, RecordFields,
+    VariableKind,
 };
 
 /// Levels of blocks and loops within each other.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::types::DataType;
+use crate::types::collation::Derivation;
 
 /// A statement or expression in a body: its number in [`BlockBody::fragments`].
 pub type FragmentId = usize;
@@ -23,8 +24,60 @@ pub struct Fragment {
 pub enum VariableKind {
     /// A value of a type.
     Scalar(DataType),
+    /// A text of a type under a collation.
+    Collated(DataType, Derivation),
     /// A row with these columns; without columns: that of the last assignment.
-    Record(Vec<(SmolStr, DataType)>),
+    Record(RecordFields),
+}
+
+/// The columns of a record.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordFields {
+    /// Their names and types.
+    pub fields: Vec<(SmolStr, DataType)>,
+    /// Their collations; none if all have the default one.
+    pub collations: Vec<Derivation>,
+}
+
+impl RecordFields {
+    /// Makes columns of these names, types and collations.
+    pub fn new(columns: impl Iterator<Item = (SmolStr, DataType, Derivation)>) -> RecordFields {
+        let mut made = RecordFields::default();
+        for (name, data_type, collation) in columns {
+            made.fields.push((name, data_type));
+            made.collations.push(collation);
+        }
+        if made.collations.iter().all(|it| *it == Derivation::Default) {
+            made.collations.clear();
+        }
+        made
+    }
+
+    /// Returns the collation of a column.
+    pub fn collation(&self, at: usize) -> Derivation {
+        self.collations.get(at).copied().unwrap_or_default()
+    }
+
+    /// Returns what is known of the collation of all columns together.
+    pub fn common_collation(&self) -> Derivation {
+        let all = self.collations.iter().map(|it| it.as_column());
+        let joined = all.reduce(|a, b| a.join(b).unwrap_or(a));
+        joined.unwrap_or_default()
+    }
+}
+
+impl std::ops::Deref for RecordFields {
+    type Target = [(SmolStr, DataType)];
+
+    fn deref(&self) -> &Self::Target {
+        &self.fields
+    }
+}
+
+impl From<Vec<(SmolStr, DataType)>> for RecordFields {
+    fn from(fields: Vec<(SmolStr, DataType)>) -> RecordFields {
+        RecordFields { fields, collations: Vec::new() }
+    }
 }
 
 /// A variable.

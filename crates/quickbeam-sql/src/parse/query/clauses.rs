@@ -29,6 +29,7 @@ const BEFORE: [Keyword; 7] = [
 /// Returns the tokens of a text, with `TABLE name` as a SELECT where a query may stand.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let tokens = with_markers(with_limits_first(with_plain_locks(with_row_stars(tokens))));
+    let tokens = with_collation_calls(tokens);
     let is_table = |token: &TokenWithSpan| {
         matches!(&token.token, Token::Word(word)
             if word.quote_style.is_none() && word.keyword == Keyword::TABLE)
@@ -68,6 +69,34 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         out.extend(made.map(|made| TokenWithSpan::new(made, token.span)));
     }
     out
+}
+
+/// Returns the tokens of a text with `COLLATION FOR (value)` as a call.
+fn with_collation_calls(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is = |token: &TokenWithSpan, word: Keyword| keyword_of(&token.token) == word;
+    if !tokens.iter().any(|token| is(token, Keyword::COLLATION)) {
+        return tokens;
+    }
+    let shown = tokens.iter().enumerate();
+    let shown = shown.filter(|(_, token)| !matches!(token.token, Token::Whitespace(_)));
+    let shown: Vec<usize> = shown.map(|(at, _)| at).collect();
+    let mut gone = Vec::new();
+    for places in shown.windows(3) {
+        if let [first, second, third] = *places
+            && is(&tokens[first], Keyword::COLLATION)
+            && is(&tokens[second], Keyword::FOR)
+            && tokens[third].token == Token::LParen
+        {
+            tokens[first].token = marker("pg_collation_for");
+            gone.push(second);
+        }
+    }
+    let mut at = 0;
+    tokens.retain(|_| {
+        at += 1;
+        !gone.contains(&(at - 1))
+    });
+    tokens
 }
 
 /// Removes the words NO KEY and KEY from row locks.

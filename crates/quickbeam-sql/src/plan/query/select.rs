@@ -19,7 +19,7 @@ use crate::plan::rewrite::date_comparisons::compare_dates;
 use crate::plan::rewrite::pull_up::pull_up_queries;
 use crate::plan::rewrite::simplify::simplify_query;
 use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics, TurnedOff};
-use crate::types::{DataType, Value};
+use crate::types::{CollateStep, DataType, Value};
 
 /// Limit of subqueries in expressions, nested or side by side, including those around FROM. Every
 /// walk over a plan recurses this deep.
@@ -193,6 +193,8 @@ impl<'p> Planner<'p> {
             Expr::Cast(_, data_type, _) => Some(*data_type),
             Expr::Domain(inner, _) => self.type_of(inner),
             Expr::Trimmed(_) => Some(DataType::Text),
+            Expr::Collate(_, CollateStep::Key(of)) => Some(DataType::Encoded(of.key_type())),
+            Expr::Collate(..) => Some(DataType::Text),
             Expr::Call(function, ..) if function.is_of_text() => Some(DataType::Text),
             Expr::Call(function, ..) => function.number_type(),
             Expr::Arithmetic(_, kind, ..) => Some(NumberKind::data_type(*kind)),

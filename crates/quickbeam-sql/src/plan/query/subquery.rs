@@ -101,7 +101,7 @@ impl Planner<'_> {
                 continue;
             };
             let data_type = self.type_of(&own).unwrap_or(DataType::Text);
-            columns.push(OutputColumn { name: "key".into(), data_type });
+            columns.push(OutputColumn::new("key", data_type));
             keys.push(outer);
             select.outputs.push(own);
         }
@@ -133,6 +133,7 @@ impl Planner<'_> {
             | Expr::Parameter(_)
             | Expr::Column(_)
             | Expr::Trimmed(_)
+            | Expr::Collate(..)
             | Expr::Compare(..)
             | Expr::Distinct(..)
             | Expr::And(_)

@@ -80,6 +80,7 @@ pub(crate) fn check_change(
         CatalogChange::Access(_)
         | CatalogChange::Routine(_)
         | CatalogChange::Type(_)
+        | CatalogChange::Collation(_)
         | CatalogChange::Relation(_)
         | CatalogChange::Schema(_)
         | CatalogChange::Comment(_) => Ok(()),

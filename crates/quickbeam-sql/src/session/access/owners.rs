@@ -78,6 +78,13 @@ fn all(snapshot: &CatalogSnapshot) -> Vec<Owned> {
         name: domain.name.to_string(),
         schema: None,
     }));
+    all.extend(snapshot.collations().map(|made| Owned {
+        id: made.id,
+        kind: AclKind::Type,
+        word: "collation",
+        name: made.name.to_string(),
+        schema: None,
+    }));
     for (id, kind, word, name) in [
         (PUBLIC_SCHEMA_ID, AclKind::Schema, "schema", "public"),
         (DATABASE_ID, AclKind::Database, "database", "quickbeam"),
@@ -377,6 +384,12 @@ impl AccessChange<'_> {
         if !composites.is_empty() {
             let behavior = DropBehavior::from(cascade);
             look.catalog.drop_composites(look.transaction, &composites, behavior)?;
+        }
+        let collations: Vec<_> =
+            snapshot.collations().filter(|it| is_owned(&snapshot, it.id)).cloned().collect();
+        if !collations.is_empty() {
+            let behavior = DropBehavior::from(cascade);
+            look.catalog.drop_collations(look.transaction, &collations, behavior)?;
         }
         let schemas = snapshot.schemas().filter(|it| is_owned(&snapshot, it.id));
         let names: Vec<SmolStr> = schemas.map(|it| it.name.clone()).collect();

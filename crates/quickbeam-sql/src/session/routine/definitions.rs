@@ -85,7 +85,7 @@ impl Session {
     /// Checks a body: one in SQL wholly, of one in PL/pgSQL the syntax.
     fn check_body(&self, routine: &Routine, look: &CompileContext<'_>) -> Result<()> {
         let given = match routine.result {
-            RoutineResult::Trigger => super::triggers::trigger_variables(&[]),
+            RoutineResult::Trigger => super::triggers::trigger_variables(&Default::default()),
             _ => Vec::new(),
         };
         let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, given)?);

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::CompiledRoutine;
 use super::call::Invocation;
 use super::variables::{Cell, RecordShape, field_of, not_assigned, row_of, row_type_of};
-use crate::bind::{OutputColumn, VariableLookup};
+use crate::bind::{Derivation, GivenValue, OutputColumn, VariableLookup};
 use crate::catalog::{Table, TransitionSide, Trigger, Volatility};
 use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared};
@@ -74,7 +74,7 @@ impl VariableLookup for FragmentScope<'_> {
         found.map(|(side, _)| (side, table.clone()))
     }
 
-    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<(usize, DataType)>> {
+    fn variable(&self, names: &[SmolStr], is_column: bool) -> Result<Option<GivenValue>> {
         let body = &self.compiled.body;
         let Some((variable, rest)) = BlockBody::lookup(&body.namespaces, self.namespace, names)
         else {
@@ -84,17 +84,21 @@ impl VariableLookup for FragmentScope<'_> {
         else {
             return Ok(None);
         };
-        let (field, data_type) = match (&declared.kind, cell, rest) {
-            (VariableKind::Scalar(data_type), _, []) => (None, *data_type),
+        let (field, data_type, collation) = match (&declared.kind, cell, rest) {
+            (VariableKind::Scalar(data_type), _, []) => (None, *data_type, Derivation::Default),
+            (VariableKind::Collated(data_type, own), _, []) => (None, *data_type, *own),
             (VariableKind::Record(_), Cell::Record(shape, ..), [name]) if !is_column => {
                 let field = field_of(&declared.name, cell, name)?;
-                (Some(field), shape[field].1)
+                (Some(field), shape[field].1, shape.collation(field))
             }
             (VariableKind::Record(_), Cell::Record(shape, _, true), []) if !is_column => {
-                (None, DataType::Encoded(row_type_of(shape)))
+                let row_type = DataType::Encoded(row_type_of(shape));
+                (None, row_type, shape.common_collation())
             }
             // One that is not assigned is NULL.
-            (VariableKind::Record(_), _, []) if !is_column => (None, DataType::RECORD),
+            (VariableKind::Record(_), _, []) if !is_column => {
+                (None, DataType::RECORD, Derivation::Default)
+            }
             _ => return Ok(None),
         };
         if is_column {
@@ -113,7 +117,7 @@ impl VariableLookup for FragmentScope<'_> {
             all.push(used);
             all.len() - 1
         });
-        Ok(Some((at, data_type)))
+        Ok(Some(GivenValue { number: at, data_type, collation }))
     }
 }
 

@@ -31,7 +31,7 @@ use smol_str::SmolStr;
 
 use self::call::{CallTransaction, Invocation, TransactionEnd};
 use self::fragments::PreparedFragment;
-use self::types::variable_kind;
+use self::types::{row_columns, variable_kind};
 use crate::bind::routines::result_columns;
 use crate::bind::{OutputColumn, SearchPath};
 use crate::catalog::{
@@ -143,7 +143,10 @@ impl CompiledRoutine {
             all.push(GivenVariable {
                 names: argument.name.clone().into_iter().chain([number]).collect(),
                 kind: match argument.data_type.record() {
-                    Some(_) => VariableKind::Record(argument.data_type.row_fields().to_vec()),
+                    Some(_) => VariableKind::Record(match argument.data_type.row_object() {
+                        Some(id) => row_columns(look, ObjectId(id), argument.data_type),
+                        None => argument.data_type.row_fields().to_vec().into(),
+                    }),
                     None => VariableKind::Scalar(argument.data_type),
                 },
             });

@@ -14,7 +14,7 @@ use crate::catalog::system::object_oid;
 use crate::catalog::{CatalogSnapshot, FiredTriggers, Table, TriggerEvent, TriggerTiming};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::{
-    Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
+    Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, RecordFields, VariableKind,
 };
 use crate::session::Session;
 use crate::table::{TriggerCall, TriggerCaller};
@@ -45,10 +45,10 @@ fn settings() -> Vec<(&'static str, DataType)> {
 
 /// The variables that a trigger function has before its own. `shape`: the columns of its table; a
 /// function that is only checked has no table.
-pub(super) fn trigger_variables(shape: &[(SmolStr, DataType)]) -> Vec<GivenVariable> {
+pub(super) fn trigger_variables(shape: &RecordFields) -> Vec<GivenVariable> {
     let record = |name: &'static str| GivenVariable {
         names: vec![SmolStr::new_static(name)],
-        kind: VariableKind::Record(shape.to_vec()),
+        kind: VariableKind::Record(shape.clone()),
     };
     let scalar = |(name, data_type)| GivenVariable {
         names: vec![SmolStr::new_static(name)],

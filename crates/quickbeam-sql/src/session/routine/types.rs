@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use crate::bind::{Binder, Names};
+use crate::bind::{Binder, Derivation, Names};
 use crate::catalog::describe::name_parts;
 use crate::catalog::{ObjectId, PseudoType, Relation, Table};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::plpgsql::VariableKind;
+use crate::parse::plpgsql::{RecordFields, VariableKind};
 use crate::types::DataType;
 
 /// What the text of a type means.
@@ -80,11 +80,7 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
     }
     if let Some(name) = lower.strip_suffix("%type") {
         let name = &text[..name.len()];
-        let parts = parts_of(name).unwrap_or_default();
-        let Some((column, of)) = parts.split_last() else { return Err(no_relation(name)) };
-        let table = table_named(look, of)?.ok_or_else(|| no_relation(&of.join(".")))?;
-        let position = table.known_column(column)?;
-        return Ok(WrittenType::Value(table.columns[position].data_type));
+        return Ok(WrittenType::Value(type_of_column(look, name)?.0));
     }
     let found = crate::parse::data_types(text).and_then(|types| match &types[..] {
         [only] => match Binder::new(look, "").declared_type(only)? {
@@ -112,17 +108,48 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
     }
 }
 
+/// Returns the type and the collation of a column that `%TYPE` names.
+fn type_of_column(look: &CompileContext<'_>, name: &str) -> Result<(DataType, Derivation)> {
+    let parts = parts_of(name).unwrap_or_default();
+    let Some((column, of)) = parts.split_last() else { return Err(no_relation(name)) };
+    let table = table_named(look, of)?.ok_or_else(|| no_relation(&of.join(".")))?;
+    let column = &table.columns[table.known_column(column)?];
+    Ok((column.data_type, Derivation::of_column(column.collation)))
+}
+
 /// Returns the columns of a table's rows.
-pub(super) fn row_shape(table: &Table) -> Vec<(SmolStr, DataType)> {
-    table.columns.iter().map(|it| (it.name.clone(), it.data_type)).collect()
+pub(super) fn row_shape(table: &Table) -> RecordFields {
+    let columns = table.columns.iter();
+    RecordFields::new(
+        columns.map(|it| (it.name.clone(), it.data_type, Derivation::of_column(it.collation))),
+    )
+}
+
+/// Returns the columns of the rows of a table or of a composite type.
+pub(super) fn row_columns(
+    look: &CompileContext<'_>,
+    id: ObjectId,
+    data_type: DataType,
+) -> RecordFields {
+    match look.snapshot.table(id) {
+        Some(table) => row_shape(table),
+        None => data_type.row_fields().to_vec().into(),
+    }
 }
 
 /// Looks up the type of a variable.
 pub(super) fn variable_kind(look: &CompileContext<'_>, text: &str) -> Result<VariableKind> {
+    if let Some(name) = text.to_lowercase().strip_suffix("%type")
+        && let Some(name) = text.get(..name.len())
+        && let (data_type, collation @ (Derivation::Implicit(_) | Derivation::Explicit(_))) =
+            type_of_column(look, name)?
+    {
+        return Ok(VariableKind::Collated(data_type, collation));
+    }
     Ok(match written_type(look, text)? {
         WrittenType::Value(data_type) => VariableKind::Scalar(data_type),
-        WrittenType::Row(_, data_type) => VariableKind::Record(data_type.row_fields().to_vec()),
-        WrittenType::Record => VariableKind::Record(Vec::new()),
+        WrittenType::Row(id, data_type) => VariableKind::Record(row_columns(look, id, data_type)),
+        WrittenType::Record => VariableKind::Record(RecordFields::default()),
         WrittenType::Void | WrittenType::Trigger | WrittenType::Pseudo(_) => {
             let message = format!("variable cannot have the pseudo-type {}", text.trim());
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));

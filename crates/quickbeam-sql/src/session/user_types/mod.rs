@@ -1,7 +1,10 @@
 //! Statements about domains, enumerated types and composite types.
 
+mod collations;
 mod composites;
 mod enums;
+
+pub(in crate::session) use collations::made_collation;
 
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use crate::catalog::describe::quoted_if_needed;
 use crate::catalog::{CatalogSnapshot, ObjectId, PUBLIC, Table};
 use crate::compile::CompileContext;
 use crate::error::Result;
-use crate::parse::{RoutineStatement, TypeStatement};
+use crate::parse::{CollationStatement, RoutineStatement, TypeStatement};
 
 /// Most objects that a notice lists.
 const LISTED: usize = 100;
@@ -48,6 +48,14 @@ fn named_by(change: &CatalogChange, before: &CatalogSnapshot) -> Option<BTreeSet
                 let named = |it: &SmolStr| names.clone().any(|name| name == it);
                 let routines = before.routines().filter(|it| named(&it.name));
                 Some(routines.map(|it| it.id).collect())
+            }
+            _ => None,
+        },
+        CatalogChange::Collation(statement) => match &**statement {
+            CollationStatement::Drop(names, _, true) => {
+                let is_named = |it: &str| names.iter().any(|(_, name)| name == it);
+                let made = before.collations().filter(|it| is_named(&it.name));
+                Some(made.map(|it| it.id).collect())
             }
             _ => None,
         },

@@ -11,6 +11,7 @@ use crate::parse::{CommentStatement, CommentedObject, Name};
 use crate::schema::errors::{is_not, no_column, no_definition, no_relation, no_schema};
 use crate::session::Session;
 use crate::session::events::NoticeLevel;
+use crate::session::user_types::made_collation;
 
 #[cold]
 fn no_constraint(table: &str, name: &str) -> SqlError {
@@ -74,6 +75,11 @@ impl Session {
                 let routine = self.known_routine(kind, name, types.as_deref(), look)?;
                 owned.check(routine.id, routine.word(), &routine.name)?;
                 CommentTarget::Object(routine.id, 0)
+            }
+            CommentedObject::Collation(name) => {
+                let made = made_collation(name, look)?;
+                owned.check(made.id, "collation", &made.name)?;
+                CommentTarget::Object(made.id, 0)
             }
             CommentedObject::Extension(name) => {
                 if name != PLPGSQL {

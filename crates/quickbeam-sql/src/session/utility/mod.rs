@@ -39,7 +39,7 @@ use crate::session::settings::variables::SettingScope;
 use crate::types::{DataType, Value, current_moment};
 
 fn text_column(name: &str) -> OutputColumn {
-    OutputColumn { name: name.into(), data_type: DataType::Text }
+    OutputColumn::new(name, DataType::Text)
 }
 
 #[cold]
@@ -241,6 +241,7 @@ impl Session {
             Command::Access(_)
             | Command::Routine(_)
             | Command::Type(_)
+            | Command::Collation(_)
             | Command::Refresh(_)
             | Command::Relation(_)
             | Command::Schema(_)

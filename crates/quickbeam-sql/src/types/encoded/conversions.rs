@@ -11,8 +11,9 @@ use super::{
     Address, EncodedKind as K, EncodedType, RangeValue, ZonedTime, enums, record, tuple_id,
     zoned_time,
 };
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::types::adjust::rounded_to;
+use crate::types::collation::{Collation, sort_key};
 use crate::types::{RowRef, TextSettings, Value};
 
 /// Reads a value of that type.
@@ -31,6 +32,10 @@ pub(crate) fn parse(
         K::Cid => Ok(tuple_id::parse_command(text)),
         K::TsVector => TextVector::parse(text).map(|it| it.value()),
         K::TsQuery => TextQuery::parse(text).map(|it| it.value()),
+        K::Collated => match Collation::of_key_type(encoded) {
+            Some(collation) => collation.key(text),
+            None => Err(SqlError::internal("a sort key of no collation")),
+        },
         kind @ (K::Inet | K::Cidr) => Address::parse(text, kind).map(|it| it.value(kind)),
         kind @ (K::Macaddr | K::Macaddr8) => network::parse_hardware(text, kind),
         kind @ (K::Bit | K::Varbit) => BitString::parse(text).map(|it| it.value(kind)),
@@ -65,6 +70,7 @@ pub(crate) fn format(
         K::Bit | K::Varbit => BitString::read(bytes).map(|bits| bits.format(out)),
         K::TsVector => TextVectorRef::read(bytes).map(|it| it.format(out)),
         K::TsQuery => TextQuery::read(bytes).map(|it| it.format(out)),
+        K::Collated => sort_key::text(bytes).map(|text| out.push_str(text)),
         kind if kind.is_multirange() => {
             Multirange::read(bytes, kind).map(|it| it.format(out, settings, write))
         }

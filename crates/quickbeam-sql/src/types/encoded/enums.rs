@@ -76,7 +76,7 @@ impl EncodedType {
     #[must_use]
     pub const fn unconstrained(self) -> EncodedType {
         match self.kind {
-            EncodedKind::Enum | EncodedKind::Record => self,
+            EncodedKind::Enum | EncodedKind::Record | EncodedKind::Collated => self,
             kind => EncodedType::new(kind, 0),
         }
     }

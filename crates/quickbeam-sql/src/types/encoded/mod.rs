@@ -6,8 +6,8 @@
 //! bytes, so a type of this kind needs only its text form, its order and its casts. Each file here
 //! describes the bytes of its types.
 //!
-//! - ENC-1: values of one family compare as their `ordering_key`s. Without decimals and queries
-//!   these are the values' own bytes.
+//! - ENC-1: values of one family compare as their `ordering_key`s. Without decimals, queries
+//!   and sort keys these are the values' own bytes.
 //! - ENC-2: bytes that no value has never panic: they are shown as an empty text.
 
 pub mod bits;
@@ -91,13 +91,15 @@ pub enum EncodedKind {
     TsVector,
     /// `tsquery`: words and operators to search for.
     TsQuery,
+    /// A text with its sort key: a value inside of statements only.
+    Collated,
 }
 
 use EncodedKind as K;
 
 impl EncodedKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [EncodedKind; 26] = [
+    pub const ALL: [EncodedKind; 27] = [
         K::TimeTz,
         K::Inet,
         K::Cidr,
@@ -124,6 +126,7 @@ impl EncodedKind {
         K::Cid,
         K::TsVector,
         K::TsQuery,
+        K::Collated,
     ];
 
     /// Returns the type without a length.
@@ -162,6 +165,7 @@ impl EncodedKind {
             K::Cid => "cid",
             K::TsVector => "tsvector",
             K::TsQuery => "tsquery",
+            K::Collated => "text",
         }
     }
 
@@ -195,6 +199,7 @@ impl EncodedKind {
             K::Cid => (29, 1012),
             K::TsVector => (3614, 3643),
             K::TsQuery => (3615, 3645),
+            K::Collated => (25, 1009),
         }
     }
 
@@ -284,7 +289,7 @@ impl EncodedKind {
     /// Returns whether its types have definitions, with numbers in the place of lengths.
     #[must_use]
     pub const fn has_definition(self) -> bool {
-        matches!(self, K::Enum | K::Record)
+        matches!(self, K::Enum | K::Record | K::Collated)
     }
 
     const fn has_decimals(self) -> bool {

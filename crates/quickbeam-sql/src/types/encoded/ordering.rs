@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use super::text_search::TextQuery;
 use super::{EncodedKind, EncodedType};
 use crate::types::Decimal;
+use crate::types::collation::sort_key;
 
 /// Returns bytes whose order is the order of the values. They are those of the value, but decimals
 /// in them do not have their scales, and words of queries no weights.
@@ -17,6 +18,9 @@ use crate::types::Decimal;
 pub(crate) fn ordering_key(kind: EncodedKind, bytes: &[u8]) -> Cow<'_, [u8]> {
     if kind == EncodedKind::TsQuery {
         return Cow::Borrowed(TextQuery::ordering_key(bytes));
+    }
+    if kind == EncodedKind::Collated {
+        return Cow::Borrowed(sort_key::key(bytes));
     }
     if !kind.has_decimals() {
         return Cow::Borrowed(bytes);
@@ -29,10 +33,13 @@ pub(crate) fn ordering_key(kind: EncodedKind, bytes: &[u8]) -> Cow<'_, [u8]> {
     without_scales.map_or(Cow::Borrowed(bytes), Cow::Owned)
 }
 
-/// Returns the bytes of the value with that ordering key.
+/// Returns the bytes of the value with that ordering key; `None` if the key does not tell them.
 pub(crate) fn of_ordering_key(kind: EncodedKind, key: &[u8]) -> Option<Vec<u8>> {
     if kind == EncodedKind::TsQuery {
         return TextQuery::of_ordering_key(key);
+    }
+    if kind == EncodedKind::Collated {
+        return None;
     }
     if !kind.has_decimals() {
         return Some(key.to_vec());
@@ -84,7 +91,8 @@ pub(crate) fn compare(a: (EncodedType, &[u8]), b: (EncodedType, &[u8])) -> Optio
         return None;
     }
     let order = ordering_key(left, a.1).as_ref().cmp(ordering_key(right, b.1).as_ref());
-    let is_plain = !left.has_decimals() && left != EncodedKind::TsQuery;
+    let has_key = matches!(left, EncodedKind::TsQuery | EncodedKind::Collated);
+    let is_plain = !left.has_decimals() && !has_key;
     invariant!(ENC_1, !is_plain || order == a.1.cmp(b.1), "two values of {left:?}");
     Some(order)
 }

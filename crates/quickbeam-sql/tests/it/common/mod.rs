@@ -54,6 +54,7 @@ pub fn column(name: &str, data_type: DataType) -> NewColumn {
         name: name.into(),
         data_type,
         domain: None,
+        collation: None,
         not_null: false,
         default: None,
         identity: None,

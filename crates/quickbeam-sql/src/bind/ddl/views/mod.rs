@@ -10,7 +10,9 @@ use super::table_outline::{OnExisting, OnMissing, Outline, Persistence};
 use super::{CatalogChange, ObjectKind};
 use crate::bind::dml::target::reason_not_updatable;
 use crate::bind::records::whole_rows::refuse_records;
-use crate::bind::{Binder, OutputColumn, Query, SlotShape, Source, fold};
+use crate::bind::{
+    Binder, DerivedKind, OutputColumn, Query, SlotShape, Source, check_derived, fold,
+};
 use crate::catalog::describe::quoted_if_needed;
 use crate::catalog::{
     NewMaterialized, NewTable, NewView, OnCommit, Relation, View, ViewChange, ViewOptions,
@@ -172,6 +174,8 @@ impl Binder<'_> {
             given.push(self.take_column(&mut outline, &column.name, output.data_type)?);
         }
         let columns = self.columns_for(&query, &given);
+        let kind = if create.materialized { DerivedKind::Table } else { DerivedKind::View };
+        check_derived(&columns, kind)?;
         Ok((query, columns))
     }
 

@@ -211,7 +211,13 @@ impl Binder<'_> {
         known.extend(overloads(name));
         known.extend(self.routine_entries(name, &types));
         match resolve(&known, &types, OverloadKind::Function) {
-            Resolution::One(builtin) => Ok((builtin, self.cast_to(builtin, arguments)?)),
+            Resolution::One(builtin) => {
+                self.check_collation(name, &arguments)?;
+                if let Implementation::Routine(_) = builtin.implementation {
+                    self.check_routine_collation(name, &arguments)?;
+                }
+                Ok((builtin, self.cast_to(builtin, arguments)?))
+            }
             Resolution::None => {
                 let name = name.strip_prefix(VARIADIC_PREFIX).unwrap_or(name);
                 self.refuse_procedure(name, position)?;
@@ -240,7 +246,10 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let types: Vec<Option<DataType>> = operands.iter().map(|a| a.data_type).collect();
         match resolve(overloads(symbol), &types, OverloadKind::Operator) {
-            Resolution::One(builtin) => self.call_of(builtin, operands, position),
+            Resolution::One(builtin) => {
+                self.check_collation(symbol, &operands)?;
+                self.call_of(builtin, operands, position)
+            }
             Resolution::None => Err(no_operator(symbol, &types, position)),
             Resolution::Ambiguous => Err(many_operators(symbol, &types, position)),
         }

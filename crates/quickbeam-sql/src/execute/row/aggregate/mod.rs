@@ -16,6 +16,7 @@ use crate::types::CastContext;
 use crate::types::{
     DataType, Decimal, ElementType, Interval, Numeric, TextSettings, Value, ValueRef, convert,
 };
+use std::cmp::Ordering;
 
 /// The state of an aggregate for one group.
 #[derive(Clone, Debug)]
@@ -151,6 +152,8 @@ impl AggregateState {
             AggregateState::Extreme(best) => {
                 let better = match (kind, value.compare(best.as_ref())) {
                     (_, None) => false,
+                    // Of texts that are equal under a collation, PostgreSQL returns the last one.
+                    (_, Some(Ordering::Equal)) => matches!(value, ValueRef::Encoded(..)),
                     (AggregateKind::Minimum, Some(order)) => order.is_lt(),
                     (_, Some(order)) => order.is_gt(),
                 };

@@ -10,7 +10,7 @@ use super::call::Invocation;
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Datum, cast};
-use crate::parse::plpgsql::{AssignmentTarget, BlockBody, VariableKind};
+use crate::parse::plpgsql::{AssignmentTarget, BlockBody, RecordFields, VariableKind};
 use crate::types::encoded::row_types::RowType;
 use crate::types::encoded::{EncodedType, RowShape};
 use crate::types::{
@@ -18,7 +18,7 @@ use crate::types::{
 };
 
 /// The columns of a record.
-pub(super) type RecordShape = Arc<[(SmolStr, DataType)]>;
+pub(super) type RecordShape = Arc<RecordFields>;
 
 /// What a variable holds now.
 #[derive(Clone, Debug)]
@@ -32,10 +32,10 @@ impl Cell {
     /// The value of a new variable.
     pub fn new(kind: &VariableKind) -> Cell {
         match kind {
-            VariableKind::Scalar(_) => Cell::Scalar(Value::Null),
+            VariableKind::Scalar(_) | VariableKind::Collated(..) => Cell::Scalar(Value::Null),
             VariableKind::Record(shape) => {
                 let values = vec![Value::Null; shape.len()];
-                Cell::Record(shape.as_slice().into(), values, !shape.is_empty())
+                Cell::Record(Arc::new(shape.clone()), values, !shape.is_empty())
             }
         }
     }
@@ -105,7 +105,7 @@ impl Invocation<'_> {
     pub fn set(&mut self, variable: usize, value: Value) -> Result<()> {
         let declared = &self.compiled.body.variables[variable];
         match &declared.kind {
-            VariableKind::Scalar(data_type) => {
+            VariableKind::Scalar(data_type) | VariableKind::Collated(data_type, _) => {
                 let value = assigned(value, *data_type, &self.session.clock)?;
                 if value.is_null() && declared.not_null {
                     let message = format!(
@@ -124,10 +124,7 @@ impl Invocation<'_> {
                 Ok(())
             }
             VariableKind::Record(_) if let Some(row) = value.as_ref().row() => {
-                let column = |it: &FieldRef<'_>| OutputColumn {
-                    name: it.name.into(),
-                    data_type: it.data_type(),
-                };
+                let column = |it: &FieldRef<'_>| OutputColumn::new(it.name, it.data_type());
                 let columns: Vec<OutputColumn> = row.fields().map(|it| column(&it)).collect();
                 let values = row.fields().map(|field| field.value.to_value()).collect();
                 self.set_record(variable, &columns, Some(values))
@@ -172,8 +169,9 @@ impl Invocation<'_> {
             return Err(SqlError::internal("a row for a variable that is no record"));
         };
         if declared.is_empty() {
-            let shape: RecordShape =
-                columns.iter().map(|it| (it.name.clone(), it.data_type)).collect();
+            let fields = columns.iter();
+            let fields = fields.map(|it| (it.name.clone(), it.data_type, it.collation.as_column()));
+            let shape = Arc::new(RecordFields::new(fields));
             let values = row.unwrap_or_else(|| vec![Value::Null; shape.len()]);
             // The same columns keep what was compiled for them.
             let shape = match &self.cells[variable] {
@@ -185,7 +183,7 @@ impl Invocation<'_> {
         }
         let mut given = row.unwrap_or_default().into_iter();
         let mut values = Vec::with_capacity(declared.len());
-        for (_, data_type) in declared {
+        for (_, data_type) in declared.iter() {
             let value = given.next().unwrap_or(Value::Null);
             values.push(assigned(value, *data_type, &self.session.clock)?);
         }
@@ -232,11 +230,11 @@ impl Invocation<'_> {
             self.cells[target.variable] = source;
             return Ok(true);
         };
-        let column = |(name, data_type): &(SmolStr, DataType)| OutputColumn {
-            name: name.clone(),
-            data_type: *data_type,
+        let column = |(at, (name, data_type)): (usize, &(SmolStr, DataType))| OutputColumn {
+            collation: shape.collation(at),
+            ..OutputColumn::new(name.clone(), *data_type)
         };
-        let columns: Vec<OutputColumn> = shape.iter().map(column).collect();
+        let columns: Vec<OutputColumn> = shape.iter().enumerate().map(column).collect();
         self.set_record(target.variable, &columns, Some(values.clone()))?;
         Ok(true)
     }

@@ -144,7 +144,11 @@ impl Invocation<'_> {
         let clock = &self.session.clock;
         let kind = &self.compiled.body.variables[variable].kind;
         match (&self.cells[variable], kind, &steps[..]) {
-            (Cell::Scalar(whole), VariableKind::Scalar(data_type), steps) => {
+            (
+                Cell::Scalar(whole),
+                VariableKind::Scalar(data_type) | VariableKind::Collated(data_type, _),
+                steps,
+            ) => {
                 let made = with_part(whole, (*data_type, &name), steps, value, clock)?;
                 self.set(variable, made)
             }
