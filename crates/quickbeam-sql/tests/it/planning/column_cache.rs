@@ -1,5 +1,6 @@
 //! The column cache: its answers are those of rows, whatever changes between two queries.
 
+use std::cell::Cell;
 use std::time::Duration;
 
 use quickbeam::{Durability, Options};
@@ -194,6 +195,20 @@ fn an_error_leaves_the_cache_usable() {
     }
 }
 
+/// Waits until the plan of a new text has `wanted`. Each round runs `query`, which reads columns
+/// into the cache: leaves are kept once their versions are visible to all.
+fn wait_for_plan(database: &SqlDatabase, query: &str, mut has_wanted: impl FnMut() -> bool) {
+    for _ in 0..200 {
+        ask_three_times(database, query);
+        if has_wanted() {
+            return;
+        }
+        connect(database, "row").execute("DELETE FROM k WHERE id = -1", &[]).unwrap();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    panic!("{query} does not change the plan");
+}
+
 #[test]
 fn ranges_of_cached_columns_are_scanned() {
     let database = filled();
@@ -212,17 +227,46 @@ fn ranges_of_cached_columns_are_scanned() {
         if plan.contains("Seq Scan") { "scan" } else { "index" }
     };
     assert_eq!(path(&connection), "index", "the column is not in the cache");
-    // Leaves are kept once their versions are visible to all.
-    for _ in 0..200 {
-        ask_three_times(&database, "SELECT max(d), sum(v) FROM r");
-        if path(&connection) == "scan" {
-            break;
-        }
-        connect(&database, "row").execute("DELETE FROM k WHERE id = -1", &[]).unwrap();
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(path(&connection), "scan");
+    wait_for_plan(&database, "SELECT max(d), sum(v) FROM r", || path(&connection) == "scan");
     assert_eq!(path(&connect(&database, "row")), "index", "rows do not come from the cache");
     database.set_column_cache_size(0);
     assert_eq!(path(&connection), "index", "the cache is empty");
+}
+
+#[test]
+fn joins_of_cached_columns_are_vectorized() {
+    let database = filled();
+    let connection = connect(&database, "auto");
+    let script = "CREATE TABLE r (id INTEGER PRIMARY KEY, d INTEGER NOT NULL, v INTEGER NOT NULL);
+        INSERT INTO r SELECT i, i, i % 5 FROM generate_series(1, 40000) i;
+        CREATE INDEX r_d ON r (d);
+        CREATE TABLE u (id INTEGER PRIMARY KEY, r INTEGER NOT NULL, n INTEGER NOT NULL);
+        INSERT INTO u SELECT i, 40001 - i, i % 7 FROM generate_series(1, 40000) i;
+        CREATE INDEX u_r ON u (r)";
+    connection.execute_script(script).unwrap();
+    let number = Cell::new(0);
+    let text = |days: usize| {
+        number.set(number.get() + 1);
+        let (number, last) = (number.get(), 20_000 + days);
+        format!(
+            "SELECT v, sum(n) + 0 * {number} FROM r JOIN u ON u.r = r.id
+             WHERE d BETWEEN 20001 AND {last} GROUP BY v ORDER BY v"
+        )
+    };
+    let by_lookups = lines(&connection, &text(500));
+    let steps = |days: usize| {
+        let plan = lines(&connection, &format!("EXPLAIN {}", text(days))).join("\n");
+        let has = |step: &str| plan.contains(step);
+        (has("Nested Loop"), has("Hash Join (vectorized)"), has("Index Scan using r_d"))
+    };
+    assert_eq!(steps(500), (true, false, true), "nothing is in the cache");
+    assert_eq!(steps(4000), (false, true, true), "nothing is in the cache");
+    wait_for_plan(&database, "SELECT max(r), sum(n) FROM u", || steps(500) == (false, true, true));
+    wait_for_plan(&database, "SELECT max(id), max(d), sum(v) FROM r", || {
+        steps(4000) == (false, true, false)
+    });
+    assert_eq!(steps(500), (false, true, true), "a short range of the index is cheaper");
+    assert_eq!(lines(&connection, &text(500)), by_lookups);
+    database.set_column_cache_size(0);
+    assert_eq!(steps(500), (true, false, true), "the cache is empty");
 }
