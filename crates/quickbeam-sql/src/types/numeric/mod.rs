@@ -135,6 +135,17 @@ impl Numeric {
         Ok(Numeric::raw(mantissa.as_i128(), scale as u8))
     }
 
+    /// Returns both mantissas at the larger scale, and that scale, if they fit 128 bits.
+    #[inline]
+    fn aligned_narrow(self, other: Numeric) -> Option<(i128, i128, u8)> {
+        let scale = self.scale.max(other.scale);
+        let widen = |n: Numeric| match scale - n.scale {
+            0 => Some(n.mantissa()),
+            more => n.mantissa().checked_mul(decimal_power(more)),
+        };
+        Some((widen(self)?, widen(other)?, scale))
+    }
+
     fn aligned(self, other: Numeric) -> (I256, I256, u8) {
         let scale = self.scale.max(other.scale);
         let widen =
@@ -503,8 +514,8 @@ impl Ord for Numeric {
         if !self.is_finite() || !other.is_finite() {
             return self.compare_special(*other);
         }
-        if self.scale == other.scale {
-            return self.mantissa().cmp(&other.mantissa());
+        if let Some((a, b, _)) = self.aligned_narrow(*other) {
+            return a.cmp(&b);
         }
         let (a, b, _) = self.aligned(*other);
         a.cmp(&b)

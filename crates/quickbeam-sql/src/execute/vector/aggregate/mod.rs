@@ -44,6 +44,8 @@ pub struct VectorAggregate {
     key: Vec<u8>,
     /// For each group its keys' values.
     values: Vec<Value>,
+    /// The results of the aggregates of one group.
+    finished: Vec<Value>,
     /// For each row of a batch its group, or [`WAITS`].
     places: Vec<u32>,
     /// The rows of groups that do not fit into memory.
@@ -157,6 +159,7 @@ impl VectorAggregate {
             packed: PackedKeys::default(),
             key: Vec::new(),
             values: Vec::new(),
+            finished: Vec::new(),
             places: Vec::new(),
             waiting: None,
             types,
@@ -243,13 +246,23 @@ impl VectorAggregate {
         columns: &ColumnBatch,
         context: &Context<'_>,
     ) -> Result<()> {
+        // Rows of one group often follow each other.
+        let mut last = None;
         for row in 0..columns.rows {
             let word = packed.get(row);
+            if let Some((of, group)) = last
+                && word.is_some()
+                && word == of
+            {
+                self.places.push(group);
+                continue;
+            }
             if word.is_none() {
                 self.set_key(vectors, row);
             }
             let known = self.table.find(GroupKey::of(word, &self.key));
             if let Some(group) = known {
+                last = Some((word, group));
                 self.places.push(group);
                 continue;
             }
@@ -264,6 +277,7 @@ impl VectorAggregate {
             }
             let group = self.groups as u32 - 1;
             self.table.insert(GroupKey::of(word, &self.key), group);
+            last = Some((word, group));
             self.places.push(group);
             let value = |(vector, data_type): &(Vector, DataType)| -> Value {
                 ValueRef::to_value(vector.value(row, *data_type))
@@ -292,13 +306,22 @@ impl VectorAggregate {
         places.reserve(numbers.size_hint().0);
         // Once a row waits, no group is added, so the table is only searched.
         let mut is_full = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
+        // Rows of one group often follow each other.
+        let mut last = None;
         for (row, number) in numbers.enumerate() {
+            if let Some((of, place)) = last
+                && of == number
+            {
+                places.push(place);
+                continue;
+            }
             let known = match number {
                 _ if !is_full => None,
                 Some(number) => self.numbers.find(number),
                 None => self.numbers.find_null(),
             };
             if let Some(place) = known {
+                last = Some((number, place));
                 places.push(place);
                 continue;
             }
@@ -320,6 +343,7 @@ impl VectorAggregate {
                 self.wait(columns, row, context)?;
                 continue;
             }
+            last = Some((number, place));
             places.push(place);
             if new {
                 let value = number.map_or(Value::Null, |n| number_value(n, data_type).to_value());
@@ -440,10 +464,12 @@ impl VectorAggregate {
         let group = self.order.get(self.next).map_or(self.next, |group| *group as usize);
         self.next += 1;
         let width = self.keys.len();
-        let finished: Result<Vec<Value>> =
-            self.parts.iter().map(|part| part.finish(group)).collect();
+        self.finished.clear();
+        for part in &self.parts {
+            self.finished.push(part.finish(group)?);
+        }
         let keys = self.values.iter().skip(group * width).take(width).cloned();
-        context.put_values(self.slot, keys.chain(finished?));
+        context.put_values(self.slot, keys.chain(self.finished.drain(..)));
         Ok(true)
     }
 }
