@@ -9,7 +9,7 @@ use super::encoding::Layouts;
 use super::tables::{Column, Table};
 use super::triggers::{Trigger, TriggerEvent, TriggerLevel, TriggerTiming};
 use super::views::View;
-use crate::types::{DataType, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// The triggers that a statement fires on one table for one event, each kind in the order in which
 /// they fire.
@@ -87,15 +87,18 @@ impl Table {
     /// Makes a table of the columns of a view, whose rows only INSTEAD OF triggers change.
     pub(crate) fn of_view(
         view: &View,
-        types: impl Iterator<Item = DataType>,
+        types: impl Iterator<Item = (DataType, Option<Collation>)>,
         triggers: Vec<Arc<Trigger>>,
     ) -> Table {
-        let column = |((at, name), data_type): ((usize, &SmolStr), DataType)| Column {
+        let column = |((at, name), (data_type, collation)): (
+            (usize, &SmolStr),
+            (DataType, Option<Collation>),
+        )| Column {
             id: u16::try_from(at + 1).unwrap_or(u16::MAX),
             name: name.clone(),
             data_type,
             domain: None,
-            collation: None,
+            collation,
             not_null: false,
             default: view.default(at).cloned(),
             generated: None,

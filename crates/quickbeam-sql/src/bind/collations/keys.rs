@@ -2,12 +2,14 @@
 
 use quickbeam::invariant;
 use smol_str::SmolStr;
+use sqlparser::ast;
 
 use super::Derivation::{self, Conflict};
 use super::{implicit_mismatch, indeterminate, not_under};
 use crate::bind::query::row_calls::RowCalls;
 use crate::bind::{
-    AggregateKind, Binder, Body, From, OrderKey, OutputColumn, Query, Select, Source, Typed, Values,
+    AggregateKind, Binder, Body, Combine, From, OrderKey, OutputColumn, Query, Select, Source,
+    Typed, Values,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, TextPosition};
@@ -46,6 +48,24 @@ pub(in crate::bind) fn key_of(expr: Expr, collation: Collation) -> Result<Expr> 
 /// Returns the text of an expression that is a sort key.
 pub(in crate::bind) fn text_in(expr: Expr) -> Expr {
     Expr::Collate(Box::new(expr), CollateStep::Text)
+}
+
+/// Returns the collations under which the columns of a set operation are compared as sort keys;
+/// `None` if no column is.
+pub(in crate::bind) fn collations_of_keys(
+    columns: &[OutputColumn],
+) -> Result<Option<Vec<Option<Collation>>>> {
+    let mut all = Vec::with_capacity(columns.len());
+    for column in columns {
+        let own = column.collation.of_keys().filter(needs_equal_keys);
+        match own {
+            Some(own) if !column.data_type.is_text() => {
+                return Err(not_under("a set operation of rows or arrays", own));
+            }
+            own => all.push(own),
+        }
+    }
+    Ok(all.iter().any(Option::is_some).then_some(all))
 }
 
 fn needs_equal_keys(collation: &Collation) -> bool {
@@ -218,14 +238,49 @@ impl Binder<'_> {
             Conflict(one, other) if !is_by_append => {
                 Err(implicit_mismatch((one, other)).at(position))
             }
-            both => {
-                let compared = both.of_keys().filter(|it| !is_by_append && needs_equal_keys(it));
-                match compared {
-                    Some(own) => Err(not_under("UNION, INTERSECT and EXCEPT", own).at(position)),
-                    None => Ok(both),
-                }
+            both => Ok(both),
+        }
+    }
+
+    /// Makes a set operation compare sort keys. `collations` are those of the columns that have
+    /// them.
+    pub(in crate::bind) fn combined_by_keys(
+        &mut self,
+        mut combine: Combine,
+        columns: Vec<OutputColumn>,
+        collations: &[Option<Collation>],
+        order: &[ast::OrderByExpr],
+    ) -> Result<Query> {
+        let mut keys = columns.clone();
+        for (column, own) in keys.iter_mut().zip(collations) {
+            if let Some(own) = own {
+                column.data_type = DataType::Encoded(own.key_type());
             }
         }
+        let mut sides = Vec::with_capacity(combine.sides.len());
+        for side in std::mem::take(&mut combine.sides) {
+            let source = Source::Query(side.columns.clone().into());
+            let slot = self.add_slot(SmolStr::new_static("side"), source);
+            let key = |(at, own): (usize, &Option<Collation>)| match own {
+                Some(own) => key_of(Expr::column(slot, at), *own),
+                None => Ok(Expr::column(slot, at)),
+            };
+            let outputs = collations.iter().enumerate().map(key).collect::<Result<_>>()?;
+            let select = Select::plain(Some(From::query(slot, side.into())), outputs, Vec::new());
+            sides.push(Query::plain(Body::Select(Box::new(select)), keys.clone()));
+        }
+        combine.sides = sides;
+        let source = Source::Query(keys.clone().into());
+        let inner = Query::plain(Body::Combine(Box::new(combine)), keys);
+        let slot = self.add_slot(SmolStr::new_static("combined"), source);
+        let text = |(at, own): (usize, &Option<Collation>)| match own {
+            Some(_) => text_in(Expr::column(slot, at)),
+            None => Expr::column(slot, at),
+        };
+        let outputs: Vec<Expr> = collations.iter().enumerate().map(text).collect();
+        let order = self.order_of_values_in(order, &columns, &outputs)?;
+        let around = Select::plain(Some(From::query(slot, inner.into())), outputs, Vec::new());
+        Ok(Query { order, ..Query::plain(Body::Select(Box::new(around)), columns) })
     }
 
     /// Checks the collations of the two terms of a recursive query.
@@ -238,6 +293,9 @@ impl Binder<'_> {
     ) -> Result<()> {
         for (number, (a, b)) in base.iter().zip(step).enumerate() {
             let met = self.met_collation(a.collation, b.collation, is_all, 0)?;
+            if let Some(own) = met.of_keys().filter(|it| !is_all && needs_equal_keys(it)) {
+                return Err(not_under("UNION of a recursive query", own));
+            }
             if met == a.collation {
                 continue;
             }

@@ -161,6 +161,10 @@ impl Binder<'_> {
             Expr::Collate(inner, CollateStep::Text | CollateStep::Letters(..))
             | Expr::Domain(inner, _)
             | Expr::Trimmed(inner) => self.derivation(inner),
+            // `name` has the order of bytes.
+            Expr::Cast(_, DataType::System(_), _) | Expr::Assign(_, DataType::System(_), _) => {
+                Ok(NoCollation)
+            }
             Expr::Cast(inner, to, _) | Expr::Assign(inner, to, _) if may_have_collation(*to) => {
                 self.derivation(inner)
             }

@@ -25,7 +25,7 @@ use crate::handle::{IndexCompiler, IndexEvaluator};
 use crate::schema::OperatorClass;
 use crate::schema::errors::inverted_class;
 use crate::table::StoredRow;
-use crate::types::{DataType, Value};
+use crate::types::{CollateStep, DataType, Value};
 
 /// The expressions and the predicate of an index over a row in a slot.
 #[derive(Debug)]
@@ -78,6 +78,7 @@ fn key_value(
         check_immutable(&bound.expr, message)?;
     }
     check_known_everywhere(&bound.expr)?;
+    refuse_keys(&bound.expr)?;
     if let Some(own) = binder.key_collation([&bound], "index expression")?
         && !own.is_deterministic()
     {
@@ -93,7 +94,23 @@ fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Resul
         check_immutable(&bound, "functions in index predicate must be marked IMMUTABLE")?;
     }
     check_known_everywhere(&bound)?;
+    refuse_keys(&bound)?;
     Ok(bound)
+}
+
+/// Refuses comparisons under a collation of ICU, whose results depend on the release of the
+/// library.
+fn refuse_keys(expr: &Expr) -> Result<()> {
+    if let Expr::Collate(_, CollateStep::Key(own)) = expr {
+        return Err(not_under("a comparison in an index", *own));
+    }
+    let mut result = Ok(());
+    expr.each_child(&mut |child| {
+        if result.is_ok() {
+            result = refuse_keys(child);
+        }
+    });
+    result
 }
 
 /// Refuses functions of the program: a program without them could not keep the index.

@@ -33,7 +33,8 @@ impl Binder<'_> {
         }
         self.check_view_right(view, kind.right())?;
         let query = self.view(view)?;
-        let types = query.columns.iter().map(|column| column.data_type);
+        let columns = query.columns.iter();
+        let types = columns.map(|it| (it.data_type, it.collation.for_table().unwrap_or_default()));
         let snapshot = self.names.snapshot();
         let triggers = snapshot.map_or_else(Vec::new, |it| it.triggers_of(view.id));
         let table = Arc::new(Table::of_view(view, types, triggers));

@@ -7,6 +7,7 @@ use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
 
 use super::grouped_expressions::Regroup;
 use super::levels::grouping_error;
+use crate::bind::collations::keys::{text_of_key, unmarked};
 use crate::bind::query::select::Selected;
 use crate::bind::{Binder, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
@@ -216,7 +217,7 @@ impl Binder<'_> {
                 return Err(SqlError::unsupported("this form of an argument"));
             };
             let bound = self.expression(expr, scope);
-            arguments.push(bound?.expr);
+            arguments.push(unmarked(bound?.expr));
         }
         self.set_in_aggregate(nested);
         let slot = self.group_slot();
@@ -271,7 +272,8 @@ impl Regroup<'_> {
         };
         let mut numbers = Vec::with_capacity(arguments.len());
         for argument in arguments {
-            let known = self.keys.iter().position(|key| key == argument);
+            let is_it = |key: &Expr| key == argument || text_of_key(key) == Some(argument);
+            let known = self.keys.iter().position(is_it);
             numbers.push(known.ok_or_else(|| {
                 let message =
                     "arguments to GROUPING must be grouping expressions of the associated query level";

@@ -298,6 +298,22 @@ impl Binder<'_> {
         Ok(keys)
     }
 
+    /// Binds ORDER BY of a query that can only name its output columns, which have these values.
+    pub(in crate::bind) fn order_of_values_in(
+        &mut self,
+        order: &[ast::OrderByExpr],
+        columns: &[OutputColumn],
+        values: &[Expr],
+    ) -> Result<Vec<OrderKey>> {
+        let outputs = columns.iter().zip(values).map(|(output, value)| Selected {
+            name: output.name.clone(),
+            value: Typed::new(value.clone(), output.data_type, 0),
+            is_unknown: false,
+        });
+        let outputs: Vec<Selected> = outputs.collect();
+        self.order(order, &outputs, None)
+    }
+
     /// Binds ORDER BY of a set operation, which can only name output columns. `slot` is the slot of
     /// the result rows.
     pub(in crate::bind) fn order_of_outputs(

@@ -6,6 +6,7 @@ use sqlparser::ast::{self, SetExpr, SetOperator, SetQuantifier};
 
 use super::row_locks::refused_lock;
 use super::syntax::query_of;
+use crate::bind::collations::keys::collations_of_keys;
 use crate::bind::expression::operators::trimmed;
 use crate::bind::types::undefined::refuse_unequal;
 use crate::bind::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source, types};
@@ -113,8 +114,15 @@ impl Binder<'_> {
         self.unknown = unknown;
         sides.iter_mut().for_each(|side| convert(side, &columns, &mut self.parameters));
         let slot = self.add_slot("combined".into(), Source::Computed);
-        let order = self.order_of_outputs(order, &columns, slot)?;
         let combine = Combine { kind: written.kind, all: written.all, sides, slot };
+        let collations = match written.is_by_append() {
+            true => None,
+            false => collations_of_keys(&columns)?,
+        };
+        if let Some(collations) = collations {
+            return self.combined_by_keys(combine, columns, &collations, order);
+        }
+        let order = self.order_of_outputs(order, &columns, slot)?;
         Ok(Query {
             with: Vec::new(),
             body: Body::Combine(Box::new(combine)),

@@ -375,6 +375,15 @@ impl Invocation<'_> {
             let message = format!("query \"{}\" returned more than one row", text());
             return Err(SqlError::new(SqlState::CardinalityViolation, message));
         }
+        if let [column] = &columns[..]
+            && column.data_type.record().is_some()
+            && column.collation != Derivation::Default
+        {
+            // The value does not know the collations of its fields.
+            let what = "a row of texts under a collation as a value in PL/pgSQL";
+            return Err(SqlError::unsupported(what)
+                .with_hint("Assign the row by SELECT ... INTO, whose columns are known."));
+        }
         Ok(rows.pop().and_then(|mut row| row.pop()).unwrap_or(Value::Null))
     }
 
