@@ -17,8 +17,8 @@ const MANY_OPERATORS: &str = "Could not choose a best candidate operator. \
                               You might need to add explicit type casts.";
 
 /// Functions of text search in PostgreSQL that do not exist here.
-pub(crate) const MISSING_FUNCTIONS: [&str; 4] =
-    ["ts_headline", "ts_stat", "tsvector_update_trigger", "tsvector_update_trigger_column"];
+pub(crate) const MISSING_FUNCTIONS: [&str; 3] =
+    ["ts_stat", "tsvector_update_trigger", "tsvector_update_trigger_column"];
 
 /// Returns the name of the type of an argument, as in messages about calls.
 pub(in crate::bind) fn type_name(data_type: Option<DataType>) -> String {

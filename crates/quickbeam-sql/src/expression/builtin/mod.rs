@@ -244,6 +244,7 @@ static TABLES: &[&[Builtin]] = &[
     times::templates::TABLE,
     strings::text::TABLE,
     text_search::dictionaries::TABLE,
+    text_search::headlines::TABLE,
     text_search::parsing::TABLE,
     text_search::queries::TABLE,
     text_search::ranking::TABLE,

@@ -3,8 +3,10 @@
 
 mod configurations;
 mod documents;
+mod headline;
 mod tokens;
 
 pub use configurations::{Configuration, Dictionary, configuration_named, dictionary_named};
 pub use documents::{DocumentWords, MorphJoin, query_sink};
+pub use headline::{HeadlineOptions, headline_of};
 pub use tokens::{TokenKind, Tokens};

@@ -67,6 +67,25 @@ impl TokenKind {
         self as u8 + 1
     }
 
+    /// Returns whether a headline does not count it as a word.
+    pub fn is_no_word(self) -> bool {
+        matches!(self, TokenKind::Blank | TokenKind::Tag) || self.has_parts()
+    }
+
+    /// Returns whether its parts follow as tokens of their own.
+    pub fn has_parts(self) -> bool {
+        use TokenKind::{Hyphenated, HyphenatedAscii, HyphenatedNum, Url};
+        matches!(self, Url | HyphenatedNum | HyphenatedAscii | Hyphenated)
+    }
+
+    /// Returns whether a headline should not end with it.
+    pub fn is_no_end(self) -> bool {
+        use TokenKind::{Entity, Float, Int, Protocol, Scientific, UnsignedInt, Version};
+        let is_rare = matches!(self, Protocol | Entity);
+        let is_number = matches!(self, Scientific | Version | Float | Int | UnsignedInt);
+        is_rare || is_number || self.is_no_word()
+    }
+
     fn named(alias: &str) -> Option<TokenKind> {
         TokenKind::ALL.iter().copied().find(|kind| kind.alias() == alias)
     }

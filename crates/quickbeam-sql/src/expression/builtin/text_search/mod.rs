@@ -1,6 +1,7 @@
 //! Functions and operators of full-text search.
 
 pub(super) mod dictionaries;
+pub(super) mod headlines;
 pub(super) mod parsing;
 pub(super) mod queries;
 pub(super) mod ranking;

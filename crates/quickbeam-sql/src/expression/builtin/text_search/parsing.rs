@@ -74,7 +74,7 @@ fn given(arguments: &[ValueRef<'_>]) -> Result<Configuration> {
 }
 
 /// Returns the configuration of the session.
-fn current(frame: &Frame<'_>) -> Result<Configuration> {
+pub(super) fn current(frame: &Frame<'_>) -> Result<Configuration> {
     let name = frame.host()?.session().setting("default_text_search_config")?.unwrap_or_default();
     crate::expression::text_search::configuration_named(&name).ok_or_else(|| {
         let message = format!("text search configuration \"{name}\" does not exist");

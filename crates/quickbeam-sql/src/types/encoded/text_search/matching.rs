@@ -62,6 +62,13 @@ pub fn is_match(vector: &TextVectorRef<'_>, query: &TextQuery<'_>) -> bool {
     })
 }
 
+/// Returns whether a query matches words of which `places` returns the places, by the number of the
+/// item that they are.
+#[must_use]
+pub fn is_match_of_items(query: &TextQuery<'_>, places: impl Fn(usize) -> Vec<i32>) -> bool {
+    is_satisfied(query, |item, _, _| MatchPlaces::at(places(item)))
+}
+
 /// What an operator needs to know of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PlacesNeed {

@@ -11,7 +11,7 @@ mod vector;
 mod web_query;
 mod words;
 
-pub use matching::is_match;
+pub use matching::{is_match, is_match_of_items};
 pub use query::{MAX_DISTANCE, QueryItem, QueryWord, TextQuery};
 pub use query_text::{OperandSink, QueryParts};
 pub use ranking::{DEFAULT_WEIGHTS, RankWeights, cover_rank, word_rank};
