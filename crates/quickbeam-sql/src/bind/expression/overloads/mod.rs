@@ -101,6 +101,30 @@ fn keep_best(candidates: &mut Vec<&'static Builtin>, score: impl Fn(&'static Bui
     candidates.retain(|candidate| score(candidate) == best);
 }
 
+/// Keeps the candidates that take arguments without a type as texts, or as what all candidates take
+/// them. Keeps all if that fits none of them, or differs.
+fn keep_untyped(candidates: &mut Vec<&'static Builtin>, types: &[Option<DataType>]) {
+    let mut kept = candidates.clone();
+    for (at, _) in types.iter().enumerate().filter(|(_, from)| from.is_none()) {
+        let to = |candidate: &&'static Builtin| candidate.arguments.get(at).copied();
+        let taken: Vec<DataType> = candidates.iter().filter_map(to).collect();
+        let Some(first) = taken.first().map(|to| category(*to)) else { continue };
+        let chosen = match taken.iter().any(|to| category(*to) == Category::Text) {
+            true => Category::Text,
+            false if taken.iter().all(|to| category(*to) == first) => first,
+            false => return,
+        };
+        let fits = |to: DataType| category(to) == chosen;
+        let has_preferred = taken.iter().any(|to| fits(*to) && is_preferred(*to));
+        kept.retain(|candidate| {
+            to(candidate).is_some_and(|to| fits(to) && (!has_preferred || is_preferred(to)))
+        });
+    }
+    if !kept.is_empty() {
+        *candidates = kept;
+    }
+}
+
 fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], kind: OverloadKind) -> Resolution {
     let is_operator = kind == OverloadKind::Operator;
     let mut candidates: Vec<&'static Builtin> =
@@ -143,27 +167,7 @@ fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], kind: OverloadK
     if let Some(found) = single(&candidates) {
         return found;
     }
-    for (at, _) in types.iter().enumerate().filter(|(_, from)| from.is_none()) {
-        let categories: Vec<Category> = candidates
-            .iter()
-            .filter_map(|candidate| candidate.arguments.get(at))
-            .map(|to| category(*to))
-            .collect();
-        let Some(first) = categories.first() else { continue };
-        let chosen = if categories.contains(&Category::Text) {
-            Category::Text
-        } else if categories.iter().all(|other| other == first) {
-            *first
-        } else {
-            return Resolution::Ambiguous;
-        };
-        let to = |candidate: &Builtin| candidate.arguments.get(at).copied();
-        candidates.retain(|candidate| to(candidate).is_some_and(|to| category(to) == chosen));
-        let preferred = |candidate: &&'static Builtin| to(candidate).is_some_and(is_preferred);
-        if candidates.iter().any(preferred) {
-            candidates.retain(preferred);
-        }
-    }
+    keep_untyped(&mut candidates, types);
     if let Some(found) = single(&candidates) {
         return found;
     }
@@ -303,5 +307,7 @@ mod tests {
         assert_eq!(chosen("mod", &[Some(D::SmallInt), Some(D::BigInt)]), Some(&[D::BigInt; 2][..]));
         assert_eq!(chosen("length", &[None]), Some(&[D::Text][..]));
         assert_eq!(chosen("abs", &[None]), Some(&[D::Double][..]));
+        assert_eq!(chosen("ts_headline", &[None; 3]), None);
+        assert_eq!(chosen("ts_headline", &[None; 2]).map(<[_]>::len), Some(2));
     }
 }
