@@ -316,7 +316,7 @@ impl TokenCursor<'_> {
             "VACUUM" => self.maintain("VACUUM", &["FULL", "FREEZE", "VERBOSE", "ANALYZE"])?,
             "ANALYZE" | "ANALYSE" => self.maintain("ANALYZE", &["VERBOSE"])?,
             "REINDEX" => self.reindex()?,
-            "CLUSTER" => self.maintain("CLUSTER", &["VERBOSE"])?,
+            "CLUSTER" => self.cluster()?,
             "LOCK" => self.lock()?,
             "GRANT" | "REVOKE" | "CREATE" | "ALTER" | "DROP" | "REASSIGN" => {
                 Command::Access(Arc::new(self.access(word)?))
@@ -475,9 +475,6 @@ impl TokenCursor<'_> {
                 self.takes("ONLY");
                 names.push(self.qualified()?);
                 self.parentheses()?;
-                if self.takes("USING") {
-                    self.name()?;
-                }
                 if !self.takes_token(&Token::Comma) {
                     break;
                 }

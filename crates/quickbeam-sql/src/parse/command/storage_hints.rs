@@ -1,5 +1,5 @@
 //! Statements about how PostgreSQL stores a relation: `ALTER TABLE … SET STATISTICS`,
-//! `… SET STORAGE`, `… CLUSTER ON`, `ALTER INDEX … SET (…)`.
+//! `… SET STORAGE`, `… CLUSTER ON`, `ALTER INDEX … SET (…)`; and CLUSTER.
 //!
 //! Quickbeam has no such choices. It checks the names and changes nothing, so that definitions
 //! written for PostgreSQL run.
@@ -7,6 +7,7 @@
 use smol_str::SmolStr;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
+use super::Command;
 use super::token_cursor::{Name, TokenCursor};
 use crate::error::Result;
 use crate::parse::positions::{is_any_word, mentions};
@@ -86,6 +87,28 @@ impl TokenCursor<'_> {
                 return Ok(hint);
             }
         }
+    }
+
+    /// CLUSTER: with an index it is a hint of storage, without one there is nothing but the table.
+    pub(super) fn cluster(&mut self) -> Result<Command> {
+        if self.parentheses()?.is_none() {
+            self.takes("VERBOSE");
+        }
+        if self.peek().is_none_or(|token| *token == Token::SemiColon) {
+            return Ok(Command::Maintain("CLUSTER", Vec::new()));
+        }
+        let first = self.qualified()?;
+        let (name, index) = if self.takes("USING") {
+            (first, self.name()?)
+        } else if first.0.is_none() && self.takes("ON") {
+            // The form of PostgreSQL before 8.3.
+            (self.qualified()?, first.1)
+        } else {
+            return Ok(Command::Maintain("CLUSTER", vec![first]));
+        };
+        let (columns, indexes) = (Vec::new(), vec![index]);
+        let hint = StorageHint { kind: "TABLE", name, if_exists: false, columns, indexes };
+        Ok(Command::StorageHint(hint))
     }
 
     fn storage_action(&mut self, hint: &mut StorageHint) -> Result<()> {

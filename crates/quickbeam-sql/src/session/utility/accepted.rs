@@ -2,7 +2,7 @@
 
 use crate::bind::{Binder, Names};
 use crate::catalog::rights::not_owner;
-use crate::catalog::{CatalogSnapshot, ObjectId, Relation, Table};
+use crate::catalog::{CatalogSnapshot, Method, ObjectId, Relation, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{ExtensionStatement, StorageHint};
 use crate::schema::errors::{is_not, no_column, no_relation};
@@ -91,23 +91,33 @@ fn check_owner(
     }
 }
 
-fn check_names(hint: &StorageHint, relation: &Relation) -> Result<()> {
-    let has_index = |table: &Table, name: &str| {
-        table.primary_key.as_ref().is_some_and(|key| key.name == name)
-            || table.indexes.iter().any(|index| index.name == name)
+/// Checks that a table may be clustered on an index of that name.
+fn check_clustered(table: &Table, name: &str) -> Result<()> {
+    let key = table.primary_key.as_ref().filter(|key| key.name == name);
+    let index = table.indexes.iter().find(|index| index.name == name);
+    let method = key.map(|key| key.method).or(index.map(|index| index.method));
+    let Some(method) = method else {
+        let message = format!("index \"{name}\" for table \"{}\" does not exist", table.name);
+        return Err(SqlError::new(SqlState::UndefinedObject, message));
     };
+    let refused = if method != Method::Range {
+        format!("index \"{name}\" because access method does not support clustering")
+    } else if index.is_some_and(|index| index.is_partial()) {
+        format!("partial index \"{name}\"")
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::FeatureNotSupported, format!("cannot cluster on {refused}")))
+}
+
+fn check_names(hint: &StorageHint, relation: &Relation) -> Result<()> {
     match relation {
         Relation::Table(table) if hint.kind == "TABLE" => {
             let missing = hint.columns.iter().find(|name| table.column(name).is_none());
             if let Some(column) = missing {
                 return Err(no_column(&table.name, column));
             }
-            if let Some(index) = hint.indexes.iter().find(|name| !has_index(table, name)) {
-                let message =
-                    format!("index \"{index}\" for table \"{}\" does not exist", table.name);
-                return Err(SqlError::new(SqlState::UndefinedObject, message));
-            }
-            Ok(())
+            hint.indexes.iter().try_for_each(|name| check_clustered(table, name))
         }
         Relation::Index(..) => Ok(()),
         _ if hint.kind == "INDEX" => Err(is_not(&hint.name.1, "an index")),
