@@ -652,13 +652,15 @@ impl TableScan {
     fn read_ahead(&mut self, context: &Context<'_>) -> Result<bool> {
         let most = if self.filter.is_none() { self.left } else { usize::MAX };
         self.ahead.begin(most);
+        // The bytes of the last row stand for those of any.
+        let row_bytes = context.slots.get(self.slot).map_or(0, |slot| slot.bytes.len());
         if let ScanMethod::Inverted(scan) = &mut self.method {
             while self.ahead.has_room()
                 && let Some(key) = scan.next_key()
             {
                 self.ahead.push(key);
             }
-            return self.ahead.read(&self.handle, context);
+            return self.ahead.read(&self.handle, row_bytes, context);
         }
         let ScanMethod::Entries(number, _) = self.method else { return Ok(false) };
         let index = index_of(&self.handle, number)?;
@@ -676,7 +678,7 @@ impl TableScan {
             self.next += 1;
             self.ahead.push(index.row_key(key, value)?);
         }
-        self.ahead.read(&self.handle, context)
+        self.ahead.read(&self.handle, row_bytes, context)
     }
 
     /// Returns the key of the current row.

@@ -4,12 +4,13 @@
 //! to rows all over the table. So the scan notes the keys of many entries, reads the rows in the
 //! order of their keys, and returns them in the order of the entries. Neighbours of the table's
 //! tree then share descents and leaves. A scan begins with a few rows, one by one, because most
-//! lookups find no more.
+//! lookups find no more. The rows of a small table lie in the processor's cache, where one by one
+//! is faster.
 //!
 //! - AHEAD-1: rows are returned in the order of the entries, and each entry once.
 
-use quickbeam::invariant;
 use quickbeam::query_layer::DatabaseExt;
+use quickbeam::{CHECKS_INVARIANTS, invariant};
 
 use crate::error::Result;
 use crate::execute::row::Context;
@@ -17,6 +18,11 @@ use crate::table::TableHandle;
 
 /// Rows that are read one by one at first.
 const FIRST: usize = 2;
+/// The least bytes of a table whose rows are read ahead. Builds with checks read those of small
+/// tables ahead, too, so that tests do.
+const MIN_BYTES: f64 = if CHECKS_INVARIANTS { 16_384.0 } else { 8_388_608.0 };
+/// Scans after which the table's rows are estimated again.
+const MOST_SCANS: u32 = 1024;
 /// The most rows that are read together.
 const MOST: usize = 1024;
 /// Keys that are looked up at a time.
@@ -49,6 +55,10 @@ pub struct RowsAhead {
     next: usize,
     /// How many entries are wanted next.
     wanted: usize,
+    /// Whether the table is too large for the processor's cache, and for how many more scans that
+    /// counts.
+    is_large: bool,
+    scans_left: u32,
 }
 
 impl Default for RowsAhead {
@@ -62,6 +72,8 @@ impl Default for RowsAhead {
             row: Vec::new(),
             next: 0,
             wanted: FIRST,
+            is_large: false,
+            scans_left: 0,
         }
     }
 }
@@ -78,6 +90,7 @@ impl RowsAhead {
     pub fn restart(&mut self) {
         self.clear();
         self.wanted = FIRST;
+        self.scans_left = self.scans_left.saturating_sub(1);
     }
 
     fn clear(&mut self) {
@@ -113,14 +126,28 @@ impl RowsAhead {
         self.keys.get(start.copied().unwrap_or(0)..end).unwrap_or_default()
     }
 
-    /// Reads the rows of the noted entries. Returns false if there are none.
-    pub fn read(&mut self, handle: &TableHandle, context: &Context<'_>) -> Result<bool> {
+    /// Reads the rows of the noted entries, if the table is large. Rows have about `row_bytes`
+    /// bytes. Returns false if there are no entries.
+    pub fn read(
+        &mut self,
+        handle: &TableHandle,
+        row_bytes: usize,
+        context: &Context<'_>,
+    ) -> Result<bool> {
         let count = self.ends.len();
         self.found.resize(count, RowAhead::Unread);
         let is_first = self.wanted <= FIRST;
         self.wanted = (self.wanted * 8).clamp(FIRST * 8, MOST);
         if is_first || count <= FIRST || handle.table().is_database() {
             return Ok(count > 0);
+        }
+        if self.scans_left == 0 {
+            let rows = handle.estimated_rows(context.transaction)?;
+            self.is_large = rows * row_bytes as f64 >= MIN_BYTES;
+            self.scans_left = MOST_SCANS;
+        }
+        if !self.is_large {
+            return Ok(true);
         }
         let mut order = std::mem::take(&mut self.order);
         order.clear();
