@@ -30,9 +30,23 @@ impl Default for IntTable {
 }
 
 impl IntTable {
+    /// Forgets all integers, in time by their number: an execution of few rows may follow one of
+    /// many.
     pub fn clear(&mut self) {
-        self.slots.fill(0);
-        self.small.fill(0);
+        let count = self.keys.len();
+        if count < SMALL / 8 {
+            for key in &self.keys {
+                let place = usize::try_from(*key).ok().and_then(|at| self.small.get_mut(at));
+                place.into_iter().for_each(|place| *place = 0);
+            }
+        } else {
+            self.small.fill(0);
+        }
+        if self.slots.len() > SMALL && count < self.slots.len() / 16 {
+            self.slots = Vec::new();
+        } else if !self.slots.is_empty() {
+            self.slots.fill(0);
+        }
         self.keys.clear();
         self.null = None;
     }
@@ -194,6 +208,15 @@ mod tests {
             assert_eq!(table.key(model.len()), None);
             assert_eq!((table.find(1_501), table.find(i64::MAX / 2)), (None, None));
             table.clear();
+            // Few numbers in a large table.
+            for _ in 0..2 {
+                for (place, number) in [0, 1_023, 1_024, -1].into_iter().enumerate() {
+                    assert_eq!(table.place(number), (place as u32, true));
+                }
+                assert_eq!(table.null(), (4, true));
+                table.clear();
+                assert!(table.small.iter().chain(&table.slots).all(|place| *place == 0));
+            }
         }
     }
 }

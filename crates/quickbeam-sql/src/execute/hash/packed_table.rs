@@ -34,8 +34,12 @@ impl PackedTable {
     /// Bytes of memory of a key.
     pub const KEY_BYTES: usize = 2 * size_of::<PackedSlot>();
 
-    /// Forgets all keys.
+    /// Forgets all keys. An execution of few rows may follow one of many: then the next one begins
+    /// with a small table.
     pub fn clear(&mut self) {
+        if self.count < self.slots.len() / 64 {
+            self.slots = Vec::new();
+        }
         self.slots.fill(FREE_SLOT);
         self.count = 0;
     }
