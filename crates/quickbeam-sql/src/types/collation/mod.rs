@@ -4,7 +4,7 @@
 //! Unicode is compared by its sort key, which the library `icu_collator` makes. Such a key is a
 //! value of an internal type ([`EncodedKind::Collated`]), whose bytes are the key and the text.
 //!
-//! [`DataType`](super::DataType) is copied freely, so that type has a number in the place of the
+//! [`DataType`] is copied freely, so that type has a number in the place of the
 //! collation, as enumerated types have (`docs/adr/0009-enumerated-types.md`).
 //!
 //! - COLL-1: a number means the same collation as long as the process runs (by type)
