@@ -3,17 +3,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::common::serve;
-use postgres::{Client, NoTls};
+use crate::common::{connect, serve};
+use postgres::Client;
 use quickbeam_server::{Server, ServerOptions};
 use quickbeam_sql::SqlDatabase;
 
 const WRITERS: i32 = 3;
-
-fn connect(server: &Server) -> Client {
-    let port = server.address().unwrap().port();
-    Client::connect(&format!("host=127.0.0.1 port={port} user=test"), NoTls).unwrap()
-}
 
 const TABLES: &str = "
     CREATE TABLE branches (id INT PRIMARY KEY, balance BIGINT NOT NULL);

@@ -3,6 +3,7 @@
 
 use std::process::Command;
 
+use crate::common::connect;
 use postgres::{Client, NoTls, SimpleQueryMessage};
 use quickbeam_server::{Server, ServerOptions};
 use quickbeam_sql::SqlDatabase;
@@ -13,11 +14,6 @@ fn server() -> (SqlDatabase, Server) {
     let options = ServerOptions::new().listen("127.0.0.1:0".parse().unwrap()).max_connections(8);
     let server = Server::start(&database, options).unwrap();
     (database, server)
-}
-
-fn connect(server: &Server) -> Client {
-    let port = server.address().unwrap().port();
-    Client::connect(&format!("host=127.0.0.1 port={port} user=test"), NoTls).unwrap()
 }
 
 fn code(error: &postgres::Error) -> &str {

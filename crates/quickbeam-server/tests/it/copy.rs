@@ -4,14 +4,8 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::common::{Raw, code, field, message, serve};
-use postgres::{Client, NoTls};
-use quickbeam_server::{Server, ServerOptions};
-
-fn connect(server: &Server) -> Client {
-    let port = server.address().unwrap().port();
-    Client::connect(&format!("host=127.0.0.1 port={port} user=test"), NoTls).unwrap()
-}
+use crate::common::{Raw, code, connect, field, message, serve};
+use quickbeam_server::ServerOptions;
 
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, x TEXT, n NUMERIC(6,2))";
 

@@ -1,16 +1,10 @@
 //! FETCH, MOVE and CLOSE of portals that the protocol has made, and parameters of DECLARE: what
 //! server-side cursors of drivers do.
 
-use crate::common::{Raw, code, message, serve};
-use postgres::{Client, NoTls};
-use quickbeam_server::{Server, ServerOptions};
+use crate::common::{Raw, code, connect, message, serve};
+use quickbeam_server::ServerOptions;
 
 const COUNTING: &str = "SELECT i FROM generate_series(1, 10) g(i)";
-
-fn connect(server: &Server) -> Client {
-    let port = server.address().unwrap().port();
-    Client::connect(&format!("host=127.0.0.1 port={port} user=test"), NoTls).unwrap()
-}
 
 /// Binds the portal `p` to a query, in a transaction.
 fn bind(raw: &mut Raw, query: &str) {

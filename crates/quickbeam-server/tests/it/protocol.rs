@@ -3,15 +3,9 @@
 
 use std::time::Duration;
 
-use crate::common::{Raw, code, field, message, serve};
+use crate::common::{Raw, code, connect, field, message, serve};
 use postgres::types::Type;
-use postgres::{Client, NoTls};
-use quickbeam_server::{Server, ServerOptions};
-
-fn connect(server: &Server) -> Client {
-    let port = server.address().unwrap().port();
-    Client::connect(&format!("host=127.0.0.1 port={port} user=test"), NoTls).unwrap()
-}
+use quickbeam_server::ServerOptions;
 
 fn kinds(messages: &[(u8, Vec<u8>)]) -> String {
     messages.iter().map(|(kind, _)| char::from(*kind)).collect()

@@ -1,17 +1,11 @@
 //! Roles of the database as users of the server.
 
-use crate::common::{Raw, code, field, message, serve, startup};
+use crate::common::{Raw, code, connect_as, field, message, serve, startup};
 use postgres::{Client, NoTls};
 use quickbeam_server::{Access, AccessRules, Server, ServerOptions};
 
-fn connect(server: &Server, user: &str, password: &str) -> Result<Client, postgres::Error> {
-    let mut config = postgres::Config::new();
-    config.host("127.0.0.1").port(server.address().unwrap().port()).user(user);
-    config.password(password).connect(NoTls)
-}
-
 fn refusal(server: &Server, user: &str, password: &str) -> String {
-    let error = connect(server, user, password).err().unwrap();
+    let error = connect_as(server, user, password).err().unwrap();
     let error = error.as_db_error().unwrap();
     format!("{}: {}", error.code().code(), error.message())
 }
@@ -40,7 +34,7 @@ fn a_role_logs_in_with_its_stored_password() {
     assert_eq!(refusal(&server, "dora", "secret"), wrong("dora"));
     let message = refusal(&server, "berta", "secret");
     assert_eq!(message, "28000: role \"berta\" is not permitted to log in");
-    let mut anna = connect(&server, "anna", "secret").unwrap();
+    let mut anna = connect_as(&server, "anna", "secret").unwrap();
     assert_eq!(anna.query_one("SELECT current_user", &[]).unwrap().get::<_, &str>(0), "anna");
     let error = anna.simple_query("SELECT * FROM t").unwrap_err();
     assert_eq!(error.code().unwrap().code(), "42501");
@@ -81,11 +75,11 @@ fn statements_are_shown_to_their_role_without_passwords() {
     database.connect().execute("CREATE USER anna", &[]).unwrap();
     let mut first = Raw::open(&server, "owner");
     first.query("CREATE USER berta PASSWORD 'geheim'");
-    let mut watcher = connect(&server, "owner", "").unwrap();
+    let mut watcher = connect_as(&server, "owner", "").unwrap();
     let text = "SELECT query FROM pg_stat_activity WHERE query LIKE 'CREATE USER%'";
     let shown: String = watcher.query_one(text, &[]).unwrap().get(0);
     assert_eq!(shown, "CREATE USER berta PASSWORD '***'");
-    let mut anna = connect(&server, "anna", "").unwrap();
+    let mut anna = connect_as(&server, "anna", "").unwrap();
     let text = "SELECT count(*) FROM pg_stat_activity WHERE query = '<insufficient privilege>'";
     assert_eq!(anna.query_one(text, &[]).unwrap().get::<_, i64>(0), 2);
 }

@@ -7,19 +7,13 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::common::{Raw, anna, code, field, message, serve, startup, with_anna};
+use crate::common::{Raw, anna, code, connect_as, field, message, serve, startup, with_anna};
 use postgres::{Client, NoTls};
 use quickbeam_server::{Access, AccessRules, Server, ServerOptions, Tls};
 use quickbeam_sql::SqlDatabase;
 
-fn connect(server: &Server, user: &str, password: &str) -> Result<Client, postgres::Error> {
-    let mut config = postgres::Config::new();
-    config.host("127.0.0.1").port(server.address().unwrap().port()).user(user);
-    config.password(password).connect(NoTls)
-}
-
 fn refusal(server: &Server, user: &str, password: &str) -> String {
-    let error = connect(server, user, password).err().unwrap();
+    let error = connect_as(server, user, password).err().unwrap();
     let error = error.as_db_error().unwrap();
     format!("{}: {}", error.code().code(), error.message().replace(user, "USER"))
 }
@@ -27,7 +21,7 @@ fn refusal(server: &Server, user: &str, password: &str) -> String {
 #[test]
 fn a_password_admits_its_user_alone() {
     let (_, server) = serve(ServerOptions::new().access(with_anna()));
-    let mut client = connect(&server, "anna", "secret").unwrap();
+    let mut client = connect_as(&server, "anna", "secret").unwrap();
     assert_eq!(client.query_one("SELECT 7", &[]).unwrap().get::<_, i32>(0), 7);
     let expected = "28P01: password authentication failed for user \"USER\"";
     for (user, password) in
@@ -64,7 +58,7 @@ fn access_rules_decide_by_user_and_database() {
                  host all carl 127.0.0.1 trust\nlocal all all peer";
     let access = with_anna().rules(AccessRules::parse(rules).unwrap());
     let (_, server) = serve(ServerOptions::new().access(access));
-    assert!(connect(&server, "carl", "").is_ok());
+    assert!(connect_as(&server, "carl", "").is_ok());
     let message = refusal(&server, "bert", "");
     assert_eq!(message, "28000: an access rule rejects user \"USER\" from this host");
     let message = refusal(&server, "anna", "secret");
@@ -94,10 +88,10 @@ fn a_peer_is_the_user_of_the_operating_system() {
 #[test]
 fn access_changes_for_new_connections() {
     let (_, server) = serve(ServerOptions::new());
-    let mut early = connect(&server, "bert", "").unwrap();
+    let mut early = connect_as(&server, "bert", "").unwrap();
     server.set_access(with_anna()).unwrap();
     assert!(refusal(&server, "bert", "x").starts_with("28P01"));
-    assert!(connect(&server, "anna", "secret").is_ok());
+    assert!(connect_as(&server, "anna", "secret").is_ok());
     assert_eq!(early.query_one("SELECT 1", &[]).unwrap().get::<_, i32>(0), 1);
 }
 
@@ -331,9 +325,9 @@ fn message_beyond_the_limit_ends_the_session_unread() {
 #[test]
 fn a_user_has_a_number_of_sessions_of_its_own() {
     let (_, server) = serve(ServerOptions::new().max_connections_per_user(2));
-    let clients: Vec<Client> = (0..2).map(|_| connect(&server, "anna", "").unwrap()).collect();
+    let clients: Vec<Client> = (0..2).map(|_| connect_as(&server, "anna", "").unwrap()).collect();
     assert_eq!(refusal(&server, "anna", ""), "53300: too many connections for role \"USER\"");
-    assert!(connect(&server, "bert", "").is_ok());
+    assert!(connect_as(&server, "bert", "").is_ok());
     drop(clients);
 }
 

@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+use postgres::{Client, NoTls};
 use quickbeam_server::{Access, ScramVerifier, Server, ServerOptions, Users};
 use quickbeam_sql::SqlDatabase;
 
@@ -13,6 +14,19 @@ pub fn serve(options: ServerOptions) -> (SqlDatabase, Server) {
     let database = SqlDatabase::open_in_memory(Default::default()).unwrap();
     let server = Server::start(&database, options.listen("127.0.0.1:0".parse().unwrap())).unwrap();
     (database, server)
+}
+
+/// Connects as the user test, without a password.
+pub fn connect(server: &Server) -> Client {
+    let port = server.address().unwrap().port();
+    Client::connect(&format!("host=127.0.0.1 port={port} user=test"), NoTls).unwrap()
+}
+
+/// Connects as that user, without TLS.
+pub fn connect_as(server: &Server, user: &str, password: &str) -> Result<Client, postgres::Error> {
+    let mut config = postgres::Config::new();
+    config.host("127.0.0.1").port(server.address().unwrap().port()).user(user);
+    config.password(password).connect(NoTls)
 }
 
 /// The user anna with the password "secret".
