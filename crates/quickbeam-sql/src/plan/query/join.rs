@@ -1,17 +1,20 @@
 //! Join methods of FROM, and the greedy order of joins that dynamic programming declines
 //! (`join_order.rs`).
 
+use std::sync::Arc;
+
 use super::or_restrictions::implied_by_or;
 use super::select::{PlannedRows, Planner, is_single};
 use crate::bind::{Derived, From, JoinKind, OrderKey, QueryPart, Source};
+use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, selectivity};
 use crate::plan::cost::RowGoal;
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, OUTGROWN_ESTIMATE};
-use crate::plan::in_list::node_of;
+use crate::plan::in_list::{InListKeys, node_of};
 use crate::plan::rewrite::equalities::{KnownEqualities, close_equalities, infer_equalities};
-use crate::plan::{AccessPath, HashJoin, Join, LoopGuard, PlanNode};
+use crate::plan::{AccessPath, HashJoin, Join, LoopGuard, PlanNode, TableAccess};
 
 /// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
 /// without a partner, only as many are probed as the smaller side has keys.
@@ -362,26 +365,50 @@ impl Planner<'_> {
         let Source::Table(table) = &self.slots[slot].source else {
             return Err(SqlError::internal("a row in FROM that is of no table"));
         };
-        let alike = |a: &Expr, b: &Expr| self.keys_alike(a, b);
-        let values = || self.slot_of_members(slot);
-        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, slot, rest);
-        let wish = PathRequest {
-            bound,
-            order,
-            few,
-            alike: &alike,
-            part_of_rows,
-            values: &values,
-            off: self.off.get(),
-        };
-        let (access, members, cost, ordered) =
-            choose(table, slot, &conjuncts, self.statistics, &wish);
+        let asked = (order, RowGoal::from(few));
+        let (access, members, cost, ordered) = self.path_to(table, slot, &conjuncts, bound, asked);
         let rows = access.rows;
         if self.is_sampling.get() {
             self.note_restricted(slot, &conjuncts, rows);
         }
         let node = node_of(access, members);
         Ok(JoinSide { node, slots: vec![slot], rows, cost, ordered })
+    }
+
+    /// Chooses how the rows of a table are found for rows of the `bound` slots, in that order and
+    /// for that goal. Returns the path, the values of an IN list that it looks up, its cost, and
+    /// whether it has the order.
+    fn path_to(
+        &self,
+        table: &Arc<Table>,
+        slot: usize,
+        conditions: &[Expr],
+        bound: &Slots,
+        (order, goal): (&[OrderKey], RowGoal),
+    ) -> (TableAccess, Option<InListKeys>, f64, bool) {
+        let wish = PathRequest {
+            bound,
+            order,
+            few: goal == RowGoal::Few,
+            alike: &|a, b| self.keys_alike(a, b),
+            part_of_rows: &|rest| self.part_of_rows(table, slot, rest),
+            values: &|| self.slot_of_members(slot),
+            off: self.off.get(),
+        };
+        choose(table, slot, conditions, self.statistics, &wish)
+    }
+
+    /// Chooses how all rows of a table that go with rows of the `bound` slots are found.
+    pub(super) fn lookup_path(
+        &self,
+        table: &Arc<Table>,
+        slot: usize,
+        conditions: &[Expr],
+        bound: &Slots,
+    ) -> (TableAccess, Option<InListKeys>, f64) {
+        let asked = (&[][..], RowGoal::All);
+        let (access, members, cost, _) = self.path_to(table, slot, conditions, bound, asked);
+        (access, members, cost)
     }
 
     /// Joins `inner`, planned alone, to the tables joined so far, in the cheapest way.
@@ -463,20 +490,8 @@ impl Planner<'_> {
     ) -> (Option<JoinSide>, Option<f64>) {
         let JoinItem::Table(slot) = item else { return (None, None) };
         let Source::Table(table) = &self.slots[*slot].source else { return (None, None) };
-        let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
         let bound = &(&outer.set() | outside);
-        let values = &|| self.slot_of_members(*slot);
-        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
-        let wish = PathRequest {
-            bound,
-            order: &[],
-            few: false,
-            alike,
-            part_of_rows,
-            values,
-            off: self.off.get(),
-        };
-        let (access, members, cost, _) = choose(table, *slot, conjuncts, self.statistics, &wish);
+        let (access, members, cost) = self.lookup_path(table, *slot, conjuncts, bound);
         if matches!(access.path, AccessPath::All) {
             return (None, None);
         }

@@ -12,7 +12,6 @@ use super::join::{JoinItem, JoinSide};
 use super::select::Planner;
 use crate::bind::Source;
 use crate::expression::{Comparison, Expr, Slots};
-use crate::plan::access_path::{PathRequest, choose};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_ORDERED};
 use crate::plan::rewrite::equalities::KnownEqualities;
 use crate::plan::{AccessPath, PlanNode, TurnedOff};
@@ -239,19 +238,7 @@ impl<'s> Search<'s, '_, '_> {
             slots.meets(&own) && slots.is_within(&(&own | self.outside))
         });
         relevant.extend(alone.cloned());
-        let alike = |a: &Expr, b: &Expr| planner.keys_alike(a, b);
-        let values = || planner.slot_of_members(*slot);
-        let part_of_rows = &|rest: &[&Expr]| planner.part_of_rows(table, *slot, rest);
-        let wish = PathRequest {
-            bound: &known,
-            order: &[],
-            few: false,
-            alike: &alike,
-            part_of_rows,
-            values: &values,
-            off: planner.off.get(),
-        };
-        let (access, _, cost, _) = choose(table, *slot, &relevant, planner.statistics, &wish);
+        let (access, _, cost) = planner.lookup_path(table, *slot, &relevant, &known);
         (!matches!(access.path, AccessPath::All)).then_some((cost, access.rows))
     }
 }

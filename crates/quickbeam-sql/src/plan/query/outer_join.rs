@@ -9,7 +9,6 @@ use super::select::Planner;
 use crate::bind::{From, JoinKind, QueryPart, Source, Subquery};
 use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
-use crate::plan::access_path::{PathRequest, choose};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, RowGoal};
 use crate::plan::in_list::node_of;
 use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
@@ -356,20 +355,8 @@ impl Planner<'_> {
         let Source::Table(table) = &self.slots[*slot].source else { return (rows, None) };
         let (outer, inner) = (&join.outer, &join.inner);
         let all: Vec<Expr> = join.on.iter().chain(&join.inner_only).cloned().collect();
-        let alike = &|a: &Expr, b: &Expr| self.keys_alike(a, b);
         let bound = &(left_slots | outside);
-        let values = &|| self.slot_of_members(*slot);
-        let part_of_rows = &|rest: &[&Expr]| self.part_of_rows(table, *slot, rest);
-        let wish = PathRequest {
-            bound,
-            order: &[],
-            few: false,
-            alike,
-            part_of_rows,
-            values,
-            off: self.off.get(),
-        };
-        let (access, members, each, _) = choose(table, *slot, &all, self.statistics, &wish);
+        let (access, members, each) = self.lookup_path(table, *slot, &all, bound);
         let off = self.off.get().cost_of_nested_loop();
         let looped = outer.cost + outer.rows.max(1.0) * each + off;
         if matches!(access.path, AccessPath::All) {
