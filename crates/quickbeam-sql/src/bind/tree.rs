@@ -746,15 +746,8 @@ impl Query {
         let outputs = (0..columns.len()).map(|column| Expr::column(slot, column)).collect();
         let placeholder = Body::Values(Values { rows: Vec::new(), slot });
         let body = std::mem::replace(&mut self.body, placeholder);
-        let inner = Query {
-            with: std::mem::take(&mut self.with),
-            body,
-            columns,
-            order: Vec::new(),
-            limit: None,
-            offset: None,
-            with_ties: false,
-        };
+        let with = std::mem::take(&mut self.with);
+        let inner = Query { with, ..Query::plain(body, columns) };
         self.body = Body::Select(Box::new(Select::plain(
             Some(From::query(slot, Arc::new(inner))),
             outputs,

@@ -287,13 +287,19 @@ impl<'a> CatalogChange<'a> {
         self.put_beside(ACCESS, id, access.map(Record::Access))
     }
 
-    /// Refuses a lookup name that is no name, whose schema does not exist, or that something has.
-    pub fn check_free(&self, name: &str) -> Result<()> {
+    /// Refuses a lookup name that is no name, or whose schema does not exist.
+    pub fn check_place(&self, name: &str) -> Result<()> {
         let (schema, own) = split_lookup_name(name);
         check_name(own)?;
         if !self.before.has_schema(&schema) || is_system_schema(&schema) {
             return Err(no_schema(&schema));
         }
+        Ok(())
+    }
+
+    /// Refuses a lookup name that is no name, whose schema does not exist, or that something has.
+    pub fn check_free(&self, name: &str) -> Result<()> {
+        self.check_place(name)?;
         let is_database = || self.catalog.key_value_database(self.transaction, name);
         if self.before.relation(name).is_some() || is_database()?.is_some() {
             return Err(relation_exists(name));

@@ -208,8 +208,7 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let pair = self.comparable(left, right, comparison.symbol(), position)?;
-        let compare = Expr::Compare(comparison, Box::new(pair));
-        Ok(self.folded(Typed::condition(compare, position)))
+        Ok(self.compared(comparison, pair, position))
     }
 
     /// Binds a comparison of texts by their bytes.
@@ -221,8 +220,13 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let pair = self.comparable_types(left, right, comparison.symbol(), position)?;
+        Ok(self.compared(comparison, pair, position))
+    }
+
+    /// Returns the comparison of two comparable values.
+    fn compared(&self, comparison: Comparison, pair: [Expr; 2], position: u32) -> Typed {
         let compare = Expr::Compare(comparison, Box::new(pair));
-        Ok(self.folded(Typed::condition(compare, position)))
+        self.folded(Typed::condition(compare, position))
     }
 
     /// Casts two values to comparable types.

@@ -5,11 +5,10 @@ use std::sync::Arc;
 use quickbeam::Transaction;
 
 use crate::catalog::{Catalog, DropBehavior};
-use crate::ddl::change::{CatalogChange, check_name};
+use crate::ddl::change::CatalogChange;
 use crate::ddl::depended;
 use crate::error::{Result, SqlError, SqlState};
-use crate::schema::errors::no_schema;
-use crate::schema::names::{is_system_schema, split_lookup_name};
+use crate::schema::names::split_lookup_name;
 use crate::schema::{MadeCollation, ObjectId};
 
 /// The error for a collation whose name is taken.
@@ -21,11 +20,7 @@ pub(crate) fn collation_exists(name: &str) -> SqlError {
 
 impl CatalogChange<'_> {
     fn check_collation_free(&self, name: &str) -> Result<()> {
-        let (schema, own) = split_lookup_name(name);
-        check_name(own)?;
-        if !self.before.has_schema(&schema) || is_system_schema(&schema) {
-            return Err(no_schema(&schema));
-        }
+        self.check_place(name)?;
         match self.before.collation_named(name) {
             Some(_) => Err(collation_exists(name)),
             None => Ok(()),

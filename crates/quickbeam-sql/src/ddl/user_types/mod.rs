@@ -16,8 +16,8 @@ use super::change::{CatalogChange, check_name};
 use super::depended;
 use crate::catalog::{Catalog, DropBehavior};
 use crate::error::{Result, SqlError, SqlState};
-use crate::schema::errors::{no_schema, relation_exists};
-use crate::schema::names::{is_system_schema, shown_name, split_lookup_name};
+use crate::schema::errors::relation_exists;
+use crate::schema::names::{shown_name, split_lookup_name};
 use crate::schema::{Domain, ObjectId};
 
 /// The error for a type whose name is taken.
@@ -38,11 +38,7 @@ impl CatalogChange<'_> {
     /// Refuses a lookup name of a type that is no name, whose schema does not exist, or that a type
     /// or a relation has.
     fn check_type_free(&self, name: &str) -> Result<()> {
-        let (schema, own) = split_lookup_name(name);
-        check_name(own)?;
-        if !self.before.has_schema(&schema) || is_system_schema(&schema) {
-            return Err(no_schema(&schema));
-        }
+        self.check_place(name)?;
         let relation = self.before.names.get(name);
         // Tables and views have a type of their rows.
         let has_type = relation.is_some_and(|id| {
