@@ -24,7 +24,7 @@ macro_rules! models {
                         &ModelVfs,
                         Snapshots::with_slots(2),
                     ));
-                    let writer = registry.begin_writer();
+                    let writer = registry.begin_writer(0);
                     let waiter = {
                         let (registry, writer) = (registry.clone(), writer.clone());
                         start(move || {

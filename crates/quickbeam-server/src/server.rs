@@ -13,187 +13,24 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use quickbeam::{Isolation, SOCKET_FILE};
-use quickbeam_sql::{Cancel, SessionActivity, SessionDirectory, SessionSignal, SqlDatabase};
+use quickbeam_sql::{
+    Cancel, SessionActivity, SessionDirectory, SessionSignal, SqlDatabase, StatementStatistics,
+};
 use subtle::ConstantTimeEq;
 
 use crate::authentication::Access;
 use crate::connection::socket::Socket;
-use crate::monitor::log::{LogOutput, LogSettings};
+use crate::monitor::log::LogSettings;
+use crate::monitor::statements::StatementTable;
 use crate::monitor::{Activity, Counters, Watched, http};
+use crate::options::ServerOptions;
 use crate::session;
-
-/// The longest message of PostgreSQL's protocol.
-const MAX_MESSAGE: usize = 0x3fff_ffff;
 
 /// Connections beyond twice the sessions: cancel requests come when there are many.
 const SPARE_CONNECTIONS: usize = 8;
 
 /// How long sessions have to tell their clients that the server stops.
 const FAREWELL: Duration = Duration::from_secs(1);
-
-/// How a server listens, whom it admits and what it allows each client.
-///
-/// ```
-/// use quickbeam_server::ServerOptions;
-///
-/// let options = ServerOptions::new().listen("127.0.0.1:0".parse()?).max_connections(20);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct ServerOptions {
-    listen: Option<SocketAddr>,
-    socket_directory: Option<PathBuf>,
-    environment_directory: Option<PathBuf>,
-    port: u16,
-    access: Access,
-    max_connections: usize,
-    max_connections_per_user: Option<usize>,
-    authentication_timeout: Duration,
-    max_message_bytes: usize,
-    isolation: Isolation,
-    backup_directory: Option<PathBuf>,
-    monitor: Option<SocketAddr>,
-    log: LogSettings,
-}
-
-impl Default for ServerOptions {
-    fn default() -> Self {
-        ServerOptions {
-            listen: None,
-            socket_directory: None,
-            environment_directory: None,
-            port: 5432,
-            access: Access::default(),
-            max_connections: 100,
-            max_connections_per_user: None,
-            authentication_timeout: Duration::from_secs(60),
-            max_message_bytes: MAX_MESSAGE,
-            isolation: Isolation::ReadCommitted,
-            backup_directory: None,
-            monitor: None,
-            log: LogSettings::default(),
-        }
-    }
-}
-
-impl ServerOptions {
-    /// Returns the defaults: no listener.
-    #[must_use]
-    pub fn new() -> ServerOptions {
-        ServerOptions::default()
-    }
-
-    /// Sets the address to listen on by TCP. Port 0 takes a free one. Default: no TCP.
-    #[must_use]
-    pub fn listen(mut self, address: SocketAddr) -> ServerOptions {
-        self.listen = Some(address);
-        self
-    }
-
-    /// Sets the folder to make a UNIX socket in, `.s.PGSQL.PORT`. Default: no UNIX socket.
-    #[must_use]
-    pub fn socket_directory(mut self, folder: impl Into<PathBuf>) -> ServerOptions {
-        self.socket_directory = Some(folder.into());
-        self
-    }
-
-    /// Sets the environment's directory, to make a UNIX socket in it for other processes of this
-    /// user and for root. They need no password and no access rule. Default: no such socket.
-    #[must_use]
-    pub fn environment_directory(mut self, directory: impl Into<PathBuf>) -> ServerOptions {
-        self.environment_directory = Some(directory.into());
-        self
-    }
-
-    /// Sets the port in the UNIX socket's name. Default: 5432.
-    #[must_use]
-    pub fn port(mut self, port: u16) -> ServerOptions {
-        self.port = port;
-        self
-    }
-
-    /// Sets who may connect and how. Default: everybody from this machine, without a password.
-    #[must_use]
-    pub fn access(mut self, access: Access) -> ServerOptions {
-        self.access = access;
-        self
-    }
-
-    /// Sets the most sessions at a time; clients beyond are refused with SQLSTATE 53300. Clients
-    /// that are not authenticated yet may be as many again. Default: 100.
-    #[must_use]
-    pub fn max_connections(mut self, count: usize) -> ServerOptions {
-        self.max_connections = count;
-        self
-    }
-
-    /// Sets the most sessions of one user at a time. Default: no limit but that of all.
-    #[must_use]
-    pub fn max_connections_per_user(mut self, count: usize) -> ServerOptions {
-        self.max_connections_per_user = Some(count);
-        self
-    }
-
-    /// Sets how long a client may take until it is authenticated. Default: 60 seconds.
-    #[must_use]
-    pub fn authentication_timeout(mut self, timeout: Duration) -> ServerOptions {
-        self.authentication_timeout = timeout;
-        self
-    }
-
-    /// Sets the longest message that a client may send, up to a gigabyte, the default. A session
-    /// holds its largest message in memory.
-    #[must_use]
-    pub fn max_message_bytes(mut self, bytes: usize) -> ServerOptions {
-        self.max_message_bytes = bytes.min(MAX_MESSAGE);
-        self
-    }
-
-    /// Sets the isolation of transactions that do not name one. Default: read committed, as in
-    /// PostgreSQL.
-    #[must_use]
-    pub fn isolation(mut self, isolation: Isolation) -> ServerOptions {
-        self.isolation = isolation;
-        self
-    }
-
-    /// Lets clients back up the environment into folders of this directory, by
-    /// `SELECT quickbeam_backup('NAME')`. Default: that is refused.
-    #[must_use]
-    pub fn backup_directory(mut self, directory: impl Into<PathBuf>) -> ServerOptions {
-        self.backup_directory = Some(directory.into());
-        self
-    }
-
-    /// Sets an address that answers HTTP: `/metrics` for Prometheus, and on loopback addresses a
-    /// status page. Port 0 takes a free one. Default: none.
-    #[must_use]
-    pub fn monitor(mut self, address: SocketAddr) -> ServerOptions {
-        self.monitor = Some(address);
-        self
-    }
-
-    /// Sets where the log goes. Default: nowhere.
-    #[must_use]
-    pub fn log(mut self, output: LogOutput) -> ServerOptions {
-        self.log.output = Some(output);
-        self
-    }
-
-    /// Logs statements that take at least so long, with their plans. Default: none.
-    #[must_use]
-    pub fn log_slow_statements(mut self, duration: Duration) -> ServerOptions {
-        self.log.slow = Some(duration);
-        self
-    }
-
-    /// Logs the begin and the end of sessions. Default: false.
-    #[must_use]
-    pub fn log_connections(mut self, is_on: bool) -> ServerOptions {
-        self.log.connections = is_on;
-        self
-    }
-}
 
 /// A session as other threads see it.
 pub(crate) struct Peer {
@@ -221,26 +58,32 @@ impl Peer {
     }
 }
 
-/// The sessions of a server, by their numbers.
-#[derive(Default)]
-struct Peers(Mutex<HashMap<i32, Peer>>);
+/// The sessions of a server, by their numbers, and what is counted of their statements.
+pub(crate) struct Peers {
+    sessions: Mutex<HashMap<i32, Peer>>,
+    pub statements: StatementTable,
+}
 
 impl SessionDirectory for Peers {
     fn activities(&self) -> Vec<SessionActivity> {
         let mut all: Vec<SessionActivity> =
-            self.0.lock().values().map(|peer| peer.activity.get()).collect();
+            self.sessions.lock().values().map(|peer| peer.activity.get()).collect();
         all.sort_by_key(|activity| activity.number);
         all
     }
 
     fn signal(&self, number: i32, signal: SessionSignal) -> bool {
-        let peers = self.0.lock();
+        let peers = self.sessions.lock();
         let Some(peer) = peers.get(&number) else { return false };
         match signal {
             SessionSignal::Cancel => peer.cancel.cancel(),
             SessionSignal::Terminate => peer.terminate(),
         }
         true
+    }
+
+    fn statements(&self) -> Vec<StatementStatistics> {
+        self.statements.all()
     }
 }
 
@@ -258,7 +101,7 @@ pub(crate) struct Shared {
     stopping: AtomicBool,
     /// Connections that have a thread, with those that are not authenticated yet.
     open: AtomicUsize,
-    peers: Arc<Peers>,
+    pub peers: Arc<Peers>,
     /// The thread of each connection, with a handle to the socket that it reads.
     threads: Mutex<Vec<Running>>,
 }
@@ -280,7 +123,7 @@ pub(crate) struct Place<'s> {
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.shared.peers.0.lock().remove(&self.number);
+        self.shared.peers.sessions.lock().remove(&self.number);
     }
 }
 
@@ -293,7 +136,7 @@ impl Shared {
     /// Enters a session into the list, or returns why it cannot be.
     pub fn enter(&self, peer: Peer, role_limit: Option<usize>) -> Result<Place<'_>, String> {
         let (number, user) = (peer.activity.get().number, &peer.user);
-        let mut peers = self.peers.0.lock();
+        let mut peers = self.peers.sessions.lock();
         if peers.len() >= self.max_connections {
             return Err("sorry, too many clients already".to_owned());
         }
@@ -310,7 +153,7 @@ impl Shared {
 
     /// Cancels the running statement of a session, if the key is its own.
     pub fn cancel(&self, number: i32, key: &[u8]) {
-        if let Some(peer) = self.peers.0.lock().get(&number)
+        if let Some(peer) = self.peers.sessions.lock().get(&number)
             && bool::from(peer.key.ct_eq(key))
         {
             peer.cancel.cancel();
@@ -391,7 +234,10 @@ impl Server {
         if options.backup_directory.is_some() {
             database.set_backup_directory(options.backup_directory);
         }
-        let peers = Arc::new(Peers::default());
+        let peers = Arc::new(Peers {
+            sessions: Mutex::default(),
+            statements: StatementTable::new(options.track_statements),
+        });
         database.set_session_directory(peers.clone());
         let shared = Arc::new(Shared {
             database: database.clone(),
@@ -452,7 +298,7 @@ impl Server {
     /// Returns the number of open sessions.
     #[must_use]
     pub fn sessions(&self) -> usize {
-        self.shared.peers.0.lock().len()
+        self.shared.peers.sessions.lock().len()
     }
 
     /// Changes who may connect and how, for connections from now on: new users, rules, certificate.
@@ -495,7 +341,7 @@ impl Server {
         let idle = threads.iter().filter(|one| one.is_idle.load(Ordering::SeqCst));
         idle.for_each(|one| one.socket.shut_down_reads());
         wait_for(&threads, patience);
-        self.shared.peers.0.lock().values().for_each(|peer| peer.cancel.cancel());
+        self.shared.peers.sessions.lock().values().for_each(|peer| peer.cancel.cancel());
         threads.iter().for_each(|one| one.socket.shut_down_reads());
         wait_for(&threads, FAREWELL);
         threads.iter().for_each(|one| one.socket.shut_down());

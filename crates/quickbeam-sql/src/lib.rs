@@ -77,8 +77,9 @@ pub use csv::Dialect as CsvDialect;
 pub use error::{Result, SqlError, SqlState};
 pub use expression::{
     SERVER_VERSION, ScalarFunction, SessionActivity, SessionDirectory, SessionSignal,
+    StatementStatistics,
 };
-pub use parse::{pieces as split_statements, without_passwords};
+pub use parse::{pieces as split_statements, without_constants, without_passwords};
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{
     Array, ArrayRef, DataType, ElementType, EncodedKind, EncodedType, Interval, IntervalFields,

@@ -29,8 +29,11 @@ use std::sync::atomic::AtomicBool;
 pub use crate::engine::TemporaryFile;
 use crate::environment::Environment;
 use crate::error::Result;
+pub use crate::mvcc::OpenTransaction;
 use crate::transaction::{Database, ReadTransaction, Snapshot, Transaction};
-pub use crate::transaction::{IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch};
+pub use crate::transaction::{
+    IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch, TreeShape,
+};
 
 mod sealed {
     pub trait Handle {}
@@ -135,6 +138,22 @@ pub trait DatabaseExt: sealed::Handle {
     /// ```
     fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64>;
 
+    /// Estimates the size and the fill of the tree from a few leaves.
+    ///
+    /// ```
+    /// use quickbeam::query_layer::DatabaseExt;
+    ///
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// # let transaction = environment.begin()?;
+    /// # fruit.put(&transaction, b"apple", b"red")?;
+    /// let shape = fruit.shape(&transaction)?;
+    /// assert_eq!(shape.levels, 1);
+    /// assert!(shape.fill < 0.1);
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    fn shape(&self, transaction: &impl ReadTransaction) -> Result<TreeShape>;
+
     /// Estimates the share of records with keys less than `key`, from 0 to 1, by reading one leaf.
     /// Fails with [`Error::Misuse`](crate::Error::Misuse) for a hash database.
     fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64>;
@@ -202,6 +221,10 @@ impl DatabaseExt for Database {
 
     fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
         Database::estimate(self, transaction)
+    }
+
+    fn shape(&self, transaction: &impl ReadTransaction) -> Result<TreeShape> {
+        Database::shape(self, transaction)
     }
 
     fn estimate_before(&self, transaction: &impl ReadTransaction, key: &[u8]) -> Result<f64> {
@@ -328,7 +351,13 @@ impl TransactionExt for Transaction {
     }
 }
 
-/// Temporary files of an [`Environment`].
+/// Names what the transactions are for that the calling thread begins from now on: a number that
+/// [`EnvironmentExt::open_transactions`] shows, such as that of a session.
+pub fn set_thread_owner(owner: u64) {
+    crate::sync::shard::set_owner(owner);
+}
+
+/// Temporary files, open transactions and the opening of an [`Environment`].
 pub trait EnvironmentExt: sealed::Handle {
     /// Returns whether the environment can have temporary files: it has a directory, and is open
     /// for writing.
@@ -342,6 +371,24 @@ pub trait EnvironmentExt: sealed::Handle {
     /// Returns the number of this opening of the environment: each later one has a greater number.
     #[must_use]
     fn incarnation(&self) -> u32;
+
+    /// Returns the open transactions, each with what it holds and waits for. They go on meanwhile,
+    /// so a row may be out of date.
+    ///
+    /// ```
+    /// use quickbeam::query_layer::{EnvironmentExt, set_thread_owner};
+    ///
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// set_thread_owner(7);
+    /// let transaction = environment.begin()?;
+    /// fruit.put(&transaction, b"apple", b"red")?;
+    /// let open = environment.open_transactions();
+    /// assert_eq!((open.len(), open[0].owner, open[0].changes), (1, 7, 1));
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    #[must_use]
+    fn open_transactions(&self) -> Vec<OpenTransaction>;
 }
 
 impl EnvironmentExt for Environment {
@@ -355,5 +402,10 @@ impl EnvironmentExt for Environment {
 
     fn incarnation(&self) -> u32 {
         self.engine().incarnation()
+    }
+
+    fn open_transactions(&self) -> Vec<OpenTransaction> {
+        let engine = self.engine();
+        engine.transactions.open_transactions(engine.vfs.now())
     }
 }

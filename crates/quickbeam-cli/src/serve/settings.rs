@@ -70,6 +70,9 @@ pub struct Settings {
     #[arg(long, env = "QUICKBEAM_LOG_CONNECTIONS")]
     #[serde(default)]
     log_connections: bool,
+    /// Count the executions of as many statements, for quickbeam_stat_statements [default: 0]
+    #[arg(long, value_name = "N", env = "QUICKBEAM_TRACK_STATEMENTS")]
+    track_statements: Option<usize>,
     /// Compact the environment in the background, examining and writing up to this many bytes a
     /// second [default: no background compaction]
     #[arg(long, value_name = "BYTES", env = "QUICKBEAM_COMPACTION_RATE")]
@@ -126,6 +129,7 @@ impl Settings {
             monitor: self.monitor.or(file.monitor),
             log_slow_statements: self.log_slow_statements.or(file.log_slow_statements),
             log_connections: self.log_connections || file.log_connections,
+            track_statements: self.track_statements.or(file.track_statements),
             compaction_rate: self.compaction_rate.or(file.compaction_rate),
         })
     }
@@ -168,6 +172,9 @@ impl Settings {
         options = options.log_connections(self.log_connections);
         if let Some(milliseconds) = self.log_slow_statements {
             options = options.log_slow_statements(Duration::from_millis(milliseconds));
+        }
+        if let Some(count) = self.track_statements {
+            options = options.track_statements(count);
         }
         if let Some(bytes) = self.max_message_bytes {
             options = options.max_message_bytes(bytes);

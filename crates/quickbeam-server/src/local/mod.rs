@@ -20,7 +20,8 @@ use quickbeam_sql::catalog::BOOTSTRAP_NAME;
 use quickbeam_sql::{Connection, Result, SqlDatabase, SqlError, SqlState, Value};
 
 use self::client::Client;
-use crate::server::{Server, ServerOptions};
+use crate::options::ServerOptions;
+use crate::server::Server;
 
 /// How long an opener waits for the other process to listen.
 const PATIENCE: Duration = Duration::from_secs(5);

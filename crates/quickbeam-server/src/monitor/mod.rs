@@ -6,6 +6,7 @@
 pub mod http;
 pub mod log;
 pub mod metrics;
+pub mod statements;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -53,14 +54,15 @@ impl Activity {
         }))
     }
 
-    /// The session begins a statement.
-    pub fn begin(&self, statement: &Arc<str>) {
+    /// The session begins a statement. Returns when.
+    pub fn begin(&self, statement: &Arc<str>) -> i64 {
         let moment = now();
         let mut content = self.0.lock();
         content.statement = statement.clone();
         content.statement_began = Some(moment);
         content.transaction_began.get_or_insert(moment);
         (content.state, content.changed) = ("active", moment);
+        moment
     }
 
     /// The session waits for its client.
@@ -94,8 +96,10 @@ impl Activity {
 }
 
 /// The upper bounds of the histogram of durations, in microseconds.
-pub const BOUNDS: [u64; 8] =
-    [100, 1_000, 5_000, 25_000, 100_000, 1_000_000, 10_000_000, 60_000_000];
+pub const BOUNDS: [u64; 19] = [
+    20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000,
+    1_000_000, 2_000_000, 5_000_000, 10_000_000, 60_000_000,
+];
 
 /// Counters since the start of the server.
 #[derive(Debug, Default)]

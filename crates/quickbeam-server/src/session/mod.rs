@@ -29,6 +29,7 @@ use pgwire::messages::extendedquery::{
 use pgwire::messages::response::{
     CommandComplete, EmptyQueryResponse, ReadyForQuery, TransactionStatus,
 };
+use quickbeam::query_layer::set_thread_owner;
 use quickbeam_sql::catalog::BOOTSTRAP_NAME;
 use quickbeam_sql::{Connection, DataType, PortalCommand, Value, split_statements};
 
@@ -42,6 +43,7 @@ use crate::connection::startup::{
 use crate::local::control;
 use crate::monitor::Activity;
 use crate::monitor::log::LoggedSession;
+use crate::monitor::statements::Execution;
 use crate::protocol::failure::Failure;
 use crate::protocol::frontend::{Bind, FrontendMessage, Malformed, Target, decode};
 use crate::protocol::rows::{Formats, description, result_columns};
@@ -111,6 +113,7 @@ fn run_session(
     }
     let key = random::<32>()?[..client.key_bytes].to_vec();
     let (number, cancel) = (connection.session_id(), connection.cancel_handle());
+    set_thread_owner(u64::from(number.unsigned_abs()));
     let address = wire.socket()?.address()?.map(|address| address.to_string());
     let activity = Arc::new(Activity::new(number, &client.user, address.clone()));
     let is_terminated = Arc::new(AtomicBool::new(false));
@@ -157,6 +160,7 @@ fn run_session(
         has_failed: false,
         is_implicit: false,
         is_skipping: false,
+        rows: 0,
         is_terminated,
         activity,
     };
@@ -192,6 +196,8 @@ struct Session<'c> {
     is_implicit: bool,
     /// An error came in the extended protocol: everything up to Sync is skipped.
     is_skipping: bool,
+    /// The rows that the last statement returned or changed.
+    rows: u64,
     /// Another session has asked this one to end.
     is_terminated: Arc<AtomicBool>,
     /// What other threads see of it.
@@ -558,11 +564,17 @@ impl<'c> Session<'c> {
     /// Executes a portal, counts it, and logs it if it is slow.
     fn execute(&mut self, portal: &mut Portal<'c>, limit: usize, is_followed: bool) -> Done<()> {
         let text = portal.prepared.borrow().text.clone();
-        self.activity.begin(&text);
+        let began = self.activity.begin(&text);
         let started = Instant::now();
+        self.rows = 0;
         let done = self.execute_counted(portal, limit, is_followed);
         let duration = started.elapsed();
         self.shared.counters.count(duration);
+        let statements = &self.shared.peers.statements;
+        if statements.is_on() {
+            let execution = Execution { began, duration, rows: self.rows, is_done: done.is_ok() };
+            statements.count(&self.user, &portal.prepared.borrow().counted_text(), execution);
+        }
         if self.shared.log.is_slow(duration) {
             self.log_slow(portal, &text, duration, done.is_ok());
         }
@@ -644,10 +656,12 @@ impl<'c> Session<'c> {
         self.has_failed &= !tag.is_rollback_to();
         match ended {
             Ended::Complete(count) => {
+                self.rows = count;
                 io(self.send_notices())?;
                 self.complete(tag.with(count))
             }
             Ended::Suspended => {
+                self.rows = limit as u64;
                 io(self.wire.send(&Backend::PortalSuspended(PortalSuspended::new())))
             }
         }

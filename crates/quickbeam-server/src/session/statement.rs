@@ -3,7 +3,7 @@
 //! - PORTAL-1: a portal that is fetched in parts computes its rows when they are fetched. Only if
 //!   its transaction changes something meanwhile, the rest waits in memory, within its limit.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::VecDeque;
 use std::io;
 use std::rc::Rc;
@@ -15,6 +15,7 @@ use quickbeam_sql::types::TextSettings;
 use quickbeam_sql::{Connection, DataType, PreparedStatement, Rows, Value};
 
 use super::copy::{SharedLent, with_wire};
+use crate::monitor::statements::StatementTable;
 use crate::protocol::failure::Failure;
 use crate::protocol::rows::{Formats, ResultColumn, description, put_row, result_columns};
 use crate::protocol::tag::Tag;
@@ -48,6 +49,8 @@ pub fn io<T>(result: io::Result<T>) -> Done<T> {
 pub struct Prepared {
     /// Its text.
     pub text: Arc<str>,
+    /// The text under which its executions are counted, once one was.
+    counted: OnceCell<Arc<str>>,
     /// How it is named when it is done.
     pub tag: Tag,
     /// Whether it changes nothing and locks nothing.
@@ -75,6 +78,7 @@ impl Prepared {
         let columns = result_columns(statement.columns(), &origins);
         Ok(Prepared {
             text: text.into(),
+            counted: OnceCell::new(),
             tag: Tag::of(text, columns.len()),
             reads_only: statement.reads_only(),
             declared,
@@ -82,6 +86,11 @@ impl Prepared {
             parameters: statement.parameters().to_vec(),
             statement: Some(statement),
         })
+    }
+
+    /// Returns the text under which its executions are counted.
+    pub fn counted_text(&self) -> Arc<str> {
+        self.counted.get_or_init(|| StatementTable::counted_text(&self.text)).clone()
     }
 
     /// Whether it returns rows.

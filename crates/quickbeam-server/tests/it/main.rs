@@ -14,3 +14,4 @@ mod portals;
 mod protocol;
 mod roles;
 mod security;
+mod views;

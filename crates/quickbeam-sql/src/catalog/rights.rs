@@ -11,7 +11,14 @@ use crate::schema::roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, ObjectAccess, PUBLIC_SCHEMA_ID,
     Privileges, Role,
 };
+pub use crate::schema::roles::{MONITOR, PREDEFINED_ROLES, READ_ALL_STATS};
 use crate::schema::{ObjectId, PUBLIC, Relation, is_system_schema};
+
+/// Whether a role is one of those that are there without a record, besides the bootstrap role.
+#[must_use]
+pub fn is_predefined(role: ObjectId) -> bool {
+    PREDEFINED_ROLES.iter().any(|it| it.0 == role)
+}
 
 /// Which memberships of a role count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +67,19 @@ impl CatalogSnapshot {
         if name == BOOTSTRAP_NAME {
             return Some(BOOTSTRAP);
         }
+        if let Some(predefined) = PREDEFINED_ROLES.iter().find(|it| it.1 == name) {
+            return Some(predefined.0);
+        }
         self.roles.values().find(|role| role.name == name).map(|role| role.id)
+    }
+
+    /// Returns the number of the role with that OID.
+    #[must_use]
+    pub fn role_of_oid(&self, oid: i64) -> Option<ObjectId> {
+        let stored = self.roles.values().map(|role| role.id);
+        let predefined = PREDEFINED_ROLES.iter().map(|it| it.0);
+        let mut all = std::iter::once(BOOTSTRAP).chain(predefined).chain(stored);
+        all.find(|id| super::system::role_oid(*id) == oid)
     }
 
     /// Returns the number of a role that has to be there.
@@ -74,6 +93,10 @@ impl CatalogSnapshot {
         match self.roles.get(&id) {
             Some(role) => role.name.clone(),
             None if id == BOOTSTRAP => SmolStr::new_static(BOOTSTRAP_NAME),
+            None if is_predefined(id) => {
+                let known = PREDEFINED_ROLES.iter().find(|it| it.0 == id);
+                SmolStr::new_static(known.map_or("", |it| it.1))
+            }
             None => smol_str::format_smolstr!("{}", super::system::role_oid(id)),
         }
     }
@@ -91,6 +114,9 @@ impl CatalogSnapshot {
         let inherited = memberships == MembershipUse::Inherited;
         let (mut found, mut open) = (BTreeSet::from([role]), vec![role]);
         while let Some(next) = open.pop() {
+            if next == MONITOR {
+                found.insert(READ_ALL_STATS);
+            }
             let Some(known) = self.roles.get(&next).filter(|it| it.inherit || !inherited) else {
                 continue;
             };

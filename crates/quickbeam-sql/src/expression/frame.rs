@@ -260,6 +260,38 @@ pub trait SessionDirectory: Send + Sync {
 
     /// Signals the session of that number, and returns whether there is one.
     fn signal(&self, number: i32, signal: SessionSignal) -> bool;
+
+    /// Returns what was counted for each statement, if anything was.
+    fn statements(&self) -> Vec<StatementStatistics> {
+        Vec::new()
+    }
+}
+
+/// What a server has counted of the executions of one statement by one user.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct StatementStatistics {
+    /// A number that is the same for the same statement of the same user.
+    pub id: i64,
+    /// The user.
+    pub user: Arc<str>,
+    /// The text, with parameters in place of constants.
+    pub text: Arc<str>,
+    /// The executions, with those that failed.
+    pub calls: u64,
+    /// The executions that failed.
+    pub failures: u64,
+    /// The rows returned or changed.
+    pub rows: u64,
+    /// The duration of all executions.
+    pub total: Duration,
+    /// That of the fastest.
+    pub fastest: Duration,
+    /// That of the slowest.
+    pub slowest: Duration,
+    /// When the first began, in microseconds since 1970-01-01 UTC.
+    pub first: i64,
+    /// When the last began.
+    pub last: i64,
 }
 
 /// An advisory lock that a session holds or waits for.
@@ -273,6 +305,8 @@ pub struct SessionLock {
     pub is_shared: bool,
     /// Whether the session holds it; it waits otherwise.
     pub is_held: bool,
+    /// When the wait began, in microseconds since 1970-01-01 UTC.
+    pub waits_since: Option<i64>,
 }
 
 /// What `pg_prepared_statements` shows of a prepared statement.
@@ -360,6 +394,11 @@ pub trait SessionState {
 
     /// Returns what the sessions of the program's server do.
     fn activities(&self) -> Vec<SessionActivity>;
+
+    /// Returns what the program's server has counted for each statement.
+    fn statement_statistics(&self) -> Vec<StatementStatistics> {
+        Vec::new()
+    }
 
     /// Signals a session of the program's server, and returns whether there is one.
     fn signal(&self, number: i32, signal: SessionSignal) -> bool;

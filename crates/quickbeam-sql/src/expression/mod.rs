@@ -44,6 +44,7 @@ pub use evaluate::cast;
 pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity,
     SessionDirectory, SessionLock, SessionSignal, SessionState, ShownCursor, ShownStatement, Slot,
+    StatementStatistics,
 };
 pub use functions::Function;
 pub use implication::implies;

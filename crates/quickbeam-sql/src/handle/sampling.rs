@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use parking_lot::Mutex;
-use quickbeam::query_layer::DatabaseExt;
+use quickbeam::query_layer::{DatabaseExt, TreeShape};
 use quickbeam::{Database, Transaction};
 
 use super::table_handle::TableHandle;
@@ -37,6 +37,17 @@ impl TableHandle {
     /// About how many rows there are.
     pub fn estimated_rows(&self, transaction: &Transaction) -> Result<f64> {
         Ok(self.database().estimate(transaction)?)
+    }
+
+    /// Returns the shape of the tree of the rows, or of that of the index with that number, and
+    /// about how many records it has.
+    pub fn shape(
+        &self,
+        transaction: &Transaction,
+        index: Option<usize>,
+    ) -> Result<Option<(TreeShape, f64)>> {
+        let Some((tree, _)) = self.tree_of(index) else { return Ok(None) };
+        Ok(Some((tree.shape(transaction)?, tree.estimate(transaction)?)))
     }
 
     /// Returns about how many bytes the rows have, or the entries of the index with that number:

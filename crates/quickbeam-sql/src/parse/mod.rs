@@ -41,7 +41,7 @@ use names::TextKind;
 
 pub use access::{
     AccessStatement, DefaultKind, DefaultsChange, GrantObjects, MembershipChange, OwnedObject,
-    PrivilegeChange, RoleName, RoleOptions, SettingsChange, without_passwords,
+    PrivilegeChange, RoleName, RoleOptions, SettingsChange, without_constants, without_passwords,
 };
 pub use command::{
     CollationChange, CollationStatement, Command, CommentStatement, CommentedObject, CursorOptions,

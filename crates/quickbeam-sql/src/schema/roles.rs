@@ -20,6 +20,15 @@ pub const PUBLIC_SCHEMA_ID: ObjectId = ObjectId(u32::MAX);
 /// The number under which the rights on the database are kept.
 pub const DATABASE_ID: ObjectId = ObjectId(u32::MAX - 1);
 
+/// The predefined role that is a member of those that show what the server does.
+pub const MONITOR: ObjectId = ObjectId(u32::MAX - 3);
+/// The predefined role that sees the statements of all users.
+pub const READ_ALL_STATS: ObjectId = ObjectId(u32::MAX - 4);
+
+/// The predefined roles, with their names and PostgreSQL's OIDs. They have no records.
+pub const PREDEFINED_ROLES: [(ObjectId, &str, i64); 2] =
+    [(MONITOR, "pg_monitor", 3373), (READ_ALL_STATS, "pg_read_all_stats", 3375)];
+
 fn yes() -> bool {
     true
 }

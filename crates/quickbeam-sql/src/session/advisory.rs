@@ -10,6 +10,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{AdvisoryKey, AdvisoryRequest, SessionLock};
+use crate::types::current_moment;
 
 /// How long a waiting session sleeps before it looks whether it was cancelled.
 const STEP: Duration = Duration::from_millis(10);
@@ -25,7 +26,16 @@ pub(crate) struct AdvisoryLocks {
 struct LockTable {
     held: HashMap<AdvisoryKey, Vec<Hold>>,
     /// The lock that each waiting session waits for.
-    waiting: HashMap<i32, (AdvisoryKey, bool)>,
+    waiting: HashMap<i32, AdvisoryWait>,
+}
+
+/// A wait for a lock.
+#[derive(Clone, Copy, Debug)]
+struct AdvisoryWait {
+    key: AdvisoryKey,
+    is_shared: bool,
+    /// When it began, in microseconds since 1970-01-01 UTC.
+    since: i64,
 }
 
 /// One lock taken by a session, with the number of times.
@@ -57,8 +67,8 @@ impl LockTable {
                 continue;
             }
             seen.push(next);
-            if let Some((key, is_shared)) = self.waiting.get(&next) {
-                open.extend(self.blockers(next, *key, *is_shared));
+            if let Some(wait) = self.waiting.get(&next) {
+                open.extend(self.blockers(next, wait.key, wait.is_shared));
             }
         }
         false
@@ -96,6 +106,7 @@ impl AdvisoryLocks {
     ) -> Result<bool> {
         let AdvisoryRequest { key, is_shared, waits, .. } = request;
         let mut table = self.table.lock();
+        let mut since = None;
         loop {
             if table.blockers(session, key, is_shared).is_empty() {
                 table.add(session, request);
@@ -108,7 +119,8 @@ impl AdvisoryLocks {
                 let message = "deadlock detected";
                 return Err(SqlError::new(SqlState::DeadlockDetected, message));
             }
-            table.waiting.insert(session, (key, is_shared));
+            let since = *since.get_or_insert_with(current_moment);
+            table.waiting.insert(session, AdvisoryWait { key, is_shared, since });
             self.released.wait_for(&mut table, STEP);
             table.waiting.remove(&session);
             check()?;
@@ -119,15 +131,22 @@ impl AdvisoryLocks {
     pub fn all(&self) -> Vec<SessionLock> {
         let table = self.table.lock();
         let held = table.held.iter().flat_map(|(key, holds)| {
-            holds.iter().map(|hold| (hold.session, *key, hold.is_shared, true))
+            holds.iter().map(|hold| SessionLock {
+                session: hold.session,
+                key: *key,
+                is_shared: hold.is_shared,
+                is_held: true,
+                waits_since: None,
+            })
         });
-        let waiting = table
-            .waiting
-            .iter()
-            .map(|(session, (key, is_shared))| (*session, *key, *is_shared, false));
-        let lock =
-            |(session, key, is_shared, is_held)| SessionLock { session, key, is_shared, is_held };
-        let mut all: Vec<SessionLock> = held.chain(waiting).map(lock).collect();
+        let waiting = table.waiting.iter().map(|(session, wait)| SessionLock {
+            session: *session,
+            key: wait.key,
+            is_shared: wait.is_shared,
+            is_held: false,
+            waits_since: Some(wait.since),
+        });
+        let mut all: Vec<SessionLock> = held.chain(waiting).collect();
         all.sort_by_key(|lock| (lock.session, !lock.is_held));
         all
     }
@@ -186,7 +205,8 @@ mod tests {
         let waiting = |key| AdvisoryRequest { waits: true, ..request(key, false) };
         locks.lock(1, request(1, false), || Ok(())).unwrap();
         locks.lock(2, request(2, false), || Ok(())).unwrap();
-        locks.table.lock().waiting.insert(2, (AdvisoryKey::One(1), false));
+        let wait = AdvisoryWait { key: AdvisoryKey::One(1), is_shared: false, since: 0 };
+        locks.table.lock().waiting.insert(2, wait);
         let error = locks.lock(1, waiting(2), || Ok(())).unwrap_err();
         assert_eq!(error.code(), "40P01");
     }

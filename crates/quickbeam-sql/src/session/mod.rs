@@ -55,7 +55,7 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
 use crate::expression::{
     AdvisoryKey, AdvisoryRequest, Clock, Given, RoutineCall, SessionActivity, SessionLock,
-    SessionSignal, SessionState, ShownCursor, ShownStatement,
+    SessionSignal, SessionState, ShownCursor, ShownStatement, StatementStatistics,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::{Saved, SettingScope};
@@ -218,6 +218,11 @@ impl SessionState for Session {
     fn activities(&self) -> Vec<SessionActivity> {
         let directory = self.database.shared.server_sessions.directory();
         directory.map_or_else(Vec::new, |directory| directory.activities())
+    }
+
+    fn statement_statistics(&self) -> Vec<StatementStatistics> {
+        let directory = self.database.shared.server_sessions.directory();
+        directory.map_or_else(Vec::new, |directory| directory.statements())
     }
 
     fn signal(&self, number: i32, signal: SessionSignal) -> bool {

@@ -5,15 +5,25 @@
 //! would be added. The transaction that would close the cycle fails.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use crate::sync::locks::Mutex;
 
 use super::TransactionId;
 use crate::error::{Error, Result};
 
+/// A wait for the end of another transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    /// The transaction that is waited for.
+    pub other: TransactionId,
+    /// When the wait began, by the VFS's clock.
+    pub began: Duration,
+}
+
 /// The edges of all waits.
 #[derive(Default)]
-pub struct WaitGraph(Mutex<HashMap<TransactionId, TransactionId>>);
+pub struct WaitGraph(Mutex<HashMap<TransactionId, Wait>>);
 
 /// An edge; dropping it removes it from the graph.
 pub struct Edge<'a> {
@@ -24,19 +34,29 @@ pub struct Edge<'a> {
 impl WaitGraph {
     /// Adds an edge. Fails if it closes a cycle. A transaction that has written nothing (`None`)
     /// cannot be waited for and needs no edge.
-    pub fn add(&self, from: Option<TransactionId>, to: TransactionId) -> Result<Edge<'_>> {
+    pub fn add(
+        &self,
+        from: Option<TransactionId>,
+        to: TransactionId,
+        now: Duration,
+    ) -> Result<Edge<'_>> {
         if let Some(from) = from {
             let mut edges = self.0.lock();
             let mut at = to;
-            while let Some(&next) = edges.get(&at) {
-                if next == from {
+            while let Some(next) = edges.get(&at) {
+                if next.other == from {
                     return Err(Error::Deadlock);
                 }
-                at = next;
+                at = next.other;
             }
-            edges.insert(from, to);
+            edges.insert(from, Wait { other: to, began: now });
         }
         Ok(Edge { graph: self, from })
+    }
+
+    /// Returns the waits of now, by the transaction that waits.
+    pub fn all(&self) -> HashMap<TransactionId, Wait> {
+        self.0.lock().clone()
     }
 }
 
@@ -55,10 +75,11 @@ mod tests {
     #[test]
     fn cycle_is_refused_and_edges_are_removed() {
         let graph = WaitGraph::default();
-        let one = graph.add(Some(1), 2).unwrap();
-        let _two = graph.add(Some(2), 3).unwrap();
-        assert!(matches!(graph.add(Some(3), 1), Err(Error::Deadlock)));
+        let add = |from, to| graph.add(Some(from), to, Duration::ZERO);
+        let one = add(1, 2).unwrap();
+        let _two = add(2, 3).unwrap();
+        assert!(matches!(add(3, 1), Err(Error::Deadlock)));
         drop(one);
-        assert!(graph.add(Some(3), 1).is_ok());
+        assert!(add(3, 1).is_ok());
     }
 }

@@ -314,7 +314,7 @@ mod tests {
 
         /// Commits a change of each of those records, to the commit's timestamp.
         fn commit(&mut self, records: impl IntoIterator<Item = usize>) -> Timestamp {
-            let writer = self.transactions.begin_writer();
+            let writer = self.transactions.begin_writer(0);
             let timestamp = self.transactions.newest_commit.load(Ordering::SeqCst) + 1;
             records.into_iter().for_each(|record| self.push(&writer, record, timestamp));
             self.end(writer)
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn open_transaction_does_not_keep_versions_of_others() {
         let mut scene = Scene::new(2);
-        let open = scene.transactions.begin_writer();
+        let open = scene.transactions.begin_writer(0);
         scene.push(&open, 1, 7);
         let (_, snapshot) = scene.begin();
         for _ in 0..5000 {
@@ -567,11 +567,11 @@ mod tests {
             scene.commit([0]);
             (0..=RECENT).for_each(|_| assert!(scene.commit([1]) > 0));
             scene.transactions.look_after();
-            let writer = scene.transactions.begin_writer();
+            let writer = scene.transactions.begin_writer(0);
             scene.push(&writer, 0, u64::MAX);
             let later: Vec<_> = (0..=RECENT)
                 .map(|record| {
-                    let writer = scene.transactions.begin_writer();
+                    let writer = scene.transactions.begin_writer(0);
                     scene.push(&writer, 1 + record, 1);
                     writer
                 })

@@ -26,6 +26,7 @@
 //! Sources: undo in memory next to in-place newest versions as in HyPer and Umbra (Neumann et al.,
 //! "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database Systems", 2015).
 
+mod census;
 mod committed_undo;
 mod deadlock;
 mod garbage_collection;
@@ -34,6 +35,7 @@ mod snapshots;
 mod transaction_table;
 mod undo;
 
+pub use census::OpenTransaction;
 pub use deadlock::WaitGraph;
 pub use snapshots::Snapshots;
 pub use transaction_table::{

@@ -52,6 +52,9 @@ struct SnapshotSlot {
     since_ms: AtomicU64,
     /// When its snapshot was taken; `u64::MAX` while unknown.
     snapshot_ms: AtomicU64,
+    /// What the transaction is for. It is shown and decides nothing, so the models, which replace
+    /// the other atomics, leave its order out.
+    owner: std::sync::atomic::AtomicU64,
     /// Commits made from this slot, counted by its owner only.
     commits: AtomicU64,
 }
@@ -63,6 +66,7 @@ impl SnapshotSlot {
             keeps_newer: AtomicBool::new(false),
             since_ms: AtomicU64::new(0),
             snapshot_ms: AtomicU64::new(u64::MAX),
+            owner: std::sync::atomic::AtomicU64::new(0),
             commits: AtomicU64::new(0),
         })
     }
@@ -72,6 +76,21 @@ impl SnapshotSlot {
 #[inline]
 fn snapshot_in(word: u64) -> Option<Timestamp> {
     (word != FREE && word != EXPIRED).then(|| (word & !PINNED) - 1)
+}
+
+/// A taken slot, as another thread sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct TakenSlot {
+    /// The slot's number.
+    pub number: usize,
+    /// What the transaction is for; 0 if nothing was named.
+    pub owner: u64,
+    /// When the transaction began, in milliseconds of the VFS's clock.
+    pub since_ms: u64,
+    /// Its snapshot; `None` if it expired.
+    pub snapshot: Option<Timestamp>,
+    /// When the snapshot was taken; `None` while unknown.
+    pub snapshot_ms: Option<u64>,
 }
 
 /// The snapshots that were in use at one moment.
@@ -144,6 +163,7 @@ impl Snapshots {
         let now_ms = now.as_millis() as u64;
         self.slots[slot].since_ms.store(now_ms, Ordering::Relaxed);
         self.slots[slot].snapshot_ms.store(now_ms, Ordering::Relaxed);
+        self.slots[slot].owner.store(shard::owner(), Ordering::Relaxed);
         if self.slots[slot].keeps_newer.load(Ordering::Relaxed) {
             self.slots[slot].keeps_newer.store(false, Ordering::SeqCst);
         }
@@ -189,6 +209,7 @@ impl Snapshots {
         let to = &self.slots[copy];
         // Until its time is known, the copy does not expire.
         to.since_ms.store(from.since_ms.load(Ordering::Relaxed), Ordering::Relaxed);
+        to.owner.store(from.owner.load(Ordering::Relaxed), Ordering::Relaxed);
         to.keeps_newer.store(false, Ordering::SeqCst);
         to.snapshot_ms.store(from.snapshot_ms.load(Ordering::Relaxed), Ordering::Relaxed);
         Some(copy)
@@ -440,6 +461,24 @@ impl Snapshots {
     fn taken(&self) -> impl Iterator<Item = &SnapshotSlot> {
         let slots = self.slots.iter().map(|slot| &**slot);
         slots.filter(|slot| slot.snapshot.load(Ordering::SeqCst) != FREE)
+    }
+
+    /// Calls `visit` with each taken slot.
+    pub fn for_taken(&self, mut visit: impl FnMut(TakenSlot)) {
+        for (number, slot) in self.slots.iter().enumerate() {
+            let word = slot.snapshot.load(Ordering::SeqCst);
+            if word == FREE {
+                continue;
+            }
+            let snapshot_ms = slot.snapshot_ms.load(Ordering::Relaxed);
+            visit(TakenSlot {
+                number,
+                owner: slot.owner.load(Ordering::Relaxed),
+                since_ms: slot.since_ms.load(Ordering::Relaxed),
+                snapshot: snapshot_in(word),
+                snapshot_ms: (snapshot_ms != u64::MAX).then_some(snapshot_ms),
+            });
+        }
     }
 
     /// Returns the number of open transactions, and when the oldest of them began, in milliseconds

@@ -231,16 +231,16 @@ impl TransactionTable {
         self.horizon.load(Ordering::SeqCst)
     }
 
-    /// Registers a transaction before its first change.
-    pub fn begin_writer(&self) -> Arc<TransactionRecord> {
+    /// Registers the transaction of a snapshot slot before its first change.
+    pub fn begin_writer(&self, slot: usize) -> Arc<TransactionRecord> {
         let mut order = self.order.lock();
         let id = order.next;
         order.next += 1;
         invariant!(VER_1, id >= self.horizon(), "transaction id {id} is below the horizon");
         let mut writer = order.spare.pop().unwrap_or_default();
         match Arc::get_mut(&mut writer) {
-            Some(writer) => writer.begin(id),
-            None => writer = Arc::new(TransactionRecord::new(id)),
+            Some(writer) => writer.begin(id, slot),
+            None => writer = Arc::new(TransactionRecord::new(id, slot)),
         }
         order.recent.push_back((id, writer.clone()));
         self.shard(id).write().insert(id, Known::Running(writer.clone()));
@@ -542,7 +542,7 @@ impl TransactionTable {
         patience: WaitOptions<'_>,
     ) -> Result<()> {
         let start = vfs.now();
-        let _edge = self.waits.add(own, other.id())?;
+        let _edge = self.waits.add(own, other.id(), start)?;
         let event = self.event_of(other);
         loop {
             let generation = event.generation();

@@ -122,6 +122,8 @@ impl DeferredTasks {
 #[derive(Default)]
 pub struct TransactionRecord {
     id: TransactionId,
+    /// The snapshot slot of the transaction.
+    slot: usize,
     state: AtomicU64,
     undo: Mutex<Undo>,
     /// Tasks for when the commit is visible to all.
@@ -137,16 +139,17 @@ pub struct TransactionRecord {
 const ABORTED: u64 = 1;
 
 impl TransactionRecord {
-    pub(super) fn new(id: TransactionId) -> TransactionRecord {
+    pub(super) fn new(id: TransactionId, slot: usize) -> TransactionRecord {
         let mut writer = TransactionRecord::default();
-        writer.begin(id);
+        writer.begin(id, slot);
         writer
     }
 
     /// Initializes the record for that id. Only memory of an earlier transaction is reused, see
     /// [`forget`](Self::forget).
-    pub(super) fn begin(&mut self, id: TransactionId) {
+    pub(super) fn begin(&mut self, id: TransactionId, slot: usize) {
         self.id = id;
+        self.slot = slot;
         self.state = AtomicU64::new(0);
         self.first_fragment = AtomicU64::new(u64::MAX);
         self.waited_for = AtomicBool::new(false);
@@ -155,6 +158,11 @@ impl TransactionRecord {
     /// Returns the first id.
     pub fn id(&self) -> TransactionId {
         self.id
+    }
+
+    /// Returns the snapshot slot of the transaction.
+    pub fn slot(&self) -> usize {
+        self.slot
     }
 
     /// Returns the transaction's state.

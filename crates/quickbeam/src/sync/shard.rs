@@ -9,6 +9,8 @@ const STARTS: usize = 64;
 
 thread_local! {
     static PLACE: Cell<usize> = const { Cell::new(usize::MAX) };
+    /// What the thread's transactions are for.
+    static OWNER: Cell<u64> = const { Cell::new(0) };
     /// The thread's next unique number, and the end of the range that it has reserved.
     static NUMBERS: Cell<(u64, u64)> = const { Cell::new((0, 0)) };
 }
@@ -54,4 +56,15 @@ pub fn start_as_thread(number: usize) {
 #[inline]
 pub fn set(place: usize) {
     PLACE.set(place);
+}
+
+/// Returns the owner that the calling thread's transactions are for; 0 if it named none.
+#[inline]
+pub fn owner() -> u64 {
+    OWNER.get()
+}
+
+/// Names the owner of the transactions that the calling thread begins from now on.
+pub fn set_owner(owner: u64) {
+    OWNER.set(owner);
 }

@@ -43,7 +43,7 @@ use crate::sync::shard;
 
 pub use database::{
     Cursor, Database, IntField, IntRange, LeafVersions, Range, ReadTransaction, Record, Scan,
-    ScanBatch, Snapshot, ValueReader,
+    ScanBatch, Snapshot, TreeShape, ValueReader,
 };
 use state::{PooledState, State};
 pub use update::Updated;

@@ -141,7 +141,7 @@ impl Transaction {
         if engine.old_snapshots.limits_undo || engine.old_snapshots.may_expire {
             self.prepare_first_write(state).inspect_err(|error| self.note_failure(error))?;
         }
-        Ok(engine.transactions.begin_writer())
+        Ok(engine.transactions.begin_writer(self.slot))
     }
 
     /// Writes a value in the leaf, or in an overflow chain if it is too long for the leaf.

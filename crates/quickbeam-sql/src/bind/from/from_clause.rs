@@ -334,7 +334,7 @@ impl Binder<'_> {
                 return self.transition_rows((side, &table), own, alias, scope);
             }
             // Unless the path names it, pg_catalog comes first.
-            if own.starts_with("pg_")
+            if (own.starts_with("pg_") || own.starts_with("quickbeam_stat_"))
                 && let Some(table) = system_table(None, &own)
             {
                 return self.catalog(table, alias, scope);

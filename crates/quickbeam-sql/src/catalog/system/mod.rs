@@ -72,6 +72,7 @@ fn column_type(name: &str) -> DataType {
         "timestamptz" | "time_stamp" => DataType::TimestampTz,
         "interval" => DataType::Interval,
         "_int2" => array(DataType::SmallInt),
+        "_int4" => array(DataType::Integer),
         "_float4" => array(DataType::Real),
         "_text" | "_aclitem" => array(DataType::Text),
         name => match (SystemType::named(name), name.strip_prefix('_')) {

@@ -4,6 +4,7 @@
 //! its own. Objects without a number have one made of their table's number and their name.
 
 use super::type_row_named;
+use crate::schema::roles::PREDEFINED_ROLES;
 use crate::schema::{Argument, BOOTSTRAP, ObjectId, PseudoType, Table};
 use crate::types::encoded::enums::FIRST_OBJECT_OID;
 use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
@@ -34,7 +35,11 @@ pub fn object_oid(id: ObjectId) -> i64 {
 
 /// Returns the OID of a role.
 pub fn role_oid(role: ObjectId) -> i64 {
-    if role == BOOTSTRAP { OWNER } else { object_oid(role) }
+    if role == BOOTSTRAP {
+        return OWNER;
+    }
+    let predefined = PREDEFINED_ROLES.iter().find(|it| it.0 == role);
+    predefined.map_or_else(|| object_oid(role), |it| it.2)
 }
 
 /// Returns the OID of the index of a primary key.

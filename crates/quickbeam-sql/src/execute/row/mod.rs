@@ -36,7 +36,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use quickbeam::Transaction;
+use quickbeam::query_layer::TreeShape;
+use quickbeam::{Environment, Transaction};
 
 use super::vector::BatchProgram;
 use crate::bind::Aggregate;
@@ -46,7 +47,7 @@ use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::system::SnapshotNames;
+use crate::execute::system::{EngineFigures, SnapshotNames};
 use crate::expression::{
     Clock, ColumnRef, Current, Expr, Frame, Given, Host, RoutineCall, SessionState, Slot,
 };
@@ -129,6 +130,22 @@ pub struct Context<'t> {
     pub limits: &'t StatementLimits,
     /// The memory charged so far.
     pub budget: &'t MemoryBudget,
+}
+
+impl EngineFigures for Context<'_> {
+    fn estimated_rows(&self, table: &Table) -> Result<f64> {
+        let handle = self.snapshot.handle(self.transaction, table.id)?;
+        handle.estimated_rows(self.transaction)
+    }
+
+    fn shape(&self, table: &Table, index: Option<usize>) -> Result<Option<(TreeShape, f64)>> {
+        let handle = self.snapshot.handle(self.transaction, table.id)?;
+        handle.shape(self.transaction, index)
+    }
+
+    fn environment(&self) -> &Environment {
+        &self.catalog.environment
+    }
 }
 
 impl Host for Context<'_> {

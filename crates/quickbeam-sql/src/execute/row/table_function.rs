@@ -4,7 +4,7 @@ use super::super::system::system_rows;
 use super::{Context, MemoryCharge};
 use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
 use crate::catalog::system::SystemTable;
-use crate::catalog::{AclKind, Privileges, Relation, Table, lookup_name};
+use crate::catalog::{AclKind, Privileges, Relation, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, Host, RowFunction, add_interval};
 use crate::types::{DataType, Decimal, Interval, SessionZone, Value, ValueRef};
@@ -121,11 +121,7 @@ impl CallScan {
             return Ok(State::Ended);
         }
         if let TableFunctionKind::Catalog(table) = self.kind {
-            let estimate = |table: &Table| {
-                let handle = context.snapshot.handle(context.transaction, table.id)?;
-                handle.estimated_rows(context.transaction)
-            };
-            let mut rows = system_rows(table, context.snapshot, context.session, &estimate)?;
+            let mut rows = system_rows(table, context.snapshot, context.session, context)?;
             if table.name == "pg_sequences" {
                 add_last_values(table, &mut rows, context)?;
             }

@@ -5,6 +5,7 @@
 
 mod constraints;
 mod information_schema;
+mod monitoring;
 mod relations;
 mod roles;
 mod routines;
@@ -13,12 +14,13 @@ mod statistics;
 mod triggers;
 mod user_types;
 
+use quickbeam::Environment;
+use quickbeam::query_layer::TreeShape;
 use smol_str::SmolStr;
 
-use self::statistics::EstimateRows;
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::system::{SystemTable, fixed_rows};
-use crate::catalog::{CatalogSnapshot, ObjectId, Relation, View};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation, Table, View};
 use crate::error::Result;
 use crate::expression::SessionState;
 use crate::types::{DataType, TextSettings, Value, parse_value};
@@ -77,11 +79,25 @@ impl<'t> SystemRow<'t> {
     }
 }
 
+/// What the engine knows of tables, sessions and itself.
+pub trait EngineFigures {
+    /// Returns about how many rows a table has.
+    fn estimated_rows(&self, table: &Table) -> Result<f64>;
+
+    /// Returns the shape of the tree of a table's rows, or of its index with that number, and about
+    /// how many records it has.
+    fn shape(&self, table: &Table, index: Option<usize>) -> Result<Option<(TreeShape, f64)>>;
+
+    /// Returns the environment.
+    fn environment(&self) -> &Environment;
+}
+
 /// What the rows are computed from.
 struct SystemSource<'s> {
     table: &'static SystemTable,
     snapshot: &'s CatalogSnapshot,
     session: &'s dyn SessionState,
+    engine: &'s dyn EngineFigures,
     rows: Vec<Vec<Value>>,
 }
 
@@ -131,14 +147,14 @@ fn view_columns(snapshot: &CatalogSnapshot, view: &View) -> Vec<OutputColumn> {
     columns.map(typed).collect()
 }
 
-/// Returns the rows of a system catalog. `estimate` counts the rows of tables.
+/// Returns the rows of a system catalog.
 pub fn system_rows(
     table: &'static SystemTable,
     snapshot: &CatalogSnapshot,
     session: &dyn SessionState,
-    estimate: EstimateRows<'_>,
+    engine: &dyn EngineFigures,
 ) -> Result<Vec<Vec<Value>>> {
-    let mut source = SystemSource { table, snapshot, session, rows: fixed_rows(table) };
+    let mut source = SystemSource { table, snapshot, session, engine, rows: fixed_rows(table) };
     if table.schema == "information_schema" {
         source.information_schema();
     } else {
@@ -158,8 +174,9 @@ pub fn system_rows(
                 source.role_rows();
             }
             name if name.starts_with("pg_stat_") || name.starts_with("pg_statio_") => {
-                source.statistics(estimate)?;
+                source.statistics()?;
             }
+            name if name.starts_with("quickbeam_stat_") => source.monitoring()?,
             "pg_constraint" => source.pg_constraint(),
             "pg_collation" => source.pg_collation(),
             "pg_trigger" => source.pg_trigger(),

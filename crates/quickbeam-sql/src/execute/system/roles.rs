@@ -2,10 +2,10 @@
 
 use super::{SystemRow, SystemSource};
 use crate::catalog::describe::{Described, quoted_if_needed};
-use crate::catalog::rights::MembershipUse;
+use crate::catalog::rights::{MONITOR, MembershipUse, PREDEFINED_ROLES, READ_ALL_STATS};
 use crate::catalog::system::{PUBLIC_SCHEMA, object_oid, role_oid};
 use crate::catalog::{
-    ALL_ROLES, AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, ObjectId,
+    ALL_ROLES, AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, Membership, ObjectId,
     PUBLIC_SCHEMA_ID, Privileges, Role, SettingList, SettingPlace, is_temporary_schema,
 };
 use crate::types::{Array, ElementType, Value, ValueRef};
@@ -39,11 +39,22 @@ fn bootstrap() -> Role {
     }
 }
 
+/// The predefined roles, as if they were stored.
+fn predefined() -> impl Iterator<Item = Role> {
+    PREDEFINED_ROLES.iter().map(|&(id, name, _)| {
+        let of_monitor = (id == MONITOR).then_some(READ_ALL_STATS);
+        let member = |role| Membership { role, grantor: BOOTSTRAP, admin: false };
+        let member_of = of_monitor.into_iter().map(member).collect();
+        Role { member_of, ..Role::new(id, name.into()) }
+    })
+}
+
 impl SystemSource<'_> {
     pub(super) fn role_rows(&mut self) {
         let snapshot = self.snapshot;
         let stored = snapshot.roles().map(|role| (**role).clone());
-        let roles: Vec<Role> = std::iter::once(bootstrap()).chain(stored).collect();
+        let built_in = std::iter::once(bootstrap()).chain(predefined());
+        let roles: Vec<Role> = built_in.chain(stored).collect();
         match self.table.name {
             "pg_auth_members" => {
                 for role in &roles {

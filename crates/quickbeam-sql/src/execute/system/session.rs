@@ -1,7 +1,7 @@
 //! Catalogs of the database, its schemas, its sessions and the settings.
 
+use super::monitoring::{HIDDEN, Transactions, set_wait};
 use super::{NAME, SystemSource};
-use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{role_oid, type_oid};
 use crate::catalog::{BOOTSTRAP, DATABASE_ID};
 use crate::error::Result;
@@ -50,17 +50,16 @@ impl SystemSource<'_> {
     }
 
     fn activities(&mut self) {
-        let (snapshot, role) = (self.snapshot, self.session.role());
-        let roles = snapshot.roles_of(role, MembershipUse::Inherited);
-        let is_superuser = snapshot.is_superuser(role);
+        let visible = self.visible_users();
+        let (transactions, locks) = (self.open_transactions(), self.session.advisory_locks());
         for activity in self.session.activities() {
-            let user = snapshot.role_named(&activity.user).unwrap_or(BOOTSTRAP);
-            let is_hidden = !is_superuser && !roles.contains(&user);
+            let user = self.snapshot.role_named(&activity.user).unwrap_or(BOOTSTRAP);
+            let is_hidden = !self.sees(&visible, &activity.user);
             self.add(|row| {
                 row.set("datid", 5_i64).text("datname", NAME).set("pid", activity.number);
                 row.set("usesysid", role_oid(user)).text("usename", &activity.user);
                 if is_hidden {
-                    row.text("query", "<insufficient privilege>");
+                    row.text("query", HIDDEN);
                     return;
                 }
                 row.text("application_name", &activity.application_name);
@@ -83,12 +82,35 @@ impl SystemSource<'_> {
                 }
                 row.text("state", activity.state).text("query", &activity.statement);
                 row.text("backend_type", "client backend");
+                set_wait(row, activity.number, &transactions, &locks);
             });
         }
     }
 
-    /// Advisory locks: the engine keeps no other lock that outlives a call under a name.
+    /// Advisory locks, and the locks that transactions have on their ends: who waits for a record
+    /// waits for the end of the transaction that changed it. The engine's locks on records have no
+    /// rows.
     fn locks(&mut self) {
+        let transactions = self.open_transactions();
+        for open in &transactions.open {
+            let session = Transactions::session_of(open).map_or(Value::Null, Value::Integer);
+            let waits = open.waits_for.map(|other| (other, false));
+            for (id, is_held) in open.writer.map(|id| (id, true)).into_iter().chain(waits) {
+                self.add(|row| {
+                    for name in ["relation", "page", "tuple", "classid", "objid", "objsubid"] {
+                        row.set(name, Value::Null);
+                    }
+                    row.set("database", Value::Null).set("pid", session.clone());
+                    row.text("locktype", "transactionid")
+                        .set("transactionid", Value::Oid(id as u32));
+                    row.text("mode", if is_held { "ExclusiveLock" } else { "ShareLock" });
+                    row.set("granted", is_held);
+                    if let (false, Some(waited)) = (is_held, open.waited) {
+                        row.set("waitstart", transactions.since(waited));
+                    }
+                });
+            }
+        }
         for lock in self.session.advisory_locks() {
             // The numbers of a lock are unsigned there.
             let (class, object, kind) = match lock.key {
@@ -102,6 +124,9 @@ impl SystemSource<'_> {
                 row.text("locktype", "advisory").set("database", 5_i64).set("pid", lock.session);
                 row.set("classid", Value::Oid(class)).set("objid", Value::Oid(object));
                 row.set("objsubid", kind).set("granted", lock.is_held);
+                if let Some(since) = lock.waits_since {
+                    row.set("waitstart", Value::TimestampTz(since));
+                }
                 row.text("mode", if lock.is_shared { "ShareLock" } else { "ExclusiveLock" });
             });
         }

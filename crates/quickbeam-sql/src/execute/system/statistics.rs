@@ -1,25 +1,23 @@
-//! The views of statistics: tables and their estimated rows, indexes, the database.
+//! The views of statistics that PostgreSQL has: tables and their estimated rows, indexes, the
+//! database.
 //!
-//! Of PostgreSQL's counters there are the live rows of a table, which are estimated from its tree
-//! when the view is read. The others are NULL: nothing here counts them.
+//! Of PostgreSQL's counters there are those that the engine keeps: commits, pages, deadlocks. The
+//! live rows of a table are estimated from its tree when the view is read. The others are NULL:
+//! nothing here counts them.
 
 use super::{NAME, SystemSource};
-use crate::catalog::Table;
 use crate::catalog::describe::Described;
 use crate::catalog::system::object_oid;
 use crate::error::Result;
 use crate::types::Value;
 
-/// Returns the estimated rows of a table.
-pub type EstimateRows<'e> = &'e dyn Fn(&Table) -> Result<f64>;
-
 impl SystemSource<'_> {
     /// Adds the rows of `pg_stat_all_tables` and its kin; views of the system catalogs are empty.
-    pub(super) fn statistics(&mut self, estimate: EstimateRows<'_>) -> Result<()> {
+    pub(super) fn statistics(&mut self) -> Result<()> {
         match self.table.name.trim_start_matches("pg_stat").trim_start_matches("io") {
             "_all_tables" | "_user_tables" | "_xact_all_tables" | "_xact_user_tables" => {
                 for table in self.snapshot.tables() {
-                    let rows = estimate(table)?;
+                    let rows = self.engine.estimated_rows(table)?;
                     self.add(|row| {
                         row.set("relid", object_oid(table.id)).text("schemaname", &table.schema);
                         row.text("relname", &table.name).set("n_live_tup", rows as i64);
@@ -49,15 +47,31 @@ impl SystemSource<'_> {
                     });
                 }
             }
-            "_database" => {
-                let sessions = self.session.activities().len();
-                self.add(|row| {
-                    row.set("datid", 5_i64).text("datname", NAME);
-                    row.set("numbackends", Value::Integer(sessions as i32));
-                });
-            }
+            "_database" => self.database_statistics(),
             _ => {}
         }
         Ok(())
+    }
+
+    /// Returns when the counters began at zero.
+    fn opened(&self) -> Value {
+        Value::TimestampTz(self.session.opened())
+    }
+
+    /// The database, with the engine's counters since it was opened.
+    fn database_statistics(&mut self) {
+        let (engine, opened) = (self.engine.environment().statistics(), self.opened());
+        let sessions = self.session.activities().len();
+        self.add(|row| {
+            row.set("datid", 5_i64).text("datname", NAME);
+            row.set("numbackends", Value::Integer(sessions as i32));
+            row.set("xact_commit", engine.commits as i64);
+            row.set("xact_rollback", engine.aborts as i64);
+            row.set("blks_read", engine.cache_misses as i64);
+            row.set("blks_hit", engine.cache_hits as i64);
+            row.set("deadlocks", engine.deadlocks as i64);
+            // Queries are cancelled for nothing that a standby receives: there is none.
+            row.set("conflicts", 0_i64).set("stats_reset", opened);
+        });
     }
 }

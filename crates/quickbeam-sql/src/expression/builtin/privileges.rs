@@ -6,7 +6,7 @@ use super::session::lookup_path;
 use super::{Builtin, mismatch, stable, text};
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
-use crate::catalog::system::{procedure, role_oid, system_tables};
+use crate::catalog::system::{procedure, system_tables};
 use crate::catalog::{
     AclKind, CatalogSnapshot, DATABASE_ID, ObjectId, Privileges, is_system_schema,
 };
@@ -88,9 +88,8 @@ fn asked(frame: &Frame<'_>, role: RoleArgument<'_>) -> Result<Option<ObjectId>> 
         Some(ValueRef::Text(name)) => snapshot.known_role(name).map(Some),
         Some(number) => {
             let oid = number.as_i64().ok_or_else(mismatch)?;
-            let found = snapshot.roles().map(|role| role.id).find(|id| role_oid(*id) == oid);
             // An unknown role has the rights of PUBLIC.
-            Ok(found.or_else(|| (oid == role_oid(ObjectId(0))).then_some(ObjectId(0))))
+            Ok(snapshot.role_of_oid(oid))
         }
     }
 }

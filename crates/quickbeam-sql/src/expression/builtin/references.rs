@@ -7,10 +7,10 @@ use super::session::lookup_path;
 use super::{Builtin, integer, mismatch, stable, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
-    OWNER, argument_oid, object_oid, procedure, procedures, role_oid, system_tables, type_named,
+    argument_oid, object_oid, procedure, procedures, role_oid, system_tables, type_named,
     type_row_named,
 };
-use crate::catalog::{BOOTSTRAP_NAME, CatalogSnapshot, Routine};
+use crate::catalog::{CatalogSnapshot, Routine};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::Text;
 use crate::types::{
@@ -19,10 +19,7 @@ use crate::types::{
 
 /// Returns the name of the role with an OID.
 pub(super) fn role_of_oid(snapshot: &CatalogSnapshot, oid: i64) -> Option<SmolStr> {
-    if oid == OWNER {
-        return Some(SmolStr::new_static(BOOTSTRAP_NAME));
-    }
-    snapshot.roles().find(|role| role_oid(role.id) == oid).map(|role| role.name.clone())
+    snapshot.role_of_oid(oid).map(|role| snapshot.role_name(role))
 }
 
 const OID: DataType = DataType::OID;

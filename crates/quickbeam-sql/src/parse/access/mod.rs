@@ -2,6 +2,7 @@
 //!
 //! They are read here rather than by the parser crate, which does not know all of their forms.
 
+mod constants;
 mod defaults;
 mod grants;
 mod passwords;
@@ -13,6 +14,7 @@ use super::command::token_cursor::{Name, TokenCursor};
 use super::positions::{is_any_word, mentions};
 use super::routine::RoutineSetting;
 use crate::error::{Result, SqlError, SqlState};
+pub use constants::without_constants;
 pub use defaults::{DefaultKind, DefaultsChange};
 pub use passwords::without_passwords;
 

@@ -7,8 +7,7 @@ use smol_str::SmolStr;
 
 use super::scram::{is_verifier, verifier_of};
 use super::{AccessChange, insufficient};
-use crate::catalog::rights::MembershipUse;
-use crate::catalog::rights::no_role;
+use crate::catalog::rights::{MembershipUse, is_predefined, no_role};
 use crate::catalog::{BOOTSTRAP, Membership, ObjectId, Role};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{MembershipChange, RoleName, RoleOptions};
@@ -119,6 +118,16 @@ impl AccessChange<'_> {
         Ok(())
     }
 
+    /// Refuses a change of a predefined role.
+    pub(super) fn check_alterable(&self, id: ObjectId) -> Result<()> {
+        if !is_predefined(id) {
+            return Ok(());
+        }
+        let message = format!("role name \"{}\" is reserved", self.before().role_name(id));
+        let error = SqlError::new(SqlState::ReservedName, message);
+        Err(error.with_detail("Cannot alter reserved roles."))
+    }
+
     /// A stored role, to be changed.
     fn stored(&self, id: ObjectId) -> Result<Role> {
         match self.before().role(id) {
@@ -131,6 +140,7 @@ impl AccessChange<'_> {
     /// ALTER ROLE.
     pub fn alter_role(&self, role: &RoleName, options: &RoleOptions) -> Result<()> {
         let id = self.role(role)?;
+        self.check_alterable(id)?;
         let own_password = id == self.user
             && RoleOptions { password: options.password.clone(), ..RoleOptions::default() }
                 == *options;
@@ -156,6 +166,9 @@ impl AccessChange<'_> {
         }
         if id == self.session_user {
             return Err(SqlError::unsupported("session user cannot be renamed"));
+        }
+        if is_predefined(id) {
+            return self.check_free(from);
         }
         self.check_free(to)?;
         self.edit.put_role(Role { name: to.clone(), ..self.stored(id)? })
@@ -206,7 +219,7 @@ impl AccessChange<'_> {
         if id == self.session_user {
             return in_use("session user cannot be dropped");
         }
-        if id == BOOTSTRAP {
+        if id == BOOTSTRAP || is_predefined(id) {
             let message =
                 format!("cannot drop role {name} because it is required by the database system");
             return Err(SqlError::new(SqlState::DependentObjectsStillExist, message));
@@ -258,7 +271,7 @@ impl AccessChange<'_> {
         let mut stored = self
             .edit
             .latest_role(member)?
-            .ok_or_else(|| SqlError::unsupported("a membership of the bootstrap role"))?;
+            .ok_or_else(|| SqlError::unsupported("a membership of a predefined role"))?;
         match stored.member_of.iter_mut().find(|it| it.role == role) {
             Some(known) if known.admin || !admin => {
                 let member = stored.name.clone();

@@ -63,6 +63,7 @@ impl AccessChange<'_> {
     /// Returns a role whose settings the user may change.
     fn role_with_settings(&self, role: &RoleName) -> Result<ObjectId> {
         let id = self.role(role)?;
+        self.check_alterable(id)?;
         let before = self.before();
         if before.is_superuser(id) && !self.is_superuser() {
             return Err(insufficient("must be superuser to alter superusers"));

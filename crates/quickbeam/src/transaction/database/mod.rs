@@ -8,6 +8,7 @@ mod lookups;
 mod range;
 mod read_ahead;
 mod scan;
+mod shape;
 mod snapshot;
 mod value_reader;
 
@@ -28,6 +29,7 @@ pub use cursor::Cursor;
 pub use leaf_filter::{IntField, IntRange};
 pub use range::{Range, Record};
 pub use scan::{LeafVersions, Scan, ScanBatch};
+pub use shape::TreeShape;
 pub use snapshot::{ReadTransaction, Snapshot};
 pub use value_reader::ValueReader;
 
