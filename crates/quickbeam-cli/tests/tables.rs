@@ -53,6 +53,10 @@ ALTER TABLE altered ADD COLUMN late INT DEFAULT 42; INSERT INTO altered VALUES (
 CREATE TABLE strict (a INT, b INT, c TEXT, UNIQUE NULLS NOT DISTINCT (a) INCLUDE (b)); CREATE UNIQUE INDEX ON strict (b) INCLUDE (c) NULLS NOT DISTINCT; CREATE UNIQUE INDEX strict_sum ON strict ((a + b) DESC, abs(b)) WHERE b > 0 AND c IS NOT NULL;
 INSERT INTO strict VALUES (1, 2, '3'), (NULL, 4, '5'); ALTER TABLE strict ADD CONSTRAINT late CHECK (a > 1) NOT VALID, ALTER c TYPE INT USING c::INT;
 CREATE TABLE computed (a INT, twice BIGINT GENERATED ALWAYS AS (a * 2) STORED UNIQUE, b TEXT); INSERT INTO computed (a, b) VALUES (1, 'x'), (NULL, NULL);
+CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic = false);
+CREATE TABLE texts (a TEXT COLLATE ci PRIMARY KEY, b TEXT COLLATE "de-x-icu" UNIQUE, c TEXT REFERENCES texts);
+CREATE INDEX ON texts (b COLLATE "C", a); CREATE UNIQUE INDEX ON texts (c COLLATE ci DESC);
+INSERT INTO texts VALUES ('A', 'ä', NULL), ('b', 'z', 'a'), ('Ü', 'B', 'B');
 CREATE VIEW v3 AS SELECT late FROM altered;
 CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted JOIN v3 ON n < late;
 CREATE VIEW v4 AS SELECT key, value FROM "key value";

@@ -15,6 +15,7 @@ use crate::schema::names::PUBLIC;
 use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, Sequence, Table, View,
 };
+use crate::types::Collation;
 
 /// Returns a name as PostgreSQL writes it: in quotes if it needs them.
 #[must_use]
@@ -270,6 +271,17 @@ fn included(table: &Table, index: &Index) -> String {
     }
 }
 
+/// Returns the name of a collation, with its schema if that is not on the usual path.
+#[must_use]
+pub fn shown_collation(collation: Collation) -> String {
+    let definition = collation.definition();
+    let name = quoted_if_needed(&definition.name);
+    match definition.schema.as_str() {
+        "public" | "pg_catalog" => name,
+        schema => format!("{}.{name}", quoted_if_needed(schema)),
+    }
+}
+
 /// Returns the key columns of an index.
 #[must_use]
 pub fn key_columns(index: Described<'_>) -> Vec<KeyColumn> {
@@ -281,6 +293,7 @@ pub fn key_columns(index: Described<'_>) -> Vec<KeyColumn> {
                 position: *position,
                 descending: false,
                 nulls_first: false,
+                collation: None,
             };
             positions.map(column).collect()
         }
@@ -324,7 +337,15 @@ pub fn index_definition(
             Method::Inverted(class) if !class.is_default() => format!(" {}", class.name()),
             _ => String::new(),
         };
-        format!("{}{class}{order}", name(key))
+        let collation = match index {
+            Described::Index(table, index) => {
+                let other = index.other_collation(table, key);
+                let name = |own: Option<Collation>| own.map_or("\"C\"".into(), shown_collation);
+                other.map_or_else(String::new, |own| format!(" COLLATE {}", name(own)))
+            }
+            _ => String::new(),
+        };
+        format!("{}{collation}{class}{order}", name(key))
     };
     let parts: Vec<String> = keys.iter().map(part).collect();
     let rest = match index {

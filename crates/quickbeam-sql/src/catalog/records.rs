@@ -128,6 +128,9 @@ struct IndexRecord {
     timing: ConstraintTiming,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_primary: bool,
+    /// The version of the library whose sort keys are in the entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collation_version: Option<SmolStr>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -137,6 +140,12 @@ struct KeyColumnRecord {
     column: u16,
     descending: bool,
     nulls_first: bool,
+    /// Of the sort keys in the entries. Texts without it are in the order of their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    collation: Option<StoredCollation>,
+    /// What `collation` means.
+    #[serde(skip)]
+    resolved: Option<Collation>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -259,6 +268,11 @@ impl TableRecord {
                 column.resolved = Some(types.stored_collation(stored)?);
             }
         }
+        for key in self.indexes.iter_mut().flat_map(|index| &mut index.columns) {
+            if let Some(stored) = &key.collation {
+                key.resolved = Some(types.stored_collation(stored)?);
+            }
+        }
         let layouts = self.layouts.iter_mut().flat_map(|layout| &mut layout.columns);
         layouts.for_each(|(_, data_type)| types.resolve_old_type(data_type));
         let mut expressions = self.indexes.iter_mut().flat_map(|index| &mut index.expressions);
@@ -292,6 +306,7 @@ impl TableRecord {
                     },
                     descending: column.descending,
                     nulls_first: column.nulls_first,
+                    collation: column.resolved,
                 })
             };
             let is_old = index.method == Method::Hash && !index.unique && !index.grouped;
@@ -308,6 +323,7 @@ impl TableRecord {
                 predicate: index.predicate,
                 timing: index.timing,
                 is_primary: index.is_primary,
+                collation_version: index.collation_version,
             }))
         };
         let foreign_key = |key: ForeignKeyRecord| {
@@ -404,6 +420,8 @@ impl IndexRecord {
                 },
                 descending: column.descending,
                 nulls_first: column.nulls_first,
+                collation: column.collation.map(StoredCollation::from),
+                resolved: column.collation,
             })
         };
         IndexRecord {
@@ -424,6 +442,7 @@ impl IndexRecord {
             predicate: index.predicate.clone(),
             timing: index.timing,
             is_primary: index.is_primary,
+            collation_version: index.collation_version.clone(),
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::schema::{
     Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, Method, ObjectId, Relation, Sequence,
     Table, View,
 };
+use crate::types::Collation;
 
 /// Whose statements they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,15 +99,18 @@ pub fn set_sequence(catalog: &CatalogSnapshot, sequence: &Sequence, next: Option
     format!("SELECT setval({name}, {}, {})", next.unwrap_or(last), next.is_none())
 }
 
+fn quoted_collation(collation: Collation) -> String {
+    let definition = collation.definition();
+    match definition.object {
+        Some(_) => quoted_relation(&definition.schema, &definition.name),
+        None => quoted(&definition.name),
+    }
+}
+
 fn column_text(catalog: &CatalogSnapshot, column: &Column) -> String {
     let mut text = format!("{} {}", quoted(&column.name), catalog.column_type(column));
     if let Some(own) = column.collation {
-        let definition = own.definition();
-        let name = match definition.object {
-            Some(_) => quoted_relation(&definition.schema, &definition.name),
-            None => quoted(&definition.name),
-        };
-        let _ = write!(text, " COLLATE {name}");
+        let _ = write!(text, " COLLATE {}", quoted_collation(own));
     }
     if column.not_null {
         text.push_str(" NOT NULL");
@@ -197,13 +201,22 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
                 false => format!("{name} {}", class.name()),
             });
         }
+        let collation = match index.other_collation(table, key) {
+            None => String::new(),
+            Some(other) => {
+                format!(" COLLATE {}", other.map_or("\"C\"".into(), quoted_collation))
+            }
+        };
         let direction = if key.descending { " DESC" } else { "" };
         let nulls = match (key.descending, key.nulls_first) {
             (false, true) => " NULLS FIRST",
             (true, false) => " NULLS LAST",
             _ => "",
         };
-        Some(if is_hash { name } else { format!("{name}{direction}{nulls}") })
+        Some(match is_hash {
+            true => format!("{name}{collation}"),
+            false => format!("{name}{collation}{direction}{nulls}"),
+        })
     };
     let columns: Vec<String> = index.columns.iter().filter_map(column).collect();
     let (name, on) = (quoted(&index.name), quoted_table(table));

@@ -12,8 +12,8 @@ use super::text::{literal, quoted, quoted_relation};
 use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
 use crate::schema::{
-    Column, Domain, DomainCheck, EnumLabel, EnumType, MadeCollation, ObjectId, StoredCollation,
-    Table,
+    Column, Domain, DomainCheck, EnumLabel, EnumType, Index, MadeCollation, ObjectId,
+    StoredCollation, Table,
 };
 use crate::types::collation::Predefined;
 use crate::types::encoded::enums::EnumDefinition;
@@ -293,6 +293,17 @@ impl CatalogSnapshot {
         };
         self.tables().flat_map(move |table| {
             table.columns.iter().filter(is_it).map(move |column| (table, column))
+        })
+    }
+
+    /// Returns the indexes whose keys a collation orders.
+    pub fn indexes_of_collation(&self, id: ObjectId) -> impl Iterator<Item = (&Table, &Index)> {
+        let is_it = move |index: &&Arc<Index>| {
+            let mut collations = index.columns.iter().filter_map(|key| key.collation);
+            collations.any(|own| own.definition().object == Some(id.0))
+        };
+        self.tables().flat_map(move |table| {
+            table.indexes.iter().filter(is_it).map(move |index| (&**table, &**index))
         })
     }
 

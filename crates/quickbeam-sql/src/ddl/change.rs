@@ -101,7 +101,6 @@ impl<'a> CatalogChange<'a> {
             self.check_definition(table);
         }
         self.check_row_type_uses(table)?;
-        refuse_collated_keys(table)?;
         for index in self.before.table(table.id).iter().flat_map(|before| &before.indexes) {
             let is_kept = table.indexes.iter().any(|other| other.id == index.id);
             if !is_kept && self.before.comments.contains_key(&index.id) {
@@ -572,24 +571,5 @@ pub(crate) fn check_key_type(name: &str, data_type: DataType) -> Result<()> {
             "column \"{name}\" of type {data_type}, which has parts of type json, in a key or index"
         ))),
         _ => Ok(()),
-    }
-}
-
-/// Refuses keys, indexes and foreign keys of columns under nondeterministic collations.
-fn refuse_collated_keys(table: &Table) -> Result<()> {
-    let of_key = table.primary_key.iter().flat_map(|key| &key.columns).copied();
-    let of_indexes = table.indexes.iter().flat_map(|it| &it.columns).map(|it| it.position);
-    let of_references = table.foreign_keys.iter().flat_map(|key| &key.columns).copied();
-    let mut columns = of_key.chain(of_indexes).chain(of_references);
-    let refused = columns.find_map(|position| {
-        let collation = table.columns.get(position)?.collation?;
-        (!collation.is_deterministic()).then_some(collation)
-    });
-    match refused {
-        Some(own) => Err(SqlError::unsupported(format!(
-            "a key, an index or a foreign key under the nondeterministic collation \"{}\"",
-            own.name()
-        ))),
-        None => Ok(()),
     }
 }

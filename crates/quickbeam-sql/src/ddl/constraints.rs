@@ -6,12 +6,15 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::change::CatalogChange;
+use super::indexes::{renew, version_of};
 use crate::catalog::Catalog;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
 use crate::schema::errors::{many_primary_keys, no_column, no_constraint};
-use crate::schema::{Check, ForeignKey, ForeignKeyAction, Index, KeyColumn, PrimaryKey, Table};
+use crate::schema::{
+    Check, Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, PrimaryKey, Table,
+};
 use crate::schema::{NewCheck, NewForeignKey, NewKey, is_temporary_schema};
 use crate::table::{Expressions, TableWriter};
 use crate::types::Value;
@@ -223,8 +226,9 @@ impl CatalogChange<'_> {
         statement.finish()
     }
 
-    /// Makes columns the primary key of a definition: the key of its rows, or, if it is DEFERRABLE,
-    /// the last of its indexes. The rows are not looked at.
+    /// Makes columns the primary key of a definition: the key of its rows, or the last of its
+    /// indexes if it is DEFERRABLE or has texts under a collation of ICU. The rows are not
+    /// looked at.
     pub(crate) fn define_primary_key(
         &self,
         table: &mut Table,
@@ -244,7 +248,8 @@ impl CatalogChange<'_> {
         for &position in &columns {
             table.columns[position].not_null = true;
         }
-        if key.timing.is_deferrable() {
+        let has_sort_keys = |at: &usize| table.columns[*at].key_collation().is_some();
+        if key.timing.is_deferrable() || columns.iter().any(has_sort_keys) {
             let index = Index { is_primary: true, ..self.key_index(table, key, name)? };
             table.indexes.push(Arc::new(index));
             return Ok(());
@@ -272,11 +277,18 @@ impl CatalogChange<'_> {
     /// Returns the index of a key.
     fn key_index(&self, table: &Table, key: &NewKey, name: SmolStr) -> Result<Index> {
         let columns = table.known_columns(&key.columns)?;
-        let column = |position| KeyColumn { position, descending: false, nulls_first: false };
+        let column = |position: usize| KeyColumn {
+            position,
+            descending: false,
+            nulls_first: false,
+            collation: table.columns.get(position).and_then(Column::key_collation),
+        };
+        let columns: Vec<KeyColumn> = columns.into_iter().map(column).collect();
         Ok(Index {
             id: self.new_id()?,
             name,
-            columns: columns.into_iter().map(column).collect(),
+            collation_version: version_of(&columns),
+            columns,
             unique: !key.timing.is_deferrable(),
             method: key.method,
             is_constraint: true,
@@ -378,7 +390,8 @@ impl CatalogChange<'_> {
             Err(SqlError::new(SqlState::UniqueViolation, message).of_constraint(name))
         })?;
         transaction.drop_database(&old_tree)?;
-        for index in &table.indexes {
+        for index in &mut table.indexes {
+            renew(index);
             transaction.drop_database(&index_tree(index.id))?;
             self.fill_index(&new, index)?;
         }
@@ -391,10 +404,13 @@ impl CatalogChange<'_> {
 fn referenced_columns(parent: &Table, names: &[SmolStr]) -> Result<Vec<usize>> {
     match (names, &parent.primary_key) {
         ([], Some(key)) => Ok(key.columns.clone()),
-        ([], None) if parent.primary_index().is_some() => {
-            Err(deferrable_parent("primary key", parent))
-        }
         ([], None) => {
+            if let Some(index) = parent.primary_index() {
+                if index.timing.is_deferrable() {
+                    return Err(deferrable_parent("primary key", parent));
+                }
+                return Ok(index.columns.iter().map(|column| column.position).collect());
+            }
             let message =
                 format!("there is no primary key for referenced table \"{}\"", parent.name);
             Err(SqlError::new(SqlState::UndefinedObject, message))
@@ -412,7 +428,9 @@ fn check_referenced_key(parent: &Table, columns: &[usize]) -> Result<()> {
         a == b
     };
     let positions = |i: &Index| i.columns.iter().map(|c| c.position).collect::<Vec<_>>();
-    let mut unique = parent.indexes.iter().filter(|index| index.unique && !index.is_partial());
+    let mut unique = parent.indexes.iter().filter(|index| {
+        index.unique && !index.is_partial() && index.has_equality_of_columns(parent)
+    });
     if parent.primary_key.as_ref().is_some_and(|key| is_same(key.columns.clone()))
         || unique.any(|index| is_same(positions(index)))
     {

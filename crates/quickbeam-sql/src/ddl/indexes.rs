@@ -14,6 +14,7 @@ use crate::schema::{
     ConstraintTiming, EXPRESSIONS, Index, IndexExpression, IndexPredicate, KeyColumn, Method,
     ObjectId, Table,
 };
+use crate::types::collation::LIBRARY_VERSION;
 
 /// Most columns of an index.
 const COLUMN_LIMIT: usize = 32;
@@ -34,11 +35,14 @@ impl Catalog {
         let mut columns = Vec::with_capacity(new.columns.len());
         let mut expressions = Vec::with_capacity(new.expressions.len());
         for (at, (name, descending, nulls_first)) in new.columns.iter().enumerate() {
-            let position = match new.expressions.iter().find(|(place, _)| *place == at) {
+            let (position, collation) = match new.expressions.iter().find(|(place, _)| *place == at)
+            {
                 None => {
                     let position = table.known_column(name)?;
                     table.check_key_type(position)?;
-                    position
+                    let named = new.collations.iter().find(|(place, _)| *place == at);
+                    let own = || table.columns[position].key_collation();
+                    (position, named.map_or_else(own, |(_, collation)| *collation))
                 }
                 Some((_, expression)) => {
                     check_key_type(name, expression.data_type)?;
@@ -48,7 +52,7 @@ impl Catalog {
                         data_type: expression.data_type,
                         columns: table.numbers_of(&expression.columns)?,
                     });
-                    EXPRESSIONS + expressions.len() - 1
+                    (EXPRESSIONS + expressions.len() - 1, expression.collation)
                 }
             };
             let is_plain = !descending && nulls_first.is_none();
@@ -57,7 +61,9 @@ impl Catalog {
                 return Err(SqlError::new(SqlState::FeatureNotSupported, message));
             }
             let nulls_first = nulls_first.unwrap_or(*descending);
-            columns.push(KeyColumn { position, descending: *descending, nulls_first });
+            // An inverted index has the keys of values, not texts in an order.
+            let collation = collation.filter(|_| !matches!(new.method, Method::Inverted(_)));
+            columns.push(KeyColumn { position, descending: *descending, nulls_first, collation });
         }
         let predicate = new.predicate.as_ref().map(|predicate| -> Result<_> {
             let columns = table.numbers_of(&predicate.columns)?;
@@ -70,6 +76,7 @@ impl Catalog {
         let index = Arc::new(Index {
             id: change.new_id()?,
             name: name.clone(),
+            collation_version: version_of(&columns),
             columns,
             unique: new.unique,
             method: new.method,
@@ -97,10 +104,20 @@ impl Catalog {
         only: Option<ObjectId>,
     ) -> Result<()> {
         let change = CatalogChange::begin(self, transaction)?;
-        let table = change.latest(table)?;
+        let mut table = change.latest(table)?;
         let handle = change.handle(table.id)?;
-        let is_meant = |index: &&Arc<Index>| only.is_none_or(|only| only == index.id);
-        table.indexes.iter().filter(is_meant).try_for_each(|it| change.refill_index(&handle, it))
+        let is_meant = |index: &Index| only.is_none_or(|only| only == index.id);
+        let mut is_renewed = false;
+        for index in table.indexes.iter_mut().filter(|index| is_meant(index)) {
+            is_renewed |= index.is_stale();
+            renew(index);
+            change.refill_index(&handle, index)?;
+        }
+        if is_renewed {
+            change.regenerate(&mut table)?;
+            change.put_table(&table)?;
+        }
+        Ok(())
     }
 
     /// DROP INDEX. `cascade`: foreign keys that need it go, too.
@@ -134,6 +151,20 @@ impl Catalog {
         transaction.drop_database(&index_tree(index.id))?;
         change.regenerate(&mut table)?;
         change.put_table(&table)
+    }
+}
+
+/// Returns the version of the library whose sort keys an index has, if it has any.
+pub(super) fn version_of(columns: &[KeyColumn]) -> Option<SmolStr> {
+    let has_keys = columns.iter().any(|column| column.collation.is_some());
+    has_keys.then(|| SmolStr::new_static(LIBRARY_VERSION))
+}
+
+/// Gives an index that is filled again the version of the library that its sort keys are made by.
+pub(super) fn renew(index: &mut Arc<Index>) {
+    let version = version_of(&index.columns);
+    if index.collation_version != version {
+        Arc::make_mut(index).collation_version = version;
     }
 }
 

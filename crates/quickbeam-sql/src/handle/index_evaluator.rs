@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Result, SqlError};
 use crate::schema::encoding::row_format::StoredRow;
 use crate::schema::{Index, Table};
-use crate::types::{DataType, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// Evaluates the expressions and the predicate of one index.
 pub trait IndexEvaluator: Debug + Send + Sync {
@@ -18,13 +18,16 @@ pub trait IndexEvaluator: Debug + Send + Sync {
     fn evaluate(&self, row: StoredRow<'_>) -> Result<Option<Vec<Value>>>;
 }
 
+/// The type of an expression of an index, and the collation of ICU of its texts.
+pub type KeyType = (DataType, Option<Collation>);
+
 /// Binds the expressions and the predicate of indexes.
 pub trait IndexCompiler: Debug + Send + Sync {
     /// Binds those of an index of that table.
     fn compile(&self, table: &Arc<Table>, index: &Index) -> Result<Arc<dyn IndexEvaluator>>;
 
     /// Returns the types of the expressions, in order.
-    fn types(&self, table: &Arc<Table>, index: &Index) -> Result<Vec<DataType>>;
+    fn types(&self, table: &Arc<Table>, index: &Index) -> Result<Vec<KeyType>>;
 }
 
 /// The form of a row's entry in an index.

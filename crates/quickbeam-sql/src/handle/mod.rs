@@ -12,6 +12,6 @@ pub(crate) mod table_handle;
 
 pub(crate) use index_build::Filling;
 pub(crate) use index_evaluator::{EntryForm, NoEvaluator};
-pub use index_evaluator::{IndexCompiler, IndexEvaluator};
+pub use index_evaluator::{IndexCompiler, IndexEvaluator, KeyType};
 pub use table_handle::{IndexHandle, TableHandle};
 pub(crate) use table_handle::{RowIds, describe, describe_key, index_tree, rows_tree};

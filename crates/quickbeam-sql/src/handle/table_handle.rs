@@ -234,6 +234,7 @@ impl IndexHandle {
         if self.index.inverted().is_some() {
             return Ok(EntryForm::Inverted);
         }
+        self.index.check_current()?;
         let mut has_null = false;
         let computed = match &self.evaluator {
             None => Vec::new(),

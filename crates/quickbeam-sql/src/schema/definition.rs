@@ -167,6 +167,9 @@ pub struct NewIndex {
     pub table: SmolStr,
     /// Name, DESC and NULLS FIRST of each column. `None` for the latter: first exactly if DESC.
     pub columns: Vec<(SmolStr, bool, Option<bool>)>,
+    /// The collations of columns that are ordered by another one than their own, with their places
+    /// among `columns`; `None` for the order of bytes.
+    pub collations: Vec<(usize, Option<Collation>)>,
     /// CONCURRENTLY.
     pub concurrently: bool,
     /// UNIQUE.
@@ -190,6 +193,8 @@ pub struct NewIndexExpression {
     pub text: Arc<str>,
     /// The type of its values.
     pub data_type: DataType,
+    /// The collation of ICU of its texts.
+    pub collation: Option<Collation>,
     /// Names of the columns that it reads.
     pub columns: Vec<SmolStr>,
 }

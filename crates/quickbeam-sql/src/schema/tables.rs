@@ -18,6 +18,8 @@ use super::names::{is_public, lookup_name, public};
 use super::objects::{ConstraintTiming, ObjectId};
 use super::triggers::Trigger;
 use super::views::{Materialized, View};
+use crate::error::{Result, SqlError, SqlState};
+use crate::types::collation::LIBRARY_VERSION;
 use crate::types::{Collation, DataType, Value};
 
 /// How the records of a table or index are found.
@@ -157,6 +159,14 @@ impl Sequence {
     }
 }
 
+impl Column {
+    /// Returns the collation whose sort keys stand for the column's texts in indexes.
+    #[must_use]
+    pub fn key_collation(&self) -> Option<Collation> {
+        self.collation.filter(|own| self.data_type.is_text() && own.has_sort_keys())
+    }
+}
+
 impl Table {
     /// What the table's tree is made as.
     #[must_use]
@@ -209,8 +219,10 @@ pub struct Index {
     /// When a constraint that is DEFERRABLE is checked. Its entries are those of an index that is
     /// not unique.
     pub timing: ConstraintTiming,
-    /// Whether it is a PRIMARY KEY that is DEFERRABLE.
+    /// Whether it is a PRIMARY KEY that is DEFERRABLE, or has texts under a collation of ICU.
     pub is_primary: bool,
+    /// The version of the library whose sort keys are in its entries, if any are.
+    pub collation_version: Option<SmolStr>,
 }
 
 impl Index {
@@ -218,6 +230,37 @@ impl Index {
     #[must_use]
     pub fn is_unique(&self) -> bool {
         self.unique || self.timing.is_deferrable()
+    }
+
+    /// Returns whether its entries have sort keys of another version of the collation library, so
+    /// that they may be in another order than texts have now.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        self.collation_version.as_ref().is_some_and(|version| version != LIBRARY_VERSION)
+    }
+
+    /// Fails if the entries have sort keys of another version of the collation library.
+    ///
+    /// # Errors
+    /// See above.
+    pub fn check_current(&self) -> Result<()> {
+        match &self.collation_version {
+            Some(version) if version != LIBRARY_VERSION => Err(stale(&self.name, version)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns whether values of its columns have the same key exactly if they are equal under the
+    /// collations of the columns.
+    #[must_use]
+    pub fn has_equality_of_columns(&self, table: &Table) -> bool {
+        self.columns.iter().all(|key| match table.columns.get(key.position) {
+            Some(column) => {
+                let own = column.key_collation().filter(|own| !own.is_deterministic());
+                own.is_none_or(|own| key.collation == Some(own))
+            }
+            None => true,
+        })
     }
 
     /// Returns whether its entries depend on more than the values of columns.
@@ -261,6 +304,14 @@ impl Index {
         expressions.chain(self.predicate.iter().flat_map(|it| &it.columns)).copied()
     }
 
+    /// Returns the collation of a key if it is not that of its column. `None` in it: the order of
+    /// bytes.
+    #[must_use]
+    pub fn other_collation(&self, table: &Table, key: &KeyColumn) -> Option<Option<Collation>> {
+        let own = table.columns.get(key.position)?.key_collation();
+        (own != key.collation && self.inverted().is_none()).then_some(key.collation)
+    }
+
     /// Returns the type of the values at a position of its key columns.
     #[must_use]
     pub fn key_type(&self, table: &Table, position: usize) -> Option<DataType> {
@@ -282,6 +333,17 @@ impl Index {
     }
 }
 
+#[cold]
+fn stale(index: &str, version: &str) -> SqlError {
+    let message =
+        format!("index \"{index}\" has the order of another version of the collation library");
+    SqlError::new(SqlState::ObjectNotInPrerequisiteState, message)
+        .with_detail(format!(
+            "It was built with version {version}, but this program has version {LIBRARY_VERSION}."
+        ))
+        .with_hint(format!("Build it again by REINDEX INDEX {index}."))
+}
+
 /// A column of an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyColumn {
@@ -291,6 +353,9 @@ pub struct KeyColumn {
     pub descending: bool,
     /// Whether NULLs come first.
     pub nulls_first: bool,
+    /// The collation of ICU by whose sort keys entries are ordered. Other texts are ordered by
+    /// their bytes.
+    pub collation: Option<Collation>,
 }
 
 /// A CHECK constraint.

@@ -184,13 +184,18 @@ impl<'a> Audit<'a> {
             problems.push("the key of the row is no row number".to_owned());
         }
         problems.extend(conditions(row));
-        for index in handle.indexes() {
+        for index in handle.indexes().iter().filter(|it| !it.index.is_stale()) {
             if !self.has_entry(index, key, row)? {
                 problems.push(format!("index \"{}\" has no entry of the row", index.index.name));
             }
         }
         for (foreign, parent) in table.foreign_keys.iter().zip(&self.parents) {
-            if !foreign.not_valid && !has_parent(self.transaction, foreign, row, parent)? {
+            // The parent's own verification tells of an index that cannot be used.
+            let is_usable = parent.indexes().iter().all(|it| !it.index.is_stale());
+            if is_usable
+                && !foreign.not_valid
+                && !has_parent(self.transaction, foreign, row, parent)?
+            {
                 let shown = describe(table, &foreign.columns, row);
                 let (name, parent) = (&foreign.name, &parent.table().name);
                 problems.push(format!(
@@ -336,6 +341,10 @@ impl<'a> Audit<'a> {
         let mut entries = 0;
         let handle = self.handle;
         for index in handle.indexes() {
+            if let Err(stale) = index.index.check_current() {
+                self.complain(&format!(": {stale}"));
+                continue;
+            }
             let count = self.entries(index);
             let count = self.or_complain(&format!(", index \"{}\"", index.index.name), count);
             let absent = self.absent.get(&index.index.id).copied().unwrap_or(0);

@@ -18,10 +18,10 @@ use crate::catalog::{FiredTriggers, ForeignKey, ForeignKeyAction, Table, Trigger
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::describe;
 use crate::handle::table_handle::{IndexHandle, TableHandle};
-use crate::schema::encoding::key_encoding::{KeyRange, KeySpec};
+use crate::schema::encoding::key_encoding::{KeyPart, KeyRange, KeySpec};
 use crate::schema::encoding::row_format::StoredRow;
 use crate::types::CastContext;
-use crate::types::{DataType, TextSettings, Value, ValueRef, convert};
+use crate::types::{Collation, DataType, TextSettings, Value, ValueRef, convert};
 
 /// Rows that have to follow one that went or changed.
 pub(super) struct CascadeTask {
@@ -157,12 +157,32 @@ fn converted(values: &[ValueRef<'_>], table: &Table, positions: &[usize]) -> Opt
     values.iter().zip(positions).map(one).collect()
 }
 
-/// Whether the first columns of a key are these, in any order.
-fn begins_with(key: &KeySpec, positions: &[usize]) -> bool {
+/// Returns the collation of a column if it takes texts of different bytes as equal.
+fn equality_of(table: &Table, position: usize) -> Option<Collation> {
+    let own = table.columns.get(position)?.key_collation()?;
+    (!own.is_deterministic()).then_some(own)
+}
+
+/// Returns the collations under which rows that refer to a key are found, in the order of its
+/// columns. As in PostgreSQL, that of the referencing column counts if the other is deterministic.
+fn equalities(parent: &Table, child: &Table, key: &ForeignKey) -> Result<Vec<Option<Collation>>> {
+    let positions = parent_positions(parent, key)?;
+    let both = positions.iter().zip(&key.columns);
+    let equality = |(&to, &from)| equality_of(parent, to).or_else(|| equality_of(child, from));
+    Ok(both.map(equality).collect())
+}
+
+/// Whether the first columns of a key are these, in any order, and equal texts have equal keys.
+fn begins_with(key: &KeySpec, positions: &[usize], collations: &[Option<Collation>]) -> bool {
     let first = key.parts.get(..positions.len());
-    first.is_some_and(|parts| {
-        !parts.is_empty() && parts.iter().all(|part| positions.contains(&part.position))
-    })
+    let is_one = |part: &KeyPart| {
+        let place = positions.iter().position(|position| *position == part.position);
+        place.is_some_and(|place| match collations.get(place).copied().flatten() {
+            Some(wanted) => part.collation == Some(wanted),
+            None => part.collation.is_none_or(Collation::is_deterministic),
+        })
+    };
+    first.is_some_and(|parts| !parts.is_empty() && parts.iter().all(is_one))
 }
 
 /// The beginning of a key, from the values of the columns at these positions.
@@ -182,9 +202,21 @@ fn without_row() -> SqlError {
 }
 
 /// Whether a row's columns at these positions have these values.
-fn matches(row: StoredRow<'_>, positions: &[usize], values: &[Value]) -> Result<bool> {
-    for (position, value) in positions.iter().zip(values) {
-        if row.get(*position)?.compare(value.as_ref()) != Some(std::cmp::Ordering::Equal) {
+fn matches(
+    row: StoredRow<'_>,
+    positions: &[usize],
+    values: &[Value],
+    collations: &[Option<Collation>],
+) -> Result<bool> {
+    for ((position, value), collation) in positions.iter().zip(values).zip(collations) {
+        let found = row.get(*position)?;
+        let order = match (collation, found, value) {
+            (Some(own), ValueRef::Text(found), Value::Text(wanted)) => {
+                own.key(found)?.compare(&own.key(wanted)?)
+            }
+            _ => found.compare(value.as_ref()),
+        };
+        if order != Some(std::cmp::Ordering::Equal) {
             return Ok(false);
         }
     }
@@ -248,7 +280,11 @@ fn has_row(
     positions: &[usize],
     values: &[Value],
 ) -> Result<bool> {
-    let is_key = |key: &KeySpec| key.parts.len() == positions.len() && begins_with(key, positions);
+    let collation = |&position: &usize| equality_of(handle.table(), position);
+    let collations: Vec<_> = positions.iter().map(collation).collect();
+    let is_key = |key: &KeySpec| {
+        key.parts.len() == positions.len() && begins_with(key, positions, &collations)
+    };
     let (database, key) = if is_key(handle.key()) {
         (handle.database(), handle.key())
     } else {
@@ -257,6 +293,7 @@ fn has_row(
             .iter()
             .find(|i| i.index.unique && !i.index.is_partial() && is_key(&i.key));
         let index = index.ok_or_else(|| SqlError::internal("a foreign key to no unique key"))?;
+        index.index.check_current()?;
         (&index.entries, &index.key)
     };
     let mut bytes = Vec::new();
@@ -510,16 +547,20 @@ impl TableWriter<'_> {
     fn find_referring(&self, reference: &Referring, limit: usize) -> Result<Vec<KeyedRow>> {
         let (handle, transaction) = (&reference.child, self.transaction);
         let columns = &reference.definition()?.columns;
+        let parent = reference.parent.table();
+        let collations = equalities(parent, handle.table(), reference.definition()?)?;
         let mut found = Vec::new();
-        if let Some(found) = self.find_by_hash(reference, columns, limit)? {
+        if let Some(found) = self.find_by_hash(reference, columns, &collations, limit)? {
             return Ok(found);
         }
         let is_ordered = |database: &Database| database.access_method().is_ordered();
-        let by_key = is_ordered(handle.database()) && begins_with(handle.key(), columns);
+        let by_key =
+            is_ordered(handle.database()) && begins_with(handle.key(), columns, &collations);
         let leads = |index: &&IndexHandle| {
             !index.index.is_partial()
                 && is_ordered(&index.entries)
-                && begins_with(&index.key, columns)
+                && begins_with(&index.key, columns, &collations)
+                && !index.index.is_stale()
         };
         let index = handle.indexes().iter().find(leads);
         let key = if by_key {
@@ -554,7 +595,12 @@ impl TableWriter<'_> {
                 }
             };
             if key.is_some()
-                || matches(StoredRow::new(handle.table(), &row)?, columns, &reference.key)?
+                || matches(
+                    StoredRow::new(handle.table(), &row)?,
+                    columns,
+                    &reference.key,
+                    &collations,
+                )?
             {
                 found.push((row_key, row));
             }
@@ -571,13 +617,14 @@ impl TableWriter<'_> {
         &self,
         reference: &Referring,
         columns: &[usize],
+        collations: &[Option<Collation>],
         limit: usize,
     ) -> Result<Option<Vec<KeyedRow>>> {
         let (handle, transaction) = (&reference.child, self.transaction);
         let is_hash_key = |database: &Database, key: &KeySpec| {
             !database.access_method().is_ordered()
                 && key.parts.len() == columns.len()
-                && begins_with(key, columns)
+                && begins_with(key, columns, collations)
         };
         let (mut row_key, mut row) = (Vec::new(), Vec::new());
         if is_hash_key(handle.database(), handle.key()) {
@@ -585,7 +632,9 @@ impl TableWriter<'_> {
         } else {
             let mut indexes = handle.indexes().iter();
             let is_hash_index = |index: &&IndexHandle| {
-                !index.index.is_partial() && is_hash_key(&index.entries, &index.key)
+                !index.index.is_partial()
+                    && is_hash_key(&index.entries, &index.key)
+                    && !index.index.is_stale()
             };
             let Some(index) = indexes.find(is_hash_index) else {
                 return Ok(None);

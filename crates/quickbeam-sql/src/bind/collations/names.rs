@@ -5,7 +5,7 @@ use sqlparser::ast::{Expr as Ast, ObjectName, ObjectNamePart};
 
 use super::{Derivation, indeterminate, not_under};
 use crate::bind::{Binder, OutputColumn, Scope, Typed, fold};
-use crate::catalog::describe::quoted_if_needed;
+use crate::catalog::describe::shown_collation;
 use crate::catalog::{Privileges, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -173,21 +173,11 @@ impl Binder<'_> {
             Some(_) => match self.collation_of(value)? {
                 Derivation::Default => Value::text("\"default\""),
                 Derivation::Implicit(own) | Derivation::Explicit(own) => {
-                    Value::text(shown_name(own))
+                    Value::text(shown_collation(own))
                 }
                 Derivation::Conflict(..) => Value::Null,
             },
         };
         Ok(Typed::new(Expr::Constant(name), DataType::Text, position))
-    }
-}
-
-/// Returns the name of a collation, with its schema if that is not on the usual path.
-fn shown_name(collation: Collation) -> String {
-    let definition = collation.definition();
-    let name = quoted_if_needed(&definition.name);
-    match definition.schema.as_str() {
-        "public" | "pg_catalog" => name,
-        schema => format!("{}.{name}", quoted_if_needed(schema)),
     }
 }

@@ -21,11 +21,11 @@ use crate::catalog::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, Frame, Slot};
-use crate::handle::{IndexCompiler, IndexEvaluator};
+use crate::handle::{IndexCompiler, IndexEvaluator, KeyType};
 use crate::schema::OperatorClass;
 use crate::schema::errors::inverted_class;
 use crate::table::StoredRow;
-use crate::types::{CollateStep, DataType, Value};
+use crate::types::{CollateStep, Collation, DataType, Value};
 
 /// The expressions and the predicate of an index over a row in a slot.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ pub struct BoundIndex {
     pub expressions: Vec<Expr>,
     /// The conditions that its predicate joins by AND.
     pub predicate: Vec<Expr>,
-    types: Vec<DataType>,
+    types: Vec<KeyType>,
 }
 
 impl BoundIndex {
@@ -51,10 +51,10 @@ impl BoundIndex {
             BoundIndex { expressions: Vec::new(), predicate: Vec::new(), types: Vec::new() };
         for expression in &index.expressions {
             let parsed = crate::parse::expression(&expression.text)?;
-            let (mut value, data_type) = key_value(Binder::of_stored(names), &parsed, &scope)?;
+            let (mut value, key_type) = key_value(Binder::of_stored(names), &parsed, &scope)?;
             value.simplify();
             bound.expressions.push(value);
-            bound.types.push(data_type);
+            bound.types.push(key_type);
         }
         if let Some(predicate) = &index.predicate {
             let parsed = crate::parse::expression(&predicate.text)?;
@@ -66,11 +66,7 @@ impl BoundIndex {
     }
 }
 
-fn key_value(
-    mut binder: Binder<'_>,
-    parsed: &ast::Expr,
-    scope: &Scope,
-) -> Result<(Expr, DataType)> {
+fn key_value(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<(Expr, KeyType)> {
     let (bound, level) = binder.level(|binder| binder.expression(parsed, scope))?;
     binder.stands_alone(parsed, &level, "index expression")?;
     if !binder.is_stored {
@@ -79,12 +75,15 @@ fn key_value(
     }
     check_known_everywhere(&bound.expr)?;
     refuse_keys(&bound.expr)?;
-    if let Some(own) = binder.key_collation([&bound], "index expression")?
-        && !own.is_deterministic()
-    {
-        return Err(not_under("an index of an expression", own));
+    let data_type = bound.data_type.unwrap_or(DataType::Text);
+    let collation = binder.key_collation([&bound], "index expression")?;
+    match collation.filter(|own| !data_type.is_text() && !own.is_deterministic()) {
+        Some(own) => Err(not_under("an index of arrays or rows", own)),
+        None => {
+            let collation = collation.filter(|own| data_type.is_text() && own.has_sort_keys());
+            Ok((unmarked(bound.expr), (data_type, collation)))
+        }
     }
-    Ok((unmarked(bound.expr), bound.data_type.unwrap_or(DataType::Text)))
 }
 
 fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Result<Expr> {
@@ -185,7 +184,7 @@ impl IndexCompiler for ExpressionCompiler {
         Ok(Arc::new(RowEvaluator { table: table.clone(), bound }))
     }
 
-    fn types(&self, table: &Arc<Table>, index: &Index) -> Result<Vec<DataType>> {
+    fn types(&self, table: &Arc<Table>, index: &Index) -> Result<Vec<KeyType>> {
         Ok(BoundIndex::of(&NoNames, table, index, 0)?.types)
     }
 }
@@ -250,14 +249,26 @@ impl Binder<'_> {
     ) -> Result<()> {
         let options = &column.column.options;
         let descending = matches!(options.sort, Some(ast::OrderBySort::Desc));
+        let has_byte_order = |class: &ast::ObjectName| super::constraints::is_byte_order(class);
+        if column.operator_class.as_ref().is_some_and(has_byte_order) {
+            index.collations.push((index.columns.len(), None));
+        }
         let name = match self.collated_key(&column.column.expr, outline)? {
-            Some(name) => {
+            Some((name, named)) => {
                 self.known_column(outline, name)?;
+                if let Some(collation) = named {
+                    let collation = Some(collation).filter(|own| own.has_sort_keys());
+                    index.collations.push((index.columns.len(), collation));
+                }
                 fold(name)
             }
             None => {
                 let written = &column.column.expr;
-                let expression = self.index_expression(written, outline)?;
+                let mut expression = self.index_expression(written, outline)?;
+                let is_by_bytes = |(place, _): &(usize, _)| *place == index.columns.len();
+                if index.collations.iter().any(is_by_bytes) {
+                    expression.collation = None;
+                }
                 index.expressions.push((index.columns.len(), expression));
                 let taken: Vec<&str> =
                     index.columns.iter().map(|column| column.0.as_str()).collect();
@@ -268,26 +279,19 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Returns the column that an index key is, which may have a COLLATE with the order that the
-    /// entries have anyway.
+    /// Returns the column that an index key is, and the collation that COLLATE gives it.
     fn collated_key<'e>(
         &self,
         written: &'e ast::Expr,
         outline: &Outline,
-    ) -> Result<Option<&'e ast::Ident>> {
+    ) -> Result<Option<(&'e ast::Ident, Option<Collation>)>> {
         let ast::Expr::Collate { expr, collation } = written else {
-            return Ok(key_column(written));
+            return Ok(key_column(written).map(|name| (name, None)));
         };
         let Some(name) = key_column(expr) else { return Ok(None) };
         let at = self.known_column(outline, name)?;
-        let Some((_, data_type, own)) = outline.columns.get(at) else { return Ok(None) };
-        let asked = self.collation_of_new(collation, *data_type)?;
-        let own = own.for_table().unwrap_or_default();
-        let is_by_bytes = own.is_none_or(|own| own.is_deterministic()) && asked.is_by_bytes();
-        match is_by_bytes || own == Some(asked) {
-            true => Ok(Some(name)),
-            false => Err(not_under("an index", asked)),
-        }
+        let Some((_, data_type, _)) = outline.columns.get(at) else { return Ok(None) };
+        Ok(Some((name, Some(self.collation_of_new(collation, *data_type)?))))
     }
 
     fn index_expression(
@@ -304,10 +308,12 @@ impl Binder<'_> {
         })?;
         let text = stored_text(written);
         let parsed = crate::parse::expression(&text)?;
-        let (value, data_type) = key_value(Binder::of_stored(self.names), &parsed, &scope)?;
+        let (value, key_type) = key_value(Binder::of_stored(self.names), &parsed, &scope)?;
+        let (data_type, collation) = key_type;
         Ok(NewIndexExpression {
             text: text.into(),
             data_type,
+            collation,
             columns: read_columns(&value, outline),
         })
     }

@@ -149,6 +149,7 @@ fn index_like(table: &Table, index: &Index, of: SmolStr) -> NewIndex {
                 let copied = NewIndexExpression {
                     text: expression.text.clone(),
                     data_type: expression.data_type,
+                    collation: column.collation,
                     columns: names_of(table, &expression.columns),
                 };
                 new.expressions.push((place, copied));
@@ -156,6 +157,7 @@ fn index_like(table: &Table, index: &Index, of: SmolStr) -> NewIndex {
             }
             None => table.columns.get(column.position).map_or("".into(), |it| it.name.clone()),
         };
+        new.collations.push((place, column.collation));
         let is_default = column.nulls_first == column.descending;
         let nulls_first = (!is_default).then_some(column.nulls_first);
         new.columns.push((name, column.descending, nulls_first));

@@ -9,16 +9,17 @@ use quickbeam::Transaction;
 
 use crate::catalog::Catalog;
 use crate::ddl::change::{CatalogChange, check_key_type};
+use crate::ddl::indexes::renew;
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::{TableHandle, index_tree, rows_tree};
 use crate::schema::encoding::StoredRow;
 use crate::schema::errors::inverted_class;
 use crate::schema::{
-    DeclaredType, EXPRESSIONS, Identity, Index, Method, NewColumn, NewIdentity, SequenceChanges,
-    Table,
+    Column, DeclaredType, EXPRESSIONS, Identity, Index, KeyColumn, Method, NewColumn, NewIdentity,
+    SequenceChanges, Table,
 };
 use crate::table::check_not_null;
-use crate::types::{DataType, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// Computes a new row of a stored one.
 pub type RowChange<'c> = dyn FnMut(StoredRow<'_>) -> Result<Vec<Value>> + 'c;
@@ -51,7 +52,7 @@ impl Catalog {
         let mut table = old.clone();
         let altered = &mut table.columns[position];
         (altered.data_type, altered.domain) = (declared.data_type, declared.domain);
-        altered.collation = None;
+        let collation = altered.collation.take();
         altered.missing = Value::Null;
         change.retype_identity(&table, position)?;
         let keys = table.primary_key.iter().flat_map(|key| key.columns.iter().copied());
@@ -60,6 +61,7 @@ impl Catalog {
             table.check_key_type(position)?;
         }
         reclass_indexes(&mut table, position)?;
+        recollate_indexes(&mut table, position, collation);
         change.check_foreign_key_types(&table, position)?;
         change.retype_indexes(&mut table, id)?;
         change.rewrite(&old, &mut table, each)?;
@@ -198,6 +200,20 @@ fn check_identity_type(data_type: DataType) -> Result<()> {
     Err(SqlError::new(SqlState::InvalidParameterValue, message))
 }
 
+/// Gives the indexes of a column its collation in the place of the one before.
+fn recollate_indexes(table: &mut Table, position: usize, before: Option<Collation>) {
+    let own = table.columns.get(position).and_then(Column::key_collation);
+    for index in &mut table.indexes {
+        let is_of_column = |key: &KeyColumn| {
+            key.position == position && key.collation.is_some() && key.collation == before
+        };
+        if index.columns.iter().any(is_of_column) {
+            let columns = Arc::make_mut(index).columns.iter_mut();
+            columns.filter(|key| is_of_column(key)).for_each(|key| key.collation = own);
+        }
+    }
+}
+
 /// Gives the inverted indexes of a column the operator class of its type.
 fn reclass_indexes(table: &mut Table, position: usize) -> Result<()> {
     let now = table.clone();
@@ -277,8 +293,14 @@ impl CatalogChange<'_> {
         let now = Arc::new(table.clone());
         for index in table.indexes.iter_mut().filter(|index| index.computes_from(column)) {
             let types = self.before.index_compiler()?.types(&now, index)?;
-            let expressions = Arc::make_mut(index).expressions.iter_mut();
-            for (expression, data_type) in expressions.zip(types) {
+            let changed = Arc::make_mut(index);
+            for key in &mut changed.columns {
+                let number = key.position.checked_sub(EXPRESSIONS);
+                if let Some((_, collation)) = number.and_then(|number| types.get(number)) {
+                    key.collation = key.collation.and(*collation);
+                }
+            }
+            for (expression, (data_type, _)) in changed.expressions.iter_mut().zip(types) {
                 check_key_type(&expression.name, data_type)?;
                 expression.data_type = data_type;
             }
@@ -324,7 +346,8 @@ impl CatalogChange<'_> {
             Err(SqlError::new(SqlState::UniqueViolation, message).of_constraint(name))
         })?;
         transaction.drop_database(&rows_tree(old))?;
-        for index in &table.indexes {
+        for index in &mut table.indexes {
+            renew(index);
             transaction.drop_database(&index_tree(index.id))?;
             self.fill_index(&after, index)?;
         }

@@ -8,7 +8,7 @@ use crate::catalog::{Catalog, DropBehavior};
 use crate::ddl::change::CatalogChange;
 use crate::ddl::depended;
 use crate::error::{Result, SqlError, SqlState};
-use crate::schema::names::split_lookup_name;
+use crate::schema::names::{lookup_name, split_lookup_name};
 use crate::schema::{MadeCollation, ObjectId};
 
 /// The error for a collation whose name is taken.
@@ -68,6 +68,15 @@ impl Catalog {
                 }
                 let table = table.lookup_name();
                 self.drop_column(transaction, &table, &column.name, (behavior, &[]))?;
+            }
+            let snapshot = self.snapshot(transaction)?;
+            for (table, index) in snapshot.indexes_of_collation(made.id) {
+                if behavior == DropBehavior::Restrict {
+                    let by = format!("index {}", index.name);
+                    return Err(depended(&format!("collation {}", made.name), &by));
+                }
+                let (name, cascade) = (lookup_name(&table.schema, &index.name), true);
+                self.drop_index(transaction, &name, cascade)?;
             }
         }
         let change = CatalogChange::begin(self, transaction)?;

@@ -16,6 +16,8 @@ use crate::types::{DataType, Value};
 
 /// The access methods in `pg_am`.
 const HEAP: i64 = 2;
+/// The OID of the collation "C".
+const C_COLLATION: i64 = 950;
 const BTREE: i64 = 403;
 const HASH: i64 = 405;
 const GIN: i64 = 2742;
@@ -346,6 +348,14 @@ impl SystemSource<'_> {
                 _ => column(position).map(|it| it.data_type),
             };
             let collations = list(&|key| {
+                if let Described::Index(table, index) = relation
+                    && index.other_collation(table, key) == Some(None)
+                {
+                    return C_COLLATION;
+                }
+                if let Some(own) = key.collation {
+                    return collation_oid(own);
+                }
                 if let Some(own) = column(key.position).and_then(|it| it.collation) {
                     return collation_oid(own);
                 }

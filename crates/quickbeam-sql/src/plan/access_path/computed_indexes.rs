@@ -3,13 +3,14 @@
 //! The expressions of all indexes of a table have positions of their own, after those of its
 //! columns, so that a condition on an expression is found as one on a column is.
 
-use crate::catalog::{EXPRESSIONS, Index, Table};
+use super::collated_keys::collated_position;
+use crate::catalog::{EXPRESSIONS, Index, KeyColumn, Table};
 use crate::expression::{Expr, TextPosition};
 use crate::plan::Statistics;
 use crate::types::{DataType, Value};
 
 /// Expressions that one index has at most.
-const MOST: usize = 32;
+pub(super) const MOST: usize = 32;
 
 /// A computed index, over rows in a slot of the query.
 pub(super) struct ComputedIndex {
@@ -53,13 +54,15 @@ impl ComputedIndex {
     }
 }
 
-/// Returns the positions of an index's keys, those of expressions among all indexes of the table.
+/// Returns the positions of an index's keys, those of expressions and those that a collation orders
+/// among all indexes of the table.
 pub(super) fn key_positions(number: usize, index: &Index) -> Vec<usize> {
-    let position = |position: usize| match position < EXPRESSIONS {
-        true => position,
-        false => position + number * MOST,
+    let position = |(place, column): (usize, &KeyColumn)| match column.position < EXPRESSIONS {
+        _ if column.collation.is_some() => collated_position(number, place),
+        true => column.position,
+        false => column.position + number * MOST,
     };
-    index.columns.iter().map(|column| position(column.position)).collect()
+    index.columns.iter().enumerate().map(position).collect()
 }
 
 /// Returns the computed indexes of a table whose rows are in that slot.

@@ -1,5 +1,6 @@
 //! Access paths: the choice of key or index for the rows of one table.
 
+mod collated_keys;
 mod computed_indexes;
 mod inverted;
 
@@ -10,13 +11,14 @@ use crate::plan::cost::{
 };
 use std::sync::Arc;
 
+use self::collated_keys::IndexedRows;
 use self::computed_indexes::{ComputedIndex, computed_indexes, key_positions};
 use self::inverted::InvertedSearch;
 use super::in_list::{InListKeys, find_in_list};
 use super::{AccessPath, KeyRangeExpr, Statistics, TableAccess, TurnedOff};
 use crate::bind::OrderKey;
 use crate::catalog::{Index, Method, Table};
-use crate::expression::{ColumnRef, Comparison, Expr, Slots, implies};
+use crate::expression::{Comparison, Expr, Slots, implies};
 use crate::types::{DataType, Value};
 
 /// A condition that compares a column with something that does not depend on the table.
@@ -49,9 +51,7 @@ pub(super) fn column_of(expr: &Expr, slot: usize, table: &Table) -> Option<usize
 
 fn sargs<'e>(
     conjuncts: &'e [Expr],
-    slot: usize,
-    table: &Table,
-    computed: &[ComputedIndex],
+    rows: IndexedRows<'_>,
     wish: &PathRequest<'_>,
 ) -> Vec<Sarg<'e>> {
     let mut found = Vec::new();
@@ -60,11 +60,9 @@ fn sargs<'e>(
         let [left, right] = &**pair;
         let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
         for (side, value, comparison) in sides {
-            let column = column_of(side, slot, table);
-            let expressions = computed.iter().filter_map(|index| index.position_of(side));
-            let columns: Vec<usize> = column.into_iter().chain(expressions).collect();
-            let typed = computed.iter().find_map(|index| index.typed(side));
-            if !columns.is_empty() && wish.gives(slot, typed.as_ref().unwrap_or(side), value) {
+            let columns = rows.positions(side, comparison);
+            let typed = rows.computed.iter().find_map(|index| index.typed(side));
+            if !columns.is_empty() && wish.gives(rows.slot, typed.as_ref().unwrap_or(side), value) {
                 let sarg = |column| Sarg { number, column, comparison, value };
                 found.extend(columns.into_iter().map(sarg));
                 break;
@@ -248,7 +246,8 @@ fn candidates(
     wish: &PathRequest<'_>,
     part_of: PartOf<'_>,
 ) -> Vec<Candidate> {
-    let sargs = sargs(conjuncts, slot, table, computed, wish);
+    let indexed = IndexedRows { table, slot, computed };
+    let sargs = sargs(conjuncts, indexed, wish);
     let usable = Usable::of(table, conjuncts, computed, wish);
     let mut found = Vec::new();
     let key_columns = table.primary_key.as_ref().map_or(&[][..], |key| &key.columns[..]);
@@ -302,6 +301,19 @@ fn candidates(
                 add(listed);
             }
         }
+        for position in indexed.collated_positions() {
+            let of_key = |side: &Expr| {
+                let positions = indexed.positions(side, Comparison::Equal);
+                positions.contains(&position).then_some(position)
+            };
+            let fits = |side: &Expr, value: &Expr| {
+                let typed = computed.iter().find_map(|index| index.typed(side));
+                wish.gives(slot, typed.as_ref().unwrap_or(side), value)
+            };
+            if let Some(listed) = find_in_list(conjunct, &of_key, &fits) {
+                add(listed);
+            }
+        }
     }
     found
 }
@@ -318,6 +330,9 @@ impl Usable {
         wish: &PathRequest<'_>,
     ) -> Usable {
         let usable = |(number, index): (usize, &Arc<Index>)| {
+            if index.is_stale() {
+                return None;
+            }
             if !index.is_computed() {
                 return Some(1.0);
             }
@@ -503,21 +518,16 @@ fn delivers(
     if matches!(candidate.path, AccessPath::Key(_)) {
         return Some(false);
     }
+    let rows = IndexedRows { table, slot, computed };
     let mut columns = candidate.order.iter();
     let mut backward = None;
     for key in order {
         let (known, descending, nulls_first) = columns.next()?;
-        let is_column = |column: &ColumnRef| column.slot == slot && column.column == *known;
-        let is_known = match table.columns.get(*known) {
-            Some(_) => key.expr.as_column().as_ref().is_some_and(is_column),
-            None => computed.iter().any(|index| index.is_at(&key.expr, *known)),
-        };
-        let not_null = table.columns.get(*known).is_some_and(|column| column.not_null);
-        if !is_known {
+        if !rows.is_at(&key.expr, *known) {
             return None;
         }
         let turned = *descending != key.descending;
-        if !not_null && (*nulls_first != turned) != key.nulls_first {
+        if !rows.is_not_null(*known) && (*nulls_first != turned) != key.nulls_first {
             return None;
         }
         if *backward.get_or_insert(turned) != turned {

@@ -401,10 +401,17 @@ impl<'p> Planner<'p> {
         let (Some(group), Some(From::Table(slot))) = (&select.group, &select.from) else {
             return Ok(None);
         };
-        let [Aggregate { kind, argument: Some(column @ Expr::Column(at)), filter: None, .. }] =
-            &group.aggregates[..]
+        let [Aggregate { kind, argument: Some(column), filter: None, .. }] = &group.aggregates[..]
         else {
             return Ok(None);
+        };
+        let at = match column {
+            Expr::Column(at) => at,
+            Expr::Collate(text, CollateStep::Key(_)) => match &**text {
+                Expr::Column(at) => at,
+                _ => return Ok(None),
+            },
+            _ => return Ok(None),
         };
         let descending = match kind {
             AggregateKind::Minimum => false,

@@ -10,6 +10,7 @@
 //! | REAL, DOUBLE PRECISION | as their bits, turned over so that they sort; -0 as 0, one NaN, above all |
 //! | NUMERIC | sign; power of ten; digits in pairs, each plus one; a zero. Negative numbers turned over |
 //! | types whose values are bytes | their ordering key, as BYTEA |
+//! | texts under a collation of ICU, in an index | their sort key, as BYTEA |
 //! | TEXT, BYTEA | the bytes, 0 as 0 255; then 0 0. Of CHAR without the blanks at the end |
 //! | UUID | its bytes |
 //! | arrays, rows, JSONB | the bytes that `nested_key.rs` describes, as BYTEA |
@@ -24,13 +25,17 @@
 //! - KEY-2: keys that begin with the same values begin with the same bytes, and no others do. So
 //!   all of them lie from those bytes up to, and without, [`prefix_end`] of them.
 
+use std::cmp::Ordering;
+
 use quickbeam::{AccessMethod, CHECKS_INVARIANTS, invariant};
 
 use super::nested_key::{encode_nested, is_key_of, is_nested};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::{Index, Table};
 use crate::types::encoded::{of_ordering_key, ordering_key};
-use crate::types::{DataType, Decimal, EncodedKind, Interval, Value, ValueRef, without_blanks};
+use crate::types::{
+    Collation, DataType, Decimal, EncodedKind, Interval, Value, ValueRef, without_blanks,
+};
 
 const NULL_FIRST: u8 = 0;
 const PRESENT: u8 = 1;
@@ -54,6 +59,8 @@ pub struct KeyPart {
     pub nullable: bool,
     /// The bytes as they are: the key of a key/value database.
     pub raw: bool,
+    /// The collation whose sort keys stand for texts.
+    pub collation: Option<Collation>,
 }
 
 /// How the keys of a table or index are encoded.
@@ -94,6 +101,7 @@ impl KeyPart {
             nulls_first: false,
             nullable: false,
             raw: false,
+            collation: None,
         }
     }
 }
@@ -111,6 +119,7 @@ impl KeySpec {
                 nulls_first: false,
                 nullable: false,
                 raw: table.is_database(),
+                collation: None,
             })
         };
         KeySpec { parts: key.columns.iter().filter_map(part).collect(), grouped: false }
@@ -131,6 +140,7 @@ impl KeySpec {
                 nulls_first: column.nulls_first,
                 nullable: true,
                 raw: false,
+                collation: column.collation,
             })
         };
         let grouped = index.access_method() == AccessMethod::HashPrefix;
@@ -332,7 +342,14 @@ impl KeyPart {
             ValueRef::Text(v) => {
                 let is_padded = matches!(self.data_type, DataType::Char(_));
                 let text = if is_padded { without_blanks(v) } else { v };
-                encode_bytes(out, text.as_bytes());
+                match self.collation {
+                    None => encode_bytes(out, text.as_bytes()),
+                    Some(own) => {
+                        let mut key = Vec::with_capacity(text.len() * 3 + 8);
+                        own.append_sort_key(text, &mut key)?;
+                        encode_bytes(out, &key);
+                    }
+                }
             }
             ValueRef::Boolean(v) => out.push(v.into()),
             ValueRef::Real(v) => out.extend_from_slice(&sortable_f32(v).to_be_bytes()),
@@ -373,6 +390,12 @@ impl KeyPart {
         let part = KeyPart { nullable: false, ..*self };
         let read = part.decode(&mut bytes);
         let is_equal = |read: Value| match (read.as_ref(), value) {
+            (ValueRef::Encoded(..), ValueRef::Text(text)) if part.collation.is_some() => {
+                let is_padded = matches!(part.data_type, DataType::Char(_));
+                let text = if is_padded { without_blanks(text) } else { text };
+                let key = part.collation.and_then(|own| own.key(text).ok());
+                key.is_some_and(|key| key.compare(&read) == Some(Ordering::Equal))
+            }
             (ValueRef::Text(read), ValueRef::Text(value))
                 if matches!(part.data_type, DataType::Char(_)) =>
             {
@@ -385,7 +408,7 @@ impl KeyPart {
     }
 
     /// Reads the column's value from the start of `bytes` and leaves the bytes that follow it. Of
-    /// a value with parts it reads the nested key.
+    /// a value with parts it reads the nested key, of a text under a collation the sort key.
     pub fn decode(&self, bytes: &mut &[u8]) -> Result<Value> {
         let turn = if self.descending { u8::MAX } else { 0 };
         if self.raw {
@@ -398,6 +421,9 @@ impl KeyPart {
                 [NULL_FIRST | NULL_LAST] => return Ok(Value::Null),
                 _ => return Err(damaged()),
             }
+        }
+        if let Some(own) = self.collation {
+            return own.of_sort_key(source.content()?);
         }
         Ok(match self.data_type {
             known if is_nested(known) => Value::bytea(source.content()?),

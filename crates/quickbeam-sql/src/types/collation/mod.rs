@@ -149,25 +149,47 @@ impl Collation {
         known.get((encoded.length() as usize).checked_sub(1)?).map(|entry| Collation(entry))
     }
 
-    /// Returns the sort key of a text, with the text (COLL-2).
-    pub(crate) fn key(self, text: &str) -> Result<Value> {
-        let definition = &self.0.definition;
-        let locale = definition.locale.as_deref().unwrap_or_default();
+    fn collator(self) -> Result<&'static CollatorBorrowed<'static>> {
+        let locale = self.0.definition.locale.as_deref().unwrap_or_default();
         let made = self.0.collator.get_or_init(|| collator::of_locale(locale).ok());
-        let Some(collator) = made else {
+        match made {
+            Some(collator) => Ok(collator),
             // The error says why there is none.
-            collator::of_locale(locale)?;
-            return Err(SqlError::internal("a collator that is not there"));
-        };
-        let mut key = Vec::with_capacity(text.len() * 3 + 8);
-        collator::append_key(collator, text, &mut key);
-        if definition.is_deterministic {
+            None => Err(collator::of_locale(locale)
+                .err()
+                .unwrap_or_else(|| SqlError::internal("a collator that is not there"))),
+        }
+    }
+
+    /// Returns whether texts under it have sort keys: it is one of ICU that the library has.
+    #[must_use]
+    pub fn has_sort_keys(self) -> bool {
+        !self.is_by_bytes() && self.collator().is_ok()
+    }
+
+    /// Appends the sort key of a text, which ends with the text if the collation is deterministic
+    /// (COLL-2).
+    pub(crate) fn append_sort_key(self, text: &str, key: &mut Vec<u8>) -> Result<()> {
+        collator::append_key(self.collator()?, text, key);
+        if self.is_deterministic() {
             // No sort key has a byte as low.
             key.push(0);
             key.extend_from_slice(text.as_bytes());
         }
         let has_text = key.ends_with(text.as_bytes());
-        invariant!(COLL_2, !definition.is_deterministic || has_text, "a key without {text:?}");
+        invariant!(COLL_2, !self.is_deterministic() || has_text, "a key without {text:?}");
+        Ok(())
+    }
+
+    /// Returns a value with these bytes as its sort key, which equals every text with that key.
+    pub(crate) fn of_sort_key(self, key: Vec<u8>) -> Result<Value> {
+        Ok(Value::Encoded(self.key_type(), sort_key::join(key, "")?.into()))
+    }
+
+    /// Returns the sort key of a text, with the text.
+    pub(crate) fn key(self, text: &str) -> Result<Value> {
+        let mut key = Vec::with_capacity(text.len() * 3 + 8);
+        self.append_sort_key(text, &mut key)?;
         let bytes = sort_key::join(key, text)?;
         Ok(Value::Encoded(self.key_type(), bytes.into()))
     }

@@ -1,5 +1,6 @@
 //! Several connections and threads at once: constraints, isolation and changes of definitions.
 
+mod collations;
 mod computed_indexes;
 mod constraints;
 mod inverted_indexes;

@@ -1,6 +1,7 @@
 //! Generated statements, compared with a model, with SQLite, between both executions and between
 //! plans.
 
+mod collated_indexes;
 mod decimal_columns;
 mod differential;
 mod differential_schemas;

@@ -197,6 +197,7 @@ fn part() -> impl Strategy<Value = KeyPart> {
             nulls_first,
             nullable: true,
             raw: false,
+            collation: None,
         },
     )
 }

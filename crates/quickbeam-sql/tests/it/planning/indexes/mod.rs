@@ -1,4 +1,5 @@
 //! Which conditions use an index that is more than one on columns.
 
+mod collated;
 mod computed;
 mod inverted;
