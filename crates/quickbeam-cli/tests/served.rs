@@ -52,6 +52,51 @@ impl Drop for Served {
 const TABLE: &str = "CREATE TABLE t (id INT PRIMARY KEY, x TEXT, n NUMERIC(9, 2)); \
     INSERT INTO t SELECT i, 'row ' || i, i / 4.0 FROM generate_series(1, 3) AS g(i)";
 
+/// Waits until a file has that text.
+fn until_it_has(file: &std::path::Path, wanted: &str) {
+    for _ in 0..1_000 {
+        if std::fs::read_to_string(file).is_ok_and(|text| text.contains(wanted)) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    panic!("{wanted} in {:?}", std::fs::read_to_string(file));
+}
+
+#[test]
+fn hangup_lets_the_audit_log_begin_a_new_file() {
+    let folder = folder();
+    let directory = path(&folder.path().join("data"));
+    let (file, old) = (folder.path().join("audit"), folder.path().join("audit.1"));
+    let settings = folder.path().join("settings.toml");
+    let text = format!("audit_log = \"ddl\"\naudit_file = \"{}\"\n", file.display());
+    std::fs::write(&settings, text).expect("it is written");
+    let served = Served::start_with(&directory, &["--config", &path(&settings)]);
+    done(&run(&["sql", &directory, "-c", "CREATE TABLE before (id INT)"]));
+    std::fs::rename(&file, &old).expect("it is there");
+    let number = served.0.id().to_string();
+    let asked = std::process::Command::new("kill").args(["-HUP", &number]).status();
+    assert!(asked.expect("kill starts").success());
+    for _ in 0..1_000 {
+        if file.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    done(&run(&["sql", &directory, "-c", "CREATE TABLE after (id INT)"]));
+    until_it_has(&old, "CREATE TABLE before");
+    until_it_has(&file, "CREATE TABLE after");
+    served.stop();
+    assert!(!text_of(&old).contains("CREATE TABLE after"));
+    let refused = run(&["serve", &directory, "--audit-log", "ddl"]);
+    assert!(!refused.status.success());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--audit-log takes --audit-file"));
+}
+
+fn text_of(file: &std::path::Path) -> String {
+    std::fs::read_to_string(file).expect("it is readable")
+}
+
 #[test]
 fn commands_reach_a_served_environment() {
     let folder = folder();

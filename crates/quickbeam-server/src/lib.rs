@@ -44,6 +44,7 @@ pub use authentication::scram::{NoVerifier, ScramVerifier};
 pub use authentication::users::Users;
 pub use local::client::{CancelRemote, Client};
 pub use local::{SharedDatabase, open_or_connect};
+pub use monitor::audit::AuditLevel;
 pub use monitor::log::LogOutput;
 pub use options::ServerOptions;
 pub use server::Server;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use quickbeam::Isolation;
 
 use crate::authentication::Access;
+use crate::monitor::audit::AuditLevel;
 use crate::monitor::log::{LogOutput, LogSettings};
 
 /// The longest message of PostgreSQL's protocol.
@@ -36,6 +37,7 @@ pub struct ServerOptions {
     pub(crate) monitor: Option<SocketAddr>,
     pub(crate) log: LogSettings,
     pub(crate) track_statements: usize,
+    pub(crate) audit: Option<(AuditLevel, PathBuf)>,
 }
 
 impl Default for ServerOptions {
@@ -55,6 +57,7 @@ impl Default for ServerOptions {
             monitor: None,
             log: LogSettings::default(),
             track_statements: 0,
+            audit: None,
         }
     }
 }
@@ -181,6 +184,14 @@ impl ServerOptions {
     #[must_use]
     pub fn track_statements(mut self, count: usize) -> ServerOptions {
         self.track_statements = count;
+        self
+    }
+
+    /// Appends connections and the statements of a level to a file, which is created if it is not
+    /// there. [`AuditLevel::None`] logs nothing. Default: none.
+    #[must_use]
+    pub fn audit_log(mut self, level: AuditLevel, file: impl Into<PathBuf>) -> ServerOptions {
+        self.audit = (level != AuditLevel::None).then(|| (level, file.into()));
         self
     }
 }

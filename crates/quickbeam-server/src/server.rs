@@ -20,6 +20,7 @@ use subtle::ConstantTimeEq;
 
 use crate::authentication::Access;
 use crate::connection::socket::Socket;
+use crate::monitor::audit::AuditLog;
 use crate::monitor::log::LogSettings;
 use crate::monitor::statements::StatementTable;
 use crate::monitor::{Activity, Counters, Watched, http};
@@ -95,6 +96,7 @@ pub(crate) struct Shared {
     pub max_message_bytes: usize,
     pub log: LogSettings,
     pub counters: Counters,
+    pub audit: Option<AuditLog>,
     max_connections: usize,
     max_connections_per_user: Option<usize>,
     access: Mutex<Arc<Access>>,
@@ -181,6 +183,10 @@ impl Watched for Shared {
     fn is_stopping(&self) -> bool {
         Shared::is_stopping(self)
     }
+
+    fn audit_failures(&self) -> u64 {
+        self.audit.as_ref().map_or(0, AuditLog::failures)
+    }
 }
 
 /// A running server. Dropping it stops it.
@@ -223,6 +229,8 @@ impl Server {
         let address = tcp.as_ref().map(TcpListener::local_addr).transpose()?;
         let http = options.monitor.map(TcpListener::bind).transpose()?;
         let monitor = http.as_ref().map(TcpListener::local_addr).transpose()?;
+        let audit = options.audit.as_ref().map(|(level, file)| AuditLog::open(*level, file));
+        let audit = audit.transpose()?;
         let port = options.port;
         let public = folders.0.as_ref().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
         let own = folders.1.as_ref().map(|directory| directory.join(SOCKET_FILE));
@@ -252,6 +260,7 @@ impl Server {
             peers,
             log: options.log,
             counters: Counters::default(),
+            audit,
             threads: Mutex::default(),
         });
         let mut listeners = Vec::new();
@@ -309,6 +318,14 @@ impl Server {
         check_access(self.address, &access)?;
         *self.shared.access.lock() = Arc::new(access);
         Ok(())
+    }
+
+    /// Opens the file of the audit log by its name again, after another program has renamed it.
+    ///
+    /// # Errors
+    /// Those of the operating system; then the log goes on in the old file.
+    pub fn reopen_audit_log(&self) -> io::Result<()> {
+        self.shared.audit.as_ref().map_or(Ok(()), AuditLog::reopen)
     }
 
     /// Stops listening, cancels running statements, ends every session and waits for its thread.

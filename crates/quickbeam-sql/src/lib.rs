@@ -74,6 +74,7 @@ pub use arrow_array;
 pub use arrow_schema;
 pub use bind::{CopyPlace, OutputColumn};
 pub use csv::Dialect as CsvDialect;
+pub use ddl::definition_changes;
 pub use error::{Result, SqlError, SqlState};
 pub use expression::{
     SERVER_VERSION, ScalarFunction, SessionActivity, SessionDirectory, SessionSignal,

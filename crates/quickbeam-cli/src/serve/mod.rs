@@ -1,8 +1,8 @@
 //! `quickbeam serve`: answers PostgreSQL clients until a signal ends it.
 //!
-//! SIGTERM ends the server when running statements have ended, SIGINT at once; SIGHUP reads users,
-//! access rules and certificates again. systemd hears when clients can connect and when the server
-//! ends.
+//! SIGTERM ends the server when running statements have ended, SIGINT at once. SIGHUP reads users,
+//! access rules and certificates again, and opens the file of the audit log again. systemd hears
+//! when clients can connect and when the server ends.
 
 mod settings;
 
@@ -69,6 +69,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<Outcome> {
         };
         // A failure to write standard error cannot be reported.
         let _ = writeln!(std::io::stderr(), "quickbeam: {message}");
+        if let Err(error) = server.reopen_audit_log() {
+            let _ = writeln!(
+                std::io::stderr(),
+                "quickbeam: the audit log goes on in the old file: {error}"
+            );
+        }
     }
     notify("STOPPING=1");
     server.drain(patience);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use quickbeam_server::{Access, AccessRules, LogOutput, ServerOptions, Tls, Users};
+use quickbeam_server::{Access, AccessRules, AuditLevel, LogOutput, ServerOptions, Tls, Users};
 
 /// What a file of settings, the variables and the command line say; `None` where they say nothing.
 #[derive(clap::Args, Clone, Debug, Default, serde::Deserialize)]
@@ -70,6 +70,14 @@ pub struct Settings {
     #[arg(long, env = "QUICKBEAM_LOG_CONNECTIONS")]
     #[serde(default)]
     log_connections: bool,
+    /// Append who connected and which statements were executed to the audit file: ddl has
+    /// definitions, roles and rights, write changes of rows, too [default: none]
+    #[arg(long, value_name = "LEVEL", env = "QUICKBEAM_AUDIT_LOG",
+        value_parser = ["none", "ddl", "write", "all"])]
+    audit_log: Option<String>,
+    /// File of the audit log; SIGHUP opens it again
+    #[arg(long, value_name = "FILE", env = "QUICKBEAM_AUDIT_FILE")]
+    audit_file: Option<PathBuf>,
     /// Count the executions of as many statements, for quickbeam_stat_statements [default: 0]
     #[arg(long, value_name = "N", env = "QUICKBEAM_TRACK_STATEMENTS")]
     track_statements: Option<usize>,
@@ -129,6 +137,8 @@ impl Settings {
             monitor: self.monitor.or(file.monitor),
             log_slow_statements: self.log_slow_statements.or(file.log_slow_statements),
             log_connections: self.log_connections || file.log_connections,
+            audit_log: self.audit_log.or(file.audit_log),
+            audit_file: self.audit_file.or(file.audit_file),
             track_statements: self.track_statements.or(file.track_statements),
             compaction_rate: self.compaction_rate.or(file.compaction_rate),
         })
@@ -173,6 +183,7 @@ impl Settings {
         if let Some(milliseconds) = self.log_slow_statements {
             options = options.log_slow_statements(Duration::from_millis(milliseconds));
         }
+        options = self.with_audit_log(options)?;
         if let Some(count) = self.track_statements {
             options = options.track_statements(count);
         }
@@ -180,6 +191,17 @@ impl Settings {
             options = options.max_message_bytes(bytes);
         }
         Ok(options)
+    }
+
+    fn with_audit_log(&self, options: ServerOptions) -> anyhow::Result<ServerOptions> {
+        let level = self.audit_log.as_deref().map(str::parse).transpose();
+        let level: AuditLevel =
+            level.map_err(|error: String| anyhow!("audit_log: {error}"))?.unwrap_or_default();
+        match &self.audit_file {
+            Some(file) => Ok(options.audit_log(level, file)),
+            None if level == AuditLevel::None => Ok(options),
+            None => anyhow::bail!("--audit-log takes --audit-file"),
+        }
     }
 
     /// Returns how long running statements may go on when the server is to end.

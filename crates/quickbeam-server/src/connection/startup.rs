@@ -50,7 +50,9 @@ pub enum Opening {
     Session(AdmittedClient),
     /// To cancel the running statement of another connection: its number and its key.
     Cancel(i32, Bytes),
-    /// Nothing: the client closed the connection, or was refused.
+    /// Nothing: the user was refused.
+    Refused(String, Refusal),
+    /// Nothing: the client closed the connection, or sent what cannot be read.
     Nothing,
 }
 
@@ -104,11 +106,14 @@ fn read_until_open(wire: &mut Wire, access: &Access, roles: &SqlDatabase) -> io:
             }
             StartupPacket::Cancel(number, key) => return Ok(Opening::Cancel(number, key)),
             StartupPacket::Session { major, minor, settings } => {
+                let named = settings.iter().find(|(name, _)| name == "user");
+                let user = named.map_or_else(String::new, |(_, user)| user.clone());
                 return match open_session(wire, access, roles, (major, minor), settings)? {
                     Ok(client) => Ok(Opening::Session(client)),
-                    Err(Refusal(code, message)) => {
-                        refuse(wire, code, &message)?;
-                        Ok(Opening::Nothing)
+                    Err(refusal) => {
+                        // The client may have gone; the audit log has the refusal all the same.
+                        let _ = refuse(wire, refusal.0, &refusal.1);
+                        Ok(Opening::Refused(user, refusal))
                     }
                 };
             }

@@ -84,19 +84,25 @@ impl LogSettings {
 
     fn write(&self, event: &str, session: LoggedSession<'_>, more: Value) {
         let Some(LogOutput(output)) = &self.output else { return };
-        let mut moment = String::new();
-        format_value(&mut moment, ValueRef::TimestampTz(now()), &TextSettings::DEFAULT);
-        let mut fields = Map::new();
-        fields.insert("time".to_owned(), moment.into());
-        fields.insert("event".to_owned(), event.into());
-        fields.insert("session".to_owned(), session.number.into());
-        fields.insert("user".to_owned(), session.user.into());
-        if let Value::Object(more) = more {
-            fields.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
-        }
-        let mut line = Value::Object(fields).to_string();
-        line.push('\n');
+        let line = event_line(event, session, more);
         // A log that cannot be written must not stop the session, and cannot be reported there.
         let _ = output.lock().write_all(line.as_bytes());
     }
+}
+
+/// Returns the line of an event. Fields that are null are left out.
+pub fn event_line(event: &str, session: LoggedSession<'_>, more: Value) -> String {
+    let mut moment = String::new();
+    format_value(&mut moment, ValueRef::TimestampTz(now()), &TextSettings::DEFAULT);
+    let mut fields = Map::new();
+    fields.insert("time".to_owned(), moment.into());
+    fields.insert("event".to_owned(), event.into());
+    fields.insert("session".to_owned(), session.number.into());
+    fields.insert("user".to_owned(), session.user.into());
+    if let Value::Object(more) = more {
+        fields.extend(more.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    let mut line = Value::Object(fields).to_string();
+    line.push('\n');
+    line
 }

@@ -47,6 +47,8 @@ pub fn prometheus(server: &dyn Watched) -> String {
         let name = format!("quickbeam_server_{name}_total");
         metric(&mut text, &name, "counter", &[("", read(counter))]);
     }
+    let lost = [("", server.audit_failures() as f64)];
+    metric(&mut text, "quickbeam_server_audit_failures_total", "counter", &lost);
     let states = ["active", "idle", "idle in transaction", "idle in transaction (aborted)"];
     let activities = server.activities();
     let of_state = |state: &&str| {

@@ -3,6 +3,7 @@
 //! Above: the server and its sessions. Below: the environment's statistics. A statement costs its
 //! session two looks at the clock and a lock that no other thread holds for long.
 
+pub mod audit;
 pub mod http;
 pub mod log;
 pub mod metrics;
@@ -27,6 +28,8 @@ pub trait Watched {
     fn activities(&self) -> Vec<SessionActivity>;
     /// Returns whether the server stops.
     fn is_stopping(&self) -> bool;
+    /// Returns how many lines of the audit log could not be written.
+    fn audit_failures(&self) -> u64;
 }
 
 /// Returns the moment, in microseconds since 1970-01-01 UTC.

@@ -210,7 +210,7 @@ fn names_object(text: &str) -> bool {
 }
 
 /// The leading words of a statement in upper case, without comments and opening parentheses.
-fn keywords(text: &str) -> impl Iterator<Item = String> {
+pub fn keywords(text: &str) -> impl Iterator<Item = String> {
     let mut rest = text;
     std::iter::from_fn(move || {
         loop {

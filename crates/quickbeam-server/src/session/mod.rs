@@ -8,6 +8,7 @@
 //! - SESSION-3: statements up to a Sync, and those of one simple query, are one transaction unless
 //!   the client begins and ends its own.
 
+mod audited;
 pub(super) mod copy;
 mod events;
 mod portal_commands;
@@ -35,7 +36,7 @@ use quickbeam_sql::{Connection, DataType, PortalCommand, Value, split_statements
 
 use self::copy::{CopyOverWire, SharedLent};
 use self::statement::{Done, Ended, Portal, Prepared, SharedPrepared, Stop, io};
-use crate::authentication::random;
+use crate::authentication::{Refusal, random};
 use crate::connection::socket::{Socket, is_timeout};
 use crate::connection::startup::{
     AdmittedClient, MAX_PACKET, Opening, read_opening, refuse, send_setting, welcome,
@@ -81,6 +82,13 @@ pub fn serve(shared: &Shared, socket: Socket, is_idle: &AtomicBool) {
             let _ = run_session(shared, wire, &client, is_idle);
         }
         Ok(Opening::Cancel(number, key)) => shared.cancel(number, &key),
+        Ok(Opening::Refused(user, Refusal(code, message))) => {
+            if let Some(audit) = &shared.audit {
+                let address = wire.socket().and_then(|socket| socket.address()).ok().flatten();
+                let address = address.map(|address| address.to_string());
+                audit.refused(&user, address.as_deref(), (code, &message));
+            }
+        }
         Ok(Opening::Nothing) | Err(_) => {}
     }
 }
@@ -165,10 +173,18 @@ fn run_session(
         activity,
     };
     let logged = LoggedSession { number, user: &client.user };
-    shared.log.connection("session began", logged, address.as_deref());
+    log_connection(shared, "session began", logged, address.as_deref());
     let ended = session.run(number, &key);
-    shared.log.connection("session ended", logged, address.as_deref());
+    log_connection(shared, "session ended", logged, address.as_deref());
     ended
+}
+
+/// Logs the begin or the end of a session where it is wanted.
+fn log_connection(shared: &Shared, event: &str, session: LoggedSession<'_>, address: Option<&str>) {
+    shared.log.connection(event, session, address);
+    if let Some(audit) = &shared.audit {
+        audit.connection(event, session, address);
+    }
 }
 
 struct Session<'c> {
@@ -383,6 +399,7 @@ impl<'c> Session<'c> {
                 self.send_notices()?;
                 self.has_failed |= self.connection.in_transaction();
                 self.shared.counters.count_failure(failure.code());
+                self.audit_failure(text, failure.code());
                 self.wire.send(&failure.response(text, before))?;
                 Ok(true)
             }
@@ -567,8 +584,12 @@ impl<'c> Session<'c> {
         let began = self.activity.begin(&text);
         let started = Instant::now();
         self.rows = 0;
+        let before = self.audit_mark(portal);
         let done = self.execute_counted(portal, limit, is_followed);
         let duration = started.elapsed();
+        if let (Some(before), true) = (before, done.is_ok()) {
+            self.audit_done(portal, before);
+        }
         self.shared.counters.count(duration);
         let statements = &self.shared.peers.statements;
         if statements.is_on() {

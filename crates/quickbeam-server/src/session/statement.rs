@@ -203,6 +203,11 @@ impl<'c> Portal<'c> {
         Portal { prepared, formats, parameters, progress: Progress::New }
     }
 
+    /// Whether no row was fetched yet.
+    pub fn is_new(&self) -> bool {
+        matches!(self.progress, Progress::New)
+    }
+
     /// Returns the parameters.
     pub fn parameters(&self) -> &[Value] {
         &self.parameters

@@ -5,6 +5,7 @@
 
 mod common;
 
+mod audit;
 mod backup;
 mod clients;
 mod copy;

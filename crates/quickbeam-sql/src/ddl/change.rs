@@ -1,6 +1,6 @@
 //! What all changes of the catalog have in common.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -42,6 +42,17 @@ pub(crate) struct CatalogChange<'a> {
     regenerated: RefCell<BTreeSet<ObjectId>>,
 }
 
+thread_local! {
+    static CHANGES: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Returns how many changes of definitions, roles and rights statements of the calling thread have
+/// begun. So a program finds out whether a statement did more than its text says.
+#[must_use]
+pub fn definition_changes() -> u64 {
+    CHANGES.get()
+}
+
 fn key_of(id: ObjectId) -> [u8; 5] {
     let [a, b, c, d] = id.0.to_be_bytes();
     [OBJECT, a, b, c, d]
@@ -58,6 +69,7 @@ impl<'a> CatalogChange<'a> {
             "version {version} was given out before"
         );
         transaction.touch_catalog();
+        CHANGES.set(CHANGES.get() + 1);
         catalog.objects.put(transaction, VERSION, &version.to_le_bytes())?;
         let before = CatalogSnapshot::load(
             &catalog.objects,

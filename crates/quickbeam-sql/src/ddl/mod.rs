@@ -15,6 +15,7 @@ mod tables;
 mod user_types;
 mod views;
 
+pub use change::definition_changes;
 pub(crate) use change::{CatalogChange as CatalogEdit, check_name};
 pub(crate) use comments::CommentTarget;
 pub(crate) use relations::StoredTexts;
