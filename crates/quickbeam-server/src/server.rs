@@ -184,6 +184,10 @@ impl Watched for Shared {
         Shared::is_stopping(self)
     }
 
+    fn statements(&self) -> Vec<StatementStatistics> {
+        self.peers.statements()
+    }
+
     fn audit_failures(&self) -> u64 {
         self.audit.as_ref().map_or(0, AuditLog::failures)
     }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpListener};
 use std::time::{Duration, Instant};
 
-use super::{Watched, metrics};
+use super::{Watched, metrics, status};
 use crate::connection::socket::Socket;
 
 const PAGE: &str = include_str!("status.html");
@@ -97,7 +97,7 @@ fn page(server: &dyn Watched, request: &str, is_near: bool) -> Page {
         "/status.json" => Page {
             status: "200 OK",
             kind: "application/json",
-            body: metrics::status(server).to_string(),
+            body: status::status(server).to_string(),
         },
         _ => Page::error("404 Not Found"),
     }

@@ -1,9 +1,9 @@
-//! The figures of a server in the text format of Prometheus, and as JSON for the status page.
+//! The figures of a server in the text format of Prometheus.
 
 use std::fmt::Write;
 use std::sync::atomic::Ordering;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{BOUNDS, Watched};
 
@@ -90,7 +90,7 @@ fn metric(text: &mut String, name: &str, kind: &str, samples: &[(impl AsRef<str>
 }
 
 /// Returns the engine's statistics as numbers; names of nested fields are joined.
-fn engine(server: &dyn Watched) -> Vec<(String, f64)> {
+pub fn engine(server: &dyn Watched) -> Vec<(String, f64)> {
     let statistics = server.database().environment().statistics();
     let value = serde_json::to_value(statistics).unwrap_or_default();
     let mut numbers = Vec::new();
@@ -121,38 +121,4 @@ fn flatten(name: &str, value: &Value, numbers: &mut Vec<(String, f64)>) {
 fn duration(fields: &Map<String, Value>) -> Option<f64> {
     let (seconds, nanoseconds) = (fields.get("secs")?.as_f64()?, fields.get("nanos")?.as_f64()?);
     (fields.len() == 2).then_some(seconds + nanoseconds / 1e9)
-}
-
-/// Returns what the status page shows.
-pub fn status(server: &dyn Watched) -> Value {
-    let engine: Map<String, Value> =
-        engine(server).into_iter().map(|(name, number)| (name, json!(number))).collect();
-    let session = |activity: quickbeam_sql::SessionActivity| {
-        json!({
-            "session": activity.number,
-            "user": activity.user,
-            "application": activity.application_name,
-            "address": activity.address,
-            "state": activity.state,
-            "changed": activity.changed,
-            "transaction_began": activity.transaction_began,
-            "statement": &*activity.statement,
-        })
-    };
-    let sessions: Vec<Value> = server.activities().into_iter().map(session).collect();
-    let counters = server.counters();
-    json!({
-        "now": super::now(),
-        "version": env!("CARGO_PKG_VERSION"),
-        "engine": engine,
-        "server": {
-            "sessions": counters.sessions.load(Ordering::Relaxed),
-            "refused_clients": counters.refused.load(Ordering::Relaxed),
-            "statements": counters.statements.load(Ordering::Relaxed),
-            "slow_statements": counters.slow.load(Ordering::Relaxed),
-            "statement_microseconds": counters.microseconds.load(Ordering::Relaxed),
-        },
-        "failures": *counters.failures.lock(),
-        "sessions": sessions,
-    })
 }

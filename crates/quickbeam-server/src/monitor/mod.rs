@@ -8,6 +8,7 @@ pub mod http;
 pub mod log;
 pub mod metrics;
 pub mod statements;
+pub mod status;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
-use quickbeam_sql::{SessionActivity, SqlDatabase, without_passwords};
+use quickbeam_sql::{SessionActivity, SqlDatabase, StatementStatistics, without_passwords};
 
 /// A server as its figures are read.
 pub trait Watched {
@@ -26,6 +27,8 @@ pub trait Watched {
     fn counters(&self) -> &Counters;
     /// Returns what the sessions do.
     fn activities(&self) -> Vec<SessionActivity>;
+    /// Returns what was counted of statements.
+    fn statements(&self) -> Vec<StatementStatistics>;
     /// Returns whether the server stops.
     fn is_stopping(&self) -> bool;
     /// Returns how many lines of the audit log could not be written.

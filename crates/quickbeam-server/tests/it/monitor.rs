@@ -150,6 +150,33 @@ fn status_page_is_for_this_machine() {
     assert_eq!(page(&server, "/metrics", "127.0.0.1").0, "HTTP/1.1 200 OK");
 }
 
+#[test]
+fn status_has_transactions_locks_and_durations() {
+    let (database, server) = serve(ServerOptions::new().monitor(loopback()).track_statements(9));
+    let mut client = connect(&server, "shown");
+    client.batch_execute("CREATE TABLE t (id INT PRIMARY KEY); BEGIN").unwrap();
+    client.batch_execute("INSERT INTO t VALUES (1), (2)").unwrap();
+    let direct = database.environment().begin().unwrap();
+    let (_, body) = page(&server, "/status.json", "localhost");
+    let status: serde_json::Value = serde_json::from_str(&body).unwrap();
+    let open = status["transactions"].as_array().unwrap();
+    assert_eq!(open.len(), 2);
+    let number = &status["sessions"][0]["session"];
+    let own = open.iter().find(|one| one["session"] == *number).unwrap();
+    assert_eq!(own["changes"], 2);
+    assert!(open.iter().any(|one| one["session"].is_null() && one["changes"] == 0), "{body}");
+    let locks = status["locks"].as_array().unwrap();
+    assert_eq!(locks.len(), 1);
+    assert_eq!((&locks[0]["session"], &locks[0]["granted"]), (number, &true.into()));
+    let durations = status["server"]["durations"].as_array().unwrap();
+    let counted: u64 = durations.iter().filter_map(serde_json::Value::as_u64).sum();
+    assert_eq!(status["server"]["statements"], counted);
+    assert_eq!(durations.len(), status["server"]["duration_bounds"].as_array().unwrap().len() + 1);
+    let statements = status["statements"].as_array().unwrap();
+    assert!(statements.iter().any(|one| one["statement"] == "INSERT INTO t VALUES ($1), ($2)"));
+    drop(direct);
+}
+
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
