@@ -154,7 +154,8 @@ fn status_page_is_for_this_machine() {
 fn status_has_transactions_locks_and_durations() {
     let (database, server) = serve(ServerOptions::new().monitor(loopback()).track_statements(9));
     let mut client = connect(&server, "shown");
-    client.batch_execute("CREATE TABLE t (id INT PRIMARY KEY); BEGIN").unwrap();
+    client.batch_execute("CREATE TABLE t (id INT PRIMARY KEY)").unwrap();
+    client.batch_execute("BEGIN").unwrap();
     client.batch_execute("INSERT INTO t VALUES (1), (2)").unwrap();
     let direct = database.environment().begin().unwrap();
     let (_, body) = page(&server, "/status.json", "localhost");
