@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::{Derivation, WindowKind, Windows};
 use crate::catalog::{ObjectId, Table};
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
-use crate::types::{DataType, ElementType, TextSettings};
+use crate::types::{CollateStep, DataType, ElementType, TextSettings};
 
 /// A place for one row, as the binder knows it.
 #[derive(Clone, Debug)]
@@ -420,6 +420,16 @@ impl Aggregate {
     /// Returns whether the aggregate reads more than one value of a row besides its FILTER.
     pub fn has_more_arguments(&self) -> bool {
         self.second.is_some() || !self.order.is_empty()
+    }
+
+    /// Returns what values of a DISTINCT list are distinguished by, if not by themselves: the sort
+    /// key that they are ordered by.
+    pub fn distinct_key(&self) -> Option<&Expr> {
+        let of_argument = |expr: &&Expr| match expr {
+            Expr::Collate(text, CollateStep::Key(_)) => Some(&**text) == self.argument.as_ref(),
+            _ => false,
+        };
+        self.order.iter().map(|key| &key.expr).find(of_argument)
     }
 }
 

@@ -355,6 +355,10 @@ impl Binder<'_> {
             return Ok((unmarked(value.expr), result));
         }
         let is_text = value.data_type.is_some_and(DataType::is_text);
+        // A list is distinguished by the sort keys that it is ordered by.
+        if is_text && (kind == AggregateKind::Concatenation || kind.keeps_nulls()) {
+            return Ok((unmarked(value.expr), result));
+        }
         if !is_text || !(is_counted || is_extreme) {
             let name = kind.name();
             return Err(not_under(&format!("DISTINCT, or an order, in the function {name}"), own));

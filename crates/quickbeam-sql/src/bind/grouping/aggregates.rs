@@ -3,6 +3,7 @@
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr};
 
 use super::levels::grouping_error;
+use crate::bind::collations::keys::{key_of, text_of_key};
 use crate::bind::collations::may_have_collation;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
@@ -145,8 +146,8 @@ impl Binder<'_> {
             return Err(error.at(call.position as usize));
         }
         let is_argument = |key: &AggregateOrder| {
-            Some(&key.expr) == aggregate.argument.as_ref()
-                || Some(&key.expr) == aggregate.second.as_ref()
+            let value = text_of_key(&key.expr).unwrap_or(&key.expr);
+            Some(value) == aggregate.argument.as_ref() || Some(value) == aggregate.second.as_ref()
         };
         if !aggregate.order.iter().all(is_argument) {
             let message =
@@ -159,7 +160,10 @@ impl Binder<'_> {
         if let (true, Some(argument), true) =
             (is_list, &aggregate.argument, aggregate.order.is_empty())
         {
-            let expr = argument.clone();
+            let expr = match self.derivation(argument)?.of_keys() {
+                Some(own) => key_of(argument.clone(), own)?,
+                None => argument.clone(),
+            };
             aggregate.order.push(AggregateOrder { expr, descending: false, nulls_first: false });
         }
         Ok(aggregate)

@@ -1,11 +1,11 @@
 //! Aggregates with WITHIN GROUP: percentiles, the mode, and the place of a hypothetical row.
 
 use super::aggregates::{AggregateCall, no_aggregate};
-use crate::bind::collations::keys::text_of_key;
+use crate::bind::collations::keys::key_of;
 use crate::bind::{Aggregate, AggregateKind, AggregateOrder, Binder, Scope, Typed, WindowKind};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, ElementType, TextSettings};
+use crate::types::{CollateStep, DataType, ElementType, TextSettings};
 
 impl Binder<'_> {
     /// Binds an aggregate with WITHIN GROUP.
@@ -20,15 +20,12 @@ impl Binder<'_> {
             return Err(error.at(call.position as usize));
         }
         let order = self.aggregate_order(call.order, scope)?;
-        if order.iter().any(|(key, _)| text_of_key(&key.expr).is_some()) {
-            let what = format!("the function {} of texts under a collation", call.kind.name());
-            return Err(SqlError::unsupported(what).at(call.position as usize));
-        }
         match call.kind {
             AggregateKind::Hypothetical(place) => self.hypothetical(call, place, order, scope),
             AggregateKind::Mode => {
                 let [] = self.aggregate_values(call, scope)?;
                 let [(key, data_type)] = only_key(call, order)?;
+                let data_type = type_of_key(&key).unwrap_or(data_type);
                 Ok(of_keys(call.kind, None, vec![key], data_type))
             }
             _ => self.percentile(call, order, scope),
@@ -54,6 +51,13 @@ impl Binder<'_> {
             let value = Typed::new(key.expr, data_type, call.position);
             key.expr = self.number(value, call)?;
             data_type = DataType::Double;
+        }
+        if let Some(of_key) = type_of_key(&key) {
+            if is_list {
+                let what = "percentiles of texts under a collation";
+                return Err(SqlError::unsupported(what).at(call.position as usize));
+            }
+            data_type = of_key;
         }
         if is_list {
             let element = ElementType::new(data_type);
@@ -89,11 +93,18 @@ impl Binder<'_> {
         }
         let (mut keys, mut values) = (Vec::with_capacity(order.len() * 2), Vec::new());
         for (value, (mut key, data_type)) in row.into_iter().zip(order) {
-            let own = Typed::new(key.expr, data_type, call.position);
+            let (own, collation) = match key.expr {
+                Expr::Collate(text, CollateStep::Key(own)) => (*text, Some(own)),
+                other => (other, None),
+            };
+            let own = Typed::new(own, data_type, call.position);
             let (pair, _) = self.unify(vec![value, own], "WITHIN GROUP")?;
-            let Ok([value, own]) = <[Expr; 2]>::try_from(pair) else {
+            let Ok([mut value, mut own]) = <[Expr; 2]>::try_from(pair) else {
                 return Err(SqlError::internal("two values are not two"));
             };
+            if let Some(collation) = collation {
+                (value, own) = (key_of(value, collation)?, key_of(own, collation)?);
+            }
             key.expr = own;
             values.push(AggregateOrder { expr: value, ..key });
             keys.push(key);
@@ -104,6 +115,14 @@ impl Binder<'_> {
             _ => DataType::BigInt,
         };
         Ok(of_keys(call.kind, None, keys, data_type))
+    }
+}
+
+/// Returns the type of the sort keys that texts under a collation are ordered by.
+fn type_of_key(key: &AggregateOrder) -> Option<DataType> {
+    match &key.expr {
+        Expr::Collate(_, CollateStep::Key(own)) => Some(DataType::Encoded(own.key_type())),
+        _ => None,
     }
 }
 

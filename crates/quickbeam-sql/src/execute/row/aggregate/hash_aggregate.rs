@@ -251,7 +251,10 @@ impl RowAggregate {
                 self.key.clear();
                 self.key.extend_from_slice(&(nth as u32).to_le_bytes());
                 self.key.extend_from_slice(&(group as u64).to_le_bytes());
-                append(value, &mut self.key);
+                match aggregate.distinct_key() {
+                    Some(key) => append(key.evaluate(&frame)?.as_ref(), &mut self.key),
+                    None => append(value, &mut self.key),
+                }
                 if !self.seen.insert(&self.key).1 {
                     continue;
                 }
