@@ -57,6 +57,8 @@ CREATE COLLATION ci (provider = icu, locale = 'und-u-ks-level2', deterministic =
 CREATE TABLE texts (a TEXT COLLATE ci PRIMARY KEY, b TEXT COLLATE "de-x-icu" UNIQUE, c TEXT REFERENCES texts);
 CREATE INDEX ON texts (b COLLATE "C", a); CREATE UNIQUE INDEX ON texts (c COLLATE ci DESC);
 INSERT INTO texts VALUES ('A', 'ä', NULL), ('b', 'z', 'a'), ('Ü', 'B', 'B');
+CREATE TABLE found (t TEXT, v TSVECTOR); CREATE TRIGGER words BEFORE INSERT OR UPDATE ON found FOR EACH ROW EXECUTE FUNCTION tsvector_update_trigger(v, 'pg_catalog.english', t);
+INSERT INTO found (t) VALUES ('some words'), (NULL);
 CREATE VIEW v3 AS SELECT late FROM altered;
 CREATE OR REPLACE VIEW v2 (x, y) AS SELECT t, n FROM counted JOIN v3 ON n < late;
 CREATE VIEW v4 AS SELECT key, value FROM "key value";

@@ -54,7 +54,6 @@ pub use scope::{RowOf, Scope, ScopeColumn, ScopeRelation};
 pub use statement_tree::*;
 pub use tree::*;
 pub use types::data_type;
-pub(crate) use types::undefined::MISSING_FUNCTIONS;
 pub use user_types::{checked_value, column_domain_check, domain_constraints, kept_domain_check};
 pub use walk::{PartMut, QueryPart};
 pub use window_tree::*;

@@ -55,7 +55,7 @@ pub use crate::schema::{
     Reference, Relation, Role, RoleSettings, Routine, RoutineResult, Schema, Sequence,
     SequenceChanges, SequenceOptions, SettingList, SettingPlace, TEMPORARY_SCHEMA, Table,
     TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming, TypeKey,
-    View, ViewChange, ViewOptions, Volatility, change_setting, is_system_schema,
+    VectorTrigger, View, ViewChange, ViewOptions, Volatility, change_setting, is_system_schema,
     is_temporary_schema, lookup_name, path_schemas, shown_name, split_lookup_name,
 };
 use crate::types::{DataType, Value};

@@ -168,7 +168,9 @@ impl CatalogSnapshot {
     #[must_use]
     pub fn trigger_action(&self, trigger: &Trigger) -> String {
         let name = match self.routine(trigger.routine) {
-            Some(routine) if routine.schema == PUBLIC => quoted_if_needed(&routine.name),
+            Some(routine) if matches!(&*routine.schema, "public" | "pg_catalog") => {
+                quoted_if_needed(&routine.name)
+            }
             Some(routine) => qualified(&routine.schema, &routine.name),
             None => String::new(),
         };

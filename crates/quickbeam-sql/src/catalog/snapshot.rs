@@ -16,7 +16,7 @@ use crate::schema::role_defaults::{DefaultRights, RoleSettings};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
     Comments, CompositeType, Domain, EnumType, Index, MadeCollation, ObjectId, Reference, Relation,
-    Routine, Schema, Sequence, Table, Trigger, View,
+    Routine, Schema, Sequence, Table, Trigger, VectorTrigger, View,
 };
 use crate::types::{Collation, EncodedType};
 
@@ -224,7 +224,8 @@ impl CatalogSnapshot {
     /// The function or procedure of that number.
     #[must_use]
     pub fn routine(&self, id: ObjectId) -> Option<&Arc<Routine>> {
-        self.routines.get(&id)
+        let builtin = || VectorTrigger::of(id).map(VectorTrigger::routine);
+        self.routines.get(&id).or_else(builtin)
     }
 
     /// All functions and procedures, in the order in which they were made.

@@ -31,6 +31,7 @@ use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::{assigned_array, element_at as array_element, stack_arrays};
+pub(crate) use builtin::update_vector;
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, ROW_CTID, RoutineCall,
     RowFunction, SERVER_VERSION, ScalarFunction, Shape, UNNEST_WORDS, add_interval, overloads,

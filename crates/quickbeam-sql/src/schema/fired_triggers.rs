@@ -27,6 +27,8 @@ pub struct FiredTriggers {
     pub after_statement: Vec<Arc<Trigger>>,
     /// INSTEAD OF.
     pub instead_of: Vec<Arc<Trigger>>,
+    /// Positions of the columns that UPDATE sets.
+    pub set: Vec<usize>,
     /// Whether one of them reads transition tables.
     pub keeps_rows: bool,
 }
@@ -53,6 +55,7 @@ impl FiredTriggers {
         };
         let mut found = FiredTriggers {
             event,
+            set: changed.unwrap_or_default().to_vec(),
             keeps_rows: false,
             before_statement: find(TriggerTiming::Before, TriggerLevel::Statement),
             before_row: find(TriggerTiming::Before, TriggerLevel::Row),

@@ -37,7 +37,7 @@ pub use roles::{
 };
 pub use routines::{
     Argument, ArgumentMode, ConcreteTypes, Language, PseudoType, Routine, RoutineResult, TypeKey,
-    Volatility,
+    VectorTrigger, Volatility,
 };
 pub use tables::{
     Check, Column, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,

@@ -44,6 +44,8 @@ pub struct TriggerCall<'t> {
     pub old: Option<&'t [Value]>,
     /// The row after the change.
     pub new: Option<&'t [Value]>,
+    /// Positions of the columns that UPDATE sets, for a BEFORE trigger of rows.
+    pub set: &'t [usize],
     /// The rows that the statement has changed, if a trigger reads them.
     pub transitions: Option<&'t Arc<Transitions>>,
 }

@@ -71,7 +71,9 @@ impl<'a> TableWriter<'a> {
             let (transaction, old, new) = (self.transaction, None, None);
             let rows = trigger.has_transitions().then(|| self.triggers.transitions(table, event));
             let transitions = rows.as_ref();
-            let call = TriggerCall { transaction, trigger, table, event, old, new, transitions };
+            let set = &[];
+            let call =
+                TriggerCall { transaction, trigger, table, event, old, new, set, transitions };
             let caller = self.triggers.caller()?;
             if caller.condition_holds(&call)? {
                 caller.call_trigger(&call)?;
@@ -104,6 +106,7 @@ impl<'a> TableWriter<'a> {
                 event,
                 old: old_values.as_deref(),
                 new: new_values.as_deref(),
+                set: &triggers.set,
                 transitions: None,
             };
             let caller = self.triggers.caller()?;
@@ -146,6 +149,7 @@ impl<'a> TableWriter<'a> {
                 event: triggers.map_or(TriggerEvent::Insert, |it| it.event),
                 old: old.as_deref(),
                 new: new.as_deref(),
+                set: &[],
                 transitions: None,
             };
             let Some(row) = self.triggers.caller()?.call_trigger(&call)? else { return Ok(None) };
@@ -180,6 +184,7 @@ impl<'a> TableWriter<'a> {
                     event,
                     old: old.as_deref(),
                     new: new.as_deref(),
+                    set: &[],
                     transitions: None,
                 };
                 if self.triggers.caller()?.condition_holds(&call)? {
@@ -265,6 +270,7 @@ impl<'a> TableWriter<'a> {
                 event,
                 old: old_values.as_deref(),
                 new: new_values.as_deref(),
+                set: &[],
                 transitions: rows.as_ref(),
             };
             self.triggers.caller()?.call_trigger(&call)?;

@@ -2,6 +2,7 @@
 //!
 //! Above: what binds calls and operators. One constructor each keeps PostgreSQL's hints.
 
+use crate::catalog::VectorTrigger;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -15,10 +16,6 @@ const MANY_FUNCTIONS: &str = "Could not choose a best candidate function. \
                               You might need to add explicit type casts.";
 const MANY_OPERATORS: &str = "Could not choose a best candidate operator. \
                               You might need to add explicit type casts.";
-
-/// Functions of text search in PostgreSQL that do not exist here.
-pub(crate) const MISSING_FUNCTIONS: [&str; 3] =
-    ["ts_stat", "tsvector_update_trigger", "tsvector_update_trigger_column"];
 
 /// Returns the name of the type of an argument, as in messages about calls.
 pub(in crate::bind) fn type_name(data_type: Option<DataType>) -> String {
@@ -37,9 +34,14 @@ pub(in crate::bind) fn no_function(
     types: impl IntoIterator<Item = Option<DataType>>,
     position: u32,
 ) -> SqlError {
-    let error = match MISSING_FUNCTIONS.contains(&name) {
-        true => SqlError::unsupported(format!("the function {name}")),
-        false => no_such_call(&call_of(name, types)),
+    let call = call_of(name, types);
+    let is_trigger = VectorTrigger::named(name).is_some() && call.ends_with("()");
+    let error = match name {
+        "ts_stat" => SqlError::unsupported(format!("the function {name}")),
+        _ if is_trigger => {
+            return SqlError::internal("tsvector_update_trigger: not fired by trigger manager");
+        }
+        _ => no_such_call(&call),
     };
     error.at(position as usize)
 }

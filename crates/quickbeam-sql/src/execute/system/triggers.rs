@@ -2,7 +2,9 @@
 
 use super::{NAME, SystemSource};
 use crate::catalog::system::object_oid;
-use crate::catalog::{AclKind, ConstraintTiming, Privileges, Trigger, TriggerEvent, TriggerLevel};
+use crate::catalog::{
+    AclKind, ConstraintTiming, Privileges, Trigger, TriggerEvent, TriggerLevel, VectorTrigger,
+};
 use crate::types::Value;
 
 /// The rights on a table that show its triggers.
@@ -26,7 +28,9 @@ impl SystemSource<'_> {
             self.add(|row| {
                 row.set("oid", object_oid(trigger.id)).text("tgname", &trigger.name);
                 row.set("tgrelid", object_oid(trigger.relation));
-                row.set("tgfoid", object_oid(trigger.routine));
+                let function = VectorTrigger::of(trigger.routine);
+                let made = || object_oid(trigger.routine);
+                row.set("tgfoid", function.map_or_else(made, VectorTrigger::oid));
                 row.set("tgtype", Value::SmallInt(trigger.kind_bits()));
                 row.text("tgenabled", trigger.state.letter());
                 row.set("tgnargs", small(trigger.arguments.len()));

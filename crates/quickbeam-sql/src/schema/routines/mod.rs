@@ -3,6 +3,7 @@
 //! A body is kept as text and bound when it is executed. So it depends on no object: what it names
 //! may be dropped and made again.
 
+mod builtin_triggers;
 mod pseudo_types;
 
 use std::sync::Arc;
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+pub use self::builtin_triggers::VectorTrigger;
 pub use self::pseudo_types::{ConcreteTypes, PseudoType};
 use super::ObjectId;
 use super::names::{is_public, public};

@@ -7,11 +7,11 @@ use smol_str::SmolStr;
 use super::call::{CallTransaction, Invocation, TransactionEnd};
 use super::triggers::{NEW, OLD};
 use super::{CompiledRoutine, Routine, RoutineResult};
-use crate::bind::{Binder, MISSING_FUNCTIONS, Names};
+use crate::bind::{Binder, Names};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
     AclKind, ObjectId, Privileges, Relation, Table, TransitionSide, Trigger, TriggerEvent,
-    TriggerLevel, TriggerState, TriggerTiming,
+    TriggerLevel, TriggerState, TriggerTiming, VectorTrigger,
 };
 use crate::compile::CompileContext;
 use crate::ddl::no_trigger;
@@ -267,14 +267,11 @@ impl Session {
 
     /// Returns the function of a new trigger.
     fn trigger_function(&self, name: &Name, look: &CompileContext<'_>) -> Result<Arc<Routine>> {
-        let found = self.known_routine("FUNCTION", name, Some(&[]), look);
-        let is_missing = |error: &SqlError| {
-            error.state() == SqlState::UndefinedFunction && MISSING_FUNCTIONS.contains(&&*name.1)
-        };
-        let routine = found.map_err(|error| match is_missing(&error) {
-            true => SqlError::unsupported(format!("the trigger function {}", name.1)),
-            false => error,
-        })?;
+        let is_system = name.0.as_ref().is_none_or(|schema| schema == "pg_catalog");
+        if let Some(function) = VectorTrigger::named(&name.1).filter(|_| is_system) {
+            return Ok(function.routine().clone());
+        }
+        let routine = self.known_routine("FUNCTION", name, Some(&[]), look)?;
         if let Some(role) = look.role
             && !look.snapshot.rights(role, routine.id, AclKind::Function).has(Privileges::EXECUTE)
         {

@@ -11,8 +11,11 @@ use super::variables::{Cell, assigned};
 use super::{CompiledRoutine, block_routine};
 use crate::bind::CatalogChange;
 use crate::catalog::system::object_oid;
-use crate::catalog::{CatalogSnapshot, FiredTriggers, Table, TriggerEvent, TriggerTiming};
+use crate::catalog::{
+    CatalogSnapshot, FiredTriggers, Table, TriggerEvent, TriggerTiming, VectorTrigger,
+};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::update_vector;
 use crate::parse::plpgsql::{
     Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, RecordFields, VariableKind,
 };
@@ -185,9 +188,9 @@ impl Session {
                 _ => &fired.after_statement,
             };
             for trigger in triggers {
-                let (old, new, transitions) = (None, None, None);
+                let (old, new, set, transitions) = (None, None, &[], None);
                 let call =
-                    TriggerCall { transaction, trigger, table, event, old, new, transitions };
+                    TriggerCall { transaction, trigger, table, event, old, new, set, transitions };
                 if self.condition_holds(&call)? {
                     self.call_trigger(&call)?;
                 }
@@ -255,6 +258,9 @@ impl TriggerCaller for Session {
     }
 
     fn call_trigger(&self, call: &TriggerCall<'_>) -> Result<Option<Vec<Value>>> {
+        if let Some(function) = VectorTrigger::of(call.trigger.routine) {
+            return update_vector(function, call).map(Some);
+        }
         let compiled = self.compiled_trigger(call)?;
         let place = self.lent(call.transaction);
         let _guards = self.enter(&compiled, place)?;

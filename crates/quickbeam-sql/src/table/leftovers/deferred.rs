@@ -76,6 +76,7 @@ impl DeferredTrigger {
             event: self.event,
             old: self.old.as_deref(),
             new: self.new.as_deref(),
+            set: &[],
             transitions: None,
         }
     }

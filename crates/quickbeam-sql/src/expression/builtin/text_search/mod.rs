@@ -5,6 +5,7 @@ pub(super) mod headlines;
 pub(super) mod parsing;
 pub(super) mod queries;
 pub(super) mod ranking;
+pub(super) mod triggers;
 pub(super) mod vectors;
 
 use super::mismatch;
