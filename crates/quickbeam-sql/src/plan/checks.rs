@@ -206,7 +206,7 @@ impl PlanCheck {
             AccessPath::Key(values) => self.reads(values, outer),
             AccessPath::Cursor(name) => self.reads([name], outer),
             AccessPath::Inverted(path) => {
-                self.reads(path.conditions.iter().map(|it| &it.operand), outer);
+                self.reads(path.parts().map(|part| &part.operand), outer);
             }
             AccessPath::KeyRange(range) | AccessPath::Index(_, range) => {
                 let bounds = range.lower.iter().chain(&range.upper).map(|(bound, _)| bound);

@@ -93,7 +93,7 @@ fn each_of_access(access: &TableAccess, visit: &mut dyn FnMut(&Expr)) {
         super::AccessPath::Key(values) => values.iter().for_each(&mut *visit),
         super::AccessPath::Cursor(name) => visit(name),
         super::AccessPath::Inverted(path) => {
-            path.conditions.iter().for_each(|it| visit(&it.operand));
+            path.parts().for_each(|part| visit(&part.operand));
         }
         super::AccessPath::KeyRange(range) | super::AccessPath::Index(_, range) => {
             range.equal.iter().for_each(&mut *visit);

@@ -358,10 +358,17 @@ impl Writer<'_> {
         }
         others.retain(|conjunct| !conditions.contains(&conjunct));
         self.condition(depth, "Filter", Expr::all(others).as_ref());
-        let index = access.table.indexes.get(path.index);
-        let index = index.map_or("", |index| &index.name);
-        self.line(depth + 1, format!("Bitmap Index Scan on {index}"));
-        self.condition(depth + 1, "Index Cond", text.as_ref());
+        let name = |index: usize| access.table.indexes.get(index).map_or("", |it| &it.name);
+        if let Some(index) = path.only_index() {
+            self.line(depth + 1, format!("Bitmap Index Scan on {}", name(index)));
+            self.condition(depth + 1, "Index Cond", text.as_ref());
+            return;
+        }
+        self.line(depth + 1, "BitmapOr".to_owned());
+        for part in path.parts() {
+            self.line(depth + 2, format!("Bitmap Index Scan on {}", name(part.index)));
+            self.condition(depth + 2, "Index Cond", Some(&part.condition));
+        }
     }
 
     fn range(&self, range: &KeyRangeExpr, columns: &[&str]) -> String {

@@ -126,30 +126,52 @@ pub enum AccessPath {
     KeyRange(KeyRangeExpr),
     /// By a range of an index, by its number.
     Index(usize, KeyRangeExpr),
-    /// By the keys of an inverted index.
+    /// By the keys of inverted indexes.
     Inverted(Box<InvertedPath>),
     /// The current row of the cursor of that name.
     Cursor(Expr),
 }
 
-/// The rows of which an inverted index has the keys that some conditions ask for.
+/// The rows of which inverted indexes have the keys that some conditions ask for.
 #[derive(Clone, Debug)]
 pub struct InvertedPath {
-    /// The number of the index.
-    pub index: usize,
     /// The conditions, of which all have to hold. They are checked of each row, too.
     pub conditions: Vec<InvertedCondition>,
 }
 
-/// A condition on what an inverted index has the keys of.
+/// A condition on what inverted indexes have the keys of.
 #[derive(Clone, Debug)]
 pub struct InvertedCondition {
+    /// What OR joins in it, or the condition alone.
+    pub parts: Vec<InvertedPart>,
+    /// The condition itself.
+    pub condition: Expr,
+}
+
+/// A comparison of what an inverted index has the keys of.
+#[derive(Clone, Debug)]
+pub struct InvertedPart {
+    /// The number of the index.
+    pub index: usize,
     /// The operator.
     pub operator: InvertedOperator,
     /// The other operand.
     pub operand: Expr,
-    /// The condition itself.
+    /// The comparison itself.
     pub condition: Expr,
+}
+
+impl InvertedPath {
+    /// Returns the comparisons in the conditions.
+    pub fn parts(&self) -> impl Iterator<Item = &InvertedPart> {
+        self.conditions.iter().flat_map(|condition| &condition.parts)
+    }
+
+    /// Returns the number of the index, if there is only one.
+    pub fn only_index(&self) -> Option<usize> {
+        let first = self.parts().next()?.index;
+        self.parts().all(|part| part.index == first).then_some(first)
+    }
 }
 
 /// A range of a key: equal values of its first columns, and bounds of the next one.

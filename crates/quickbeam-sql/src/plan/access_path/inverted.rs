@@ -9,13 +9,13 @@ use std::sync::Arc;
 
 use super::{Candidate, ComputedIndex, PathRequest, Usable, column_of, key_positions};
 use crate::catalog::{Index, Table};
-use crate::expression::Expr;
+use crate::expression::{Comparison, Expr};
 use crate::plan::cost::{
     DEFAULT_KEY_SELECTIVITY, FETCH_COST, LOOKUP_COST, MIN_ROWS_FOR_ESTIMATE, MIN_TABLE_ROWS,
 };
-use crate::plan::{AccessPath, InvertedCondition, InvertedPath, Statistics};
-use crate::schema::OperatorClass;
+use crate::plan::{AccessPath, InvertedCondition, InvertedPart, InvertedPath, Statistics};
 use crate::schema::encoding::inverted::condition_on_keys;
+use crate::schema::{InvertedOperator, OperatorClass};
 use crate::table::KeyRange;
 
 /// A search for the paths by inverted indexes.
@@ -29,6 +29,16 @@ pub(super) struct InvertedSearch<'s> {
     pub request: &'s PathRequest<'s>,
 }
 
+/// An inverted index that may be used.
+#[derive(Clone, Copy)]
+struct KnownIndex<'s> {
+    number: usize,
+    index: &'s Index,
+    class: OperatorClass,
+    /// The fraction of the table's rows that it has.
+    part_of_index: f64,
+}
+
 impl InvertedSearch<'_> {
     /// Adds the paths by the table's inverted indexes. `all` is the number of rows that satisfy all
     /// conditions.
@@ -38,71 +48,120 @@ impl InvertedSearch<'_> {
             return;
         }
         let usable = Usable::of(self.table, self.conjuncts, self.computed, self.request);
-        for (number, index) in indexes.iter().enumerate() {
-            if let (Some(class), Some(part)) = (index.inverted(), usable.part(number)) {
-                found.extend(self.by_index(number, index, class, part, all));
-            }
+        let known = |(number, index)| -> Option<KnownIndex<'_>> {
+            let index: &Index = index;
+            let (class, part_of_index) = (index.inverted()?, usable.part(number)?);
+            Some(KnownIndex { number, index, class, part_of_index })
+        };
+        let each = indexes.iter().map(|index| &**index).enumerate();
+        let known: Vec<KnownIndex<'_>> = each.filter_map(known).collect();
+        found.extend(known.iter().filter_map(|index| self.by_index(index, all)));
+        if known.len() > 1 {
+            let conjuncts = self.conjuncts.iter().filter(|it| matches!(it, Expr::Or(_)));
+            found.extend(conjuncts.filter_map(|conjunct| {
+                let (condition, entries) = self.condition(conjunct, &known)?;
+                Some(self.candidate(vec![condition], entries, all))
+            }));
         }
     }
 
-    fn by_index(
-        &self,
-        number: usize,
-        index: &Index,
-        class: OperatorClass,
-        part_of_index: f64,
-        all: f64,
-    ) -> Option<Candidate> {
-        let position = *key_positions(number, index).first()?;
-        let is_key = |side: &Expr| match self.computed.iter().find(|known| known.number == number) {
-            Some(known) if known.is_at(side, position) => true,
-            _ => column_of(side, self.slot, self.table) == Some(position),
-        };
-        let matching = self.conjuncts.iter().filter_map(|conjunct| {
-            let known = condition_of(conjunct, class, &is_key)?;
-            let is_given = self.request.is_given(self.slot, &known.operand);
-            is_given.then_some(known)
-        });
-        let told = self.statistics.rows(self.table);
-        let rows = told.max(MIN_TABLE_ROWS);
-        let unknown = rows * part_of_index * DEFAULT_KEY_SELECTIVITY;
-        let (mut conditions, mut entries) = (Vec::new(), f64::INFINITY);
-        for condition in matching {
-            match self.entries_of(number, class, &condition, told, unknown) {
-                Some(count) => entries = entries.min(count),
-                // Every row may satisfy it.
-                None => continue,
-            }
-            conditions.push(condition);
-        }
-        if conditions.is_empty() {
-            return None;
-        }
+    /// Returns the path by conditions, of which one has that number of entries to be read.
+    fn candidate(&self, conditions: Vec<InvertedCondition>, entries: f64, all: f64) -> Candidate {
         let entries = entries.max(1.0);
-        Some(Candidate {
-            path: AccessPath::Inverted(Box::new(InvertedPath { index: number, conditions })),
+        Candidate {
+            path: AccessPath::Inverted(Box::new(InvertedPath { conditions })),
             cost: LOOKUP_COST + entries * FETCH_COST,
             rows: entries.min(all.max(1.0)),
             order: Vec::new(),
             ordered: false,
             used: Vec::new(),
             members: None,
-        })
+        }
+    }
+
+    fn by_index(&self, known: &KnownIndex<'_>, all: f64) -> Option<Candidate> {
+        let (mut conditions, mut entries) = (Vec::new(), f64::INFINITY);
+        for conjunct in self.conjuncts {
+            if let Some((condition, count)) = self.condition(conjunct, &[*known]) {
+                entries = entries.min(count);
+                conditions.push(condition);
+            }
+        }
+        (!conditions.is_empty()).then(|| self.candidate(conditions, entries, all))
+    }
+
+    /// Returns a condition on the keys of some indexes, with the number of entries that are read
+    /// for it. Returns `None` if every row may satisfy it.
+    fn condition(
+        &self,
+        conjunct: &Expr,
+        indexes: &[KnownIndex<'_>],
+    ) -> Option<(InvertedCondition, f64)> {
+        let alternatives = match conjunct {
+            Expr::Or(list) => &list[..],
+            only => std::slice::from_ref(only),
+        };
+        let (mut parts, mut sum) = (Vec::with_capacity(alternatives.len()), 0.0);
+        for alternative in alternatives {
+            let members = match alternative {
+                Expr::And(list) => &list[..],
+                only => std::slice::from_ref(only),
+            };
+            let found = members
+                .iter()
+                .flat_map(|member| indexes.iter().filter_map(|known| self.part(member, known)));
+            let (part, count) = found.min_by(|(_, a), (_, b)| a.total_cmp(b))?;
+            parts.push(part);
+            sum += count;
+        }
+        (!parts.is_empty()).then(|| (InvertedCondition { parts, condition: conjunct.clone() }, sum))
+    }
+
+    /// Returns a comparison of what an index has the keys of, with the number of entries that are
+    /// read for it.
+    fn part(&self, written: &Expr, known: &KnownIndex<'_>) -> Option<(InvertedPart, f64)> {
+        let KnownIndex { number, index, class, part_of_index } = *known;
+        let position = *key_positions(number, index).first()?;
+        let is_key = |side: &Expr| match self.computed.iter().find(|known| known.number == number) {
+            Some(known) if known.is_at(side, position) => true,
+            _ => column_of(side, self.slot, self.table) == Some(position),
+        };
+        let (operator, operand) = match written {
+            Expr::Compare(Comparison::Equal, pair) => {
+                let [left, right] = &**pair;
+                let is_alike = (self.request.alike)(left, right);
+                let known = operand_of("=", [left, right], class, &is_key);
+                known.filter(|_| is_alike)?
+            }
+            Expr::Call(function, arguments, _) => {
+                let [left, right] = &arguments[..] else { return None };
+                operand_of(function.0.name, [left, right], class, &is_key)?
+            }
+            _ => return None,
+        };
+        if !self.request.is_given(self.slot, operand) {
+            return None;
+        }
+        let told = self.statistics.rows(self.table);
+        let unknown = told.max(MIN_TABLE_ROWS) * part_of_index * DEFAULT_KEY_SELECTIVITY;
+        let condition = written.clone();
+        let part = InvertedPart { index: number, operator, operand: operand.clone(), condition };
+        let count = self.entries_of(class, &part, told, unknown)?;
+        Some((part, count))
     }
 
     /// Estimates the number of entries that are read for a condition; `unknown` if its operand is
     /// not known. Returns `None` if the index does not help.
     fn entries_of(
         &self,
-        number: usize,
         class: OperatorClass,
-        condition: &InvertedCondition,
+        part: &InvertedPart,
         told: f64,
         unknown: f64,
     ) -> Option<f64> {
-        let Some(operand) = condition.operand.as_constant() else { return Some(unknown) };
+        let Some(operand) = part.operand.as_constant() else { return Some(unknown) };
         // An operand that has no keys fails when the statement runs.
-        let Ok(keys) = condition_on_keys(class, condition.operator, operand.as_ref()) else {
+        let Ok(keys) = condition_on_keys(class, part.operator, operand.as_ref()) else {
             return Some(unknown);
         };
         let keys = keys?;
@@ -110,34 +169,28 @@ impl InvertedSearch<'_> {
             return Some(unknown);
         }
         let mut count = |range: &KeyRange| -> Result<f64, Infallible> {
-            let counted = self.statistics.entries(self.table, number, range);
+            let counted = self.statistics.entries(self.table, part.index, range);
             Ok(counted.unwrap_or(unknown))
         };
         keys.estimate(&mut count).ok()
     }
 }
 
-/// Returns what a condition asks of the keys of an index of that class. `is_key` says whether an
-/// expression is what the index has the keys of.
-fn condition_of(
-    conjunct: &Expr,
+/// Returns the operator and the other operand of a comparison that an index of that class answers.
+/// `is_key` says whether an expression is what the index has the keys of.
+fn operand_of<'e>(
+    symbol: &str,
+    [left, right]: [&'e Expr; 2],
     class: OperatorClass,
     is_key: &dyn Fn(&Expr) -> bool,
-) -> Option<InvertedCondition> {
-    let Expr::Call(function, arguments, _) = conjunct else { return None };
-    let [left, right] = &arguments[..] else { return None };
-    let made = |operator, operand: &Expr| InvertedCondition {
-        operator,
-        operand: operand.clone(),
-        condition: conjunct.clone(),
-    };
-    if let ("<@", true) = (function.0.name, is_key(right)) {
-        return class.operator("@>").map(|(operator, _)| made(operator, left));
+) -> Option<(InvertedOperator, &'e Expr)> {
+    if symbol == "<@" && is_key(right) {
+        return class.operator("@>").map(|(operator, _)| (operator, left));
     }
-    let (operator, is_symmetric) = class.operator(function.0.name)?;
+    let (operator, is_symmetric) = class.operator(symbol)?;
     match (is_key(left), is_symmetric && is_key(right)) {
-        (true, _) => Some(made(operator, right)),
-        (false, true) => Some(made(operator, left)),
+        (true, _) => Some((operator, right)),
+        (false, true) => Some((operator, left)),
         (false, false) => None,
     }
 }

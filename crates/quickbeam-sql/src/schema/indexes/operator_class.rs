@@ -27,6 +27,8 @@ pub enum InvertedOperator {
     Contains,
     /// `&&`: both have an element in common.
     Overlaps,
+    /// `=`: both have the same elements in the same places.
+    Equals,
     /// `?`: it has a key.
     HasKey,
     /// `?|`: it has one of some keys.
@@ -97,10 +99,13 @@ impl OperatorClass {
     /// change places.
     #[must_use]
     pub fn operator(self, symbol: &str) -> Option<(InvertedOperator, bool)> {
-        use InvertedOperator::{Contains, HasAllKeys, HasAnyKey, HasKey, Matches, Overlaps};
+        use InvertedOperator::{
+            Contains, Equals, HasAllKeys, HasAnyKey, HasKey, Matches, Overlaps,
+        };
         Some(match (self, symbol) {
             (OperatorClass::TextVector, "@@") => (Matches, true),
             (OperatorClass::Array, "&&") => (Overlaps, true),
+            (OperatorClass::Array, "=") => (Equals, true),
             (OperatorClass::Array | OperatorClass::Jsonb | OperatorClass::JsonbPath, "@>") => {
                 (Contains, false)
             }

@@ -105,7 +105,9 @@ fn condition(random: &mut Random) -> (String, &'static str) {
             let (column, items, of) = arrays[random.below(3)];
             let value = format!("'{}'::{of}[]", array(random, items));
             let index = ["t_a", "t_s", "t_n"][arrays.iter().position(|it| it.0 == column).unwrap()];
-            let condition = match random.below(4) {
+            let condition = match random.below(6) {
+                4 => format!("{column} = {value}"),
+                5 => format!("{value} = {column}"),
                 0 => format!("{value} <@ {column}"),
                 1 => format!("{column} @> {value}"),
                 2 => format!("{column} && {value}"),
@@ -121,6 +123,22 @@ fn condition(random: &mut Random) -> (String, &'static str) {
         6 => (format!("j ? '{}'", ["a", "b", "", "x"][random.below(4)]), "t_j"),
         _ => (format!("j @> '{}'", json(random, 2)), "t_j"),
     }
+}
+
+/// A condition that an index answers, or several of which one has to hold.
+fn alternatives(random: &mut Random) -> (String, &'static str) {
+    let (mut text, index) = condition(random);
+    if random.chance(70) {
+        return (text, index);
+    }
+    for _ in 0..1 + random.below(2) {
+        let other = condition(random).0;
+        text = match random.chance(30) {
+            true => format!("{text} OR ({other} AND id > 2)"),
+            false => format!("{text} OR {other}"),
+        };
+    }
+    (format!("({text})"), "t_")
 }
 
 fn ids(c: &Connection, condition: &str) -> Vec<String> {
@@ -151,7 +169,7 @@ fn change(random: &mut Random, c: &Connection, next: &mut usize) {
 fn compare(random: &mut Random, c: &Connection, seed: u64) -> usize {
     let mut used = 0;
     for _ in 0..12 {
-        let (condition, index) = condition(random);
+        let (condition, index) = alternatives(random);
         c.execute_script("SET enable_bitmapscan = off; SET enable_seqscan = on").unwrap();
         let expected = ids(c, &condition);
         c.execute_script("SET enable_bitmapscan = on; SET enable_seqscan = off").unwrap();

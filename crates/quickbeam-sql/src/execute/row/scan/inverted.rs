@@ -1,17 +1,18 @@
-//! Rows found by an inverted index.
+//! Rows found by inverted indexes.
 //!
 //! Above: the table scan, which fetches the rows and checks their conditions. Below: the entries of
 //! the index. All entries with a key of the index lie together, in the order of the keys of their
 //! rows. So conditions on keys become operations on sorted lists of row keys.
 
+use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use quickbeam::query_layer::{DatabaseExt, Scan, ScanBatch};
 
-use crate::error::Result;
+use crate::error::{Result, SqlError};
 use crate::execute::row::Context;
 use crate::execute::row::memory::MemoryCharge;
-use crate::plan::InvertedPath;
+use crate::plan::{InvertedCondition, InvertedPath};
 use crate::schema::encoding::inverted::{KeyCondition, condition_on_keys};
 use crate::table::IndexHandle;
 
@@ -19,7 +20,7 @@ use crate::table::IndexHandle;
 /// looked up instead of reading all entries.
 const LOOKUP_RATIO: f64 = 8.0;
 
-/// The state of a scan by an inverted index.
+/// The state of a scan by inverted indexes.
 #[derive(Debug)]
 pub(super) struct InvertedScan {
     path: InvertedPath,
@@ -90,30 +91,51 @@ impl InvertedScan {
         InvertedScan { path, rows, next: 0, charge, reads_all: false }
     }
 
-    /// Returns the number of the index.
-    pub fn index(&self) -> usize {
-        self.path.index
-    }
-
     /// Finds the rows. Returns false if there are none.
-    pub fn start(&mut self, index: &IndexHandle, context: &Context<'_>) -> Result<bool> {
+    pub fn start(&mut self, indexes: &[IndexHandle], context: &Context<'_>) -> Result<bool> {
         self.next = 0;
         self.rows = RowKeys::default();
         self.charge.clear(context);
-        let mut conditions = Vec::with_capacity(self.path.conditions.len());
+        // Conditions on one index are joined: rows that one has found are looked up for the others.
+        let mut by_index: BTreeMap<usize, Vec<KeyCondition>> = BTreeMap::new();
+        let mut by_several = Vec::new();
         for condition in &self.path.conditions {
-            let operand = condition.operand.evaluate(&context.frame())?;
-            if let Some(class) = index.index.inverted() {
-                conditions.extend(condition_on_keys(class, condition.operator, operand.as_ref())?);
+            let Some(mut parts) = keys_of(condition, indexes, context)? else { continue };
+            if parts.len() < 2 {
+                parts.into_iter().for_each(|(index, keys)| {
+                    by_index.entry(index).or_default().push(keys);
+                });
+            } else {
+                by_several.push(std::mem::take(&mut parts));
             }
         }
-        let condition = KeyCondition::all_of(conditions);
-        self.reads_all = condition.is_none();
-        let Some(condition) = condition else { return Ok(true) };
-        let charge = &mut self.charge;
-        let mut finder = RowFinder { index, context, charge, batch: ScanBatch::default() };
-        self.rows = finder.find(&condition)?;
-        Ok(self.rows.len() > 0)
+        self.reads_all = by_index.is_empty() && by_several.is_empty();
+        let joined = by_index.into_iter().filter_map(|(index, conditions)| {
+            Some(BTreeMap::from([(index, KeyCondition::all_of(conditions)?)]))
+        });
+        let mut rows: Option<RowKeys> = None;
+        for parts in joined.chain(by_several) {
+            let mut lists = Vec::with_capacity(parts.len());
+            for (index, keys) in &parts {
+                let index = indexes.get(*index).ok_or_else(no_index)?;
+                let charge = &mut self.charge;
+                let mut finder = RowFinder { index, context, charge, batch: ScanBatch::default() };
+                lists.push(finder.find(keys)?);
+            }
+            let found = match (lists.len(), lists.pop()) {
+                (1, Some(only)) => only,
+                (_, last) => {
+                    lists.extend(last);
+                    RowKeys::merged(&lists)
+                }
+            };
+            rows = Some(match rows {
+                Some(before) => before.common(&found),
+                None => found,
+            });
+        }
+        self.rows = rows.unwrap_or_default();
+        Ok(self.reads_all || self.rows.len() > 0)
     }
 
     /// Returns the key of the next row.
@@ -122,6 +144,31 @@ impl InvertedScan {
         self.next += 1;
         Some(key)
     }
+}
+
+#[cold]
+fn no_index() -> SqlError {
+    SqlError::internal("a scan by an index that is not there")
+}
+
+/// Returns what a condition asks of the keys of each index, of which one has to hold. Returns
+/// `None` if a part of it says nothing about keys.
+fn keys_of(
+    condition: &InvertedCondition,
+    indexes: &[IndexHandle],
+    context: &Context<'_>,
+) -> Result<Option<BTreeMap<usize, KeyCondition>>> {
+    let mut lists: BTreeMap<usize, Vec<KeyCondition>> = BTreeMap::new();
+    for part in &condition.parts {
+        let index = indexes.get(part.index).ok_or_else(no_index)?;
+        let class = index.index.inverted().ok_or_else(no_index)?;
+        let operand = part.operand.evaluate(&context.frame())?;
+        match condition_on_keys(class, part.operator, operand.as_ref())? {
+            Some(keys) => lists.entry(part.index).or_default().push(keys),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(lists.into_iter().map(|(index, list)| (index, KeyCondition::any_of(list))).collect()))
 }
 
 /// Finds rows by the keys that the index has of them.

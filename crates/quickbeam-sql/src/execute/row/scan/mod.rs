@@ -406,8 +406,7 @@ impl TableScan {
         }
         match &mut self.method {
             ScanMethod::Inverted(scan) => {
-                let index = index_of(&self.handle, scan.index())?;
-                let some = scan.start(index, context)?;
+                let some = scan.start(self.handle.indexes(), context)?;
                 if scan.reads_all {
                     self.scan.restart(Bound::Unbounded, Bound::Unbounded);
                     self.next = context.slots.get(self.slot).map_or(0, |slot| slot.batch.len());

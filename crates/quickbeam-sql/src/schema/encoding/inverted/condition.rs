@@ -62,6 +62,18 @@ impl KeyCondition {
         })
     }
 
+    /// Joins conditions of which one has to hold.
+    #[must_use]
+    pub fn any_of(mut list: Vec<KeyCondition>) -> KeyCondition {
+        match list.pop() {
+            Some(only) if list.is_empty() => only,
+            last => {
+                list.extend(last);
+                KeyCondition::Any(list)
+            }
+        }
+    }
+
     /// Joins conditions of which all have to hold.
     #[must_use]
     pub fn all_of(mut list: Vec<KeyCondition>) -> Option<KeyCondition> {
@@ -83,7 +95,7 @@ pub(crate) fn condition_on_keys(
     operator: InvertedOperator,
     operand: ValueRef<'_>,
 ) -> Result<Option<KeyCondition>> {
-    use InvertedOperator::{Contains, HasAllKeys, HasAnyKey, HasKey, Matches, Overlaps};
+    use InvertedOperator::{Contains, Equals, HasAllKeys, HasAnyKey, HasKey, Matches, Overlaps};
     Ok(match (class, operator, operand) {
         // The operators are strict.
         (_, _, ValueRef::Null) => Some(KeyCondition::never()),
@@ -98,7 +110,8 @@ pub(crate) fn condition_on_keys(
         {
             Some(KeyCondition::never())
         }
-        (OperatorClass::Array, Contains, ValueRef::Array(array)) => {
+        // Equal arrays have the same elements. An array without any has no keys.
+        (OperatorClass::Array, Contains | Equals, ValueRef::Array(array)) => {
             KeyCondition::all_of(keys(element_keys(array)?))
         }
         (OperatorClass::Array, Overlaps, ValueRef::Array(array)) => {

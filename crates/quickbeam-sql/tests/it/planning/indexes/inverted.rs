@@ -33,6 +33,8 @@ fn conditions_on_keys_use_the_index_that_has_them() {
         ("tags @> '{t7,all}'", "by_tags"),
         ("ARRAY['t7'] <@ tags", "by_tags"),
         ("tags && '{t7,t8}'", "by_tags"),
+        ("tags = '{t7,all}'", "by_tags"),
+        ("'{t7,all}' = tags", "by_tags"),
         ("doc ? 'k7'", "by_doc"),
         ("doc ?| '{k7,k8}'", "by_doc"),
         ("doc ?& '{k7,x}'", "by_doc"),
@@ -46,6 +48,34 @@ fn conditions_on_keys_use_the_index_that_has_them() {
         c.execute_script("SET enable_bitmapscan = off").unwrap();
         assert_eq!(lines(&c, &query), found, "{condition}");
         c.execute_script("RESET enable_bitmapscan").unwrap();
+    }
+}
+
+#[test]
+fn conditions_joined_by_or_bring_indexes_together() {
+    let c = filled_by(TABLE);
+    for (condition, indexes) in [
+        ("v @@ 'word7' OR tags @> '{t7}'", &["BitmapOr", "by_v", "by_tags"][..]),
+        (
+            "(v @@ 'word7' AND id > 8) OR doc ? 'k7' OR tags = '{t9,all}'",
+            &["BitmapOr", "by_v", "by_doc", "by_tags"],
+        ),
+        ("v @@ 'word7' OR v @@ 'word8'", &["by_v"]),
+        ("tags = '{t7,all}' OR tags && '{t8}'", &["by_tags"]),
+    ] {
+        let query = format!("SELECT id FROM page WHERE {condition} ORDER BY id");
+        let plan = plan(&c, &query);
+        assert!(indexes.iter().all(|index| plan.contains(index)), "{condition}: {plan}");
+        assert_eq!(plan.contains("BitmapOr"), indexes.len() > 1, "{condition}: {plan}");
+        let found = lines(&c, &query);
+        assert!(!found.is_empty(), "{condition}");
+        c.execute_script("SET enable_bitmapscan = off").unwrap();
+        assert_eq!(lines(&c, &query), found, "{condition}");
+        c.execute_script("RESET enable_bitmapscan").unwrap();
+    }
+    for condition in ["v @@ 'word7' OR id = 3", "v @@ 'word7' OR tags @> '{}'"] {
+        let plan = plan(&c, &format!("SELECT id FROM page WHERE {condition}"));
+        assert!(!plan.contains("Bitmap"), "{condition}: {plan}");
     }
 }
 
@@ -65,7 +95,7 @@ fn conditions_that_say_nothing_about_keys_read_every_row() {
         "doc ?& '{}'",
         // Other operators, and other expressions.
         "tags <@ '{t7}'",
-        "tags = '{t7,all}'",
+        "tags = '{}'",
         "to_tsvector('english', body) @@ 'word7'",
         "doc @@ '$.k7 == 7'",
         "NOT v @@ 'word7'",
