@@ -56,6 +56,8 @@ fn who_waits_for_whom_is_shown() {
     let event = "SELECT pid, wait_event_type, wait_event FROM pg_stat_activity \
         WHERE wait_event IS NOT NULL";
     assert_eq!(text(&mut watching, event), format!("{waits}|Lock|transactionid"));
+    let pids = format!("SELECT pg_blocking_pids({waits}), pg_blocking_pids({holds})");
+    assert_eq!(text(&mut watching, &pids), format!("{{{holds}}}|{{}}"));
     let locks = "SELECT locktype, pid, mode, granted, waitstart IS NOT NULL FROM pg_locks \
         ORDER BY granted DESC, pid";
     assert_eq!(

@@ -23,6 +23,7 @@ use crate::expression::{Clock, Slot};
 use crate::parse::Command;
 use crate::parse::ExplainFormat;
 use crate::plan::{self, Action, ChangePlan, ExecutionMode, InsertPlan, Plan};
+use crate::schema::errors::no_row_security;
 use crate::types::CastContext;
 use crate::types::{DAY, DataType, Value, checked_text, is_date, is_timestamp};
 
@@ -173,6 +174,9 @@ impl CompileContext<'_> {
                 }
                 return self.copy(source, *to, form, text);
             }
+            Ast::CreatePolicy(_) => return Err(no_row_security("CREATE POLICY")),
+            Ast::AlterPolicy(_) => return Err(no_row_security("ALTER POLICY")),
+            Ast::DropPolicy(_) => return Err(no_row_security("DROP POLICY")),
             other => {
                 let what = other.to_string();
                 let word = what.split_whitespace().next().unwrap_or("this statement").to_owned();

@@ -463,6 +463,9 @@ pub trait Host {
     /// Returns about how many bytes the rows of a table or the entries of an index have.
     fn estimated_size(&self, relation: Described<'_>) -> Result<i64>;
 
+    /// Returns the sessions that keep a session waiting.
+    fn blockers(&self, session: i32) -> Vec<i32>;
+
     /// Returns the changes that a view allows, as bits by PostgreSQL's numbers of commands, and for
     /// each of its columns whether it can be changed.
     fn updatability(&self, view: &View) -> (i32, Vec<bool>);

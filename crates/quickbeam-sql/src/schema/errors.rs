@@ -3,6 +3,8 @@
 //! It is said in the same words by the binder, which knows where the name stands, and by the
 //! catalog, which decides.
 
+use std::fmt;
+
 use super::encoding::inverted::has_element_keys;
 use super::indexes::OperatorClass;
 use super::names::{shown_name, split_lookup_name};
@@ -55,6 +57,13 @@ pub(crate) fn no_relation(name: &str) -> SqlError {
         SqlState::UndefinedTable,
         format!("relation \"{}\" does not exist", shown_name(name)),
     )
+}
+
+/// The error for a statement about row security.
+#[cold]
+pub(crate) fn no_row_security(statement: impl fmt::Display) -> SqlError {
+    let hint = "There are no row security policies; a view with security_barrier hides rows.";
+    SqlError::unsupported(statement).with_hint(hint)
 }
 
 /// There is no relation of that kind, such as a table, to be dropped.

@@ -16,6 +16,7 @@ use crate::catalog::{IndexConstraint, NewIdentity, Relation, SequenceChanges, Tr
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, Frame};
 use crate::parse::{VIEW_TYPE, action_of, identity_options};
+use crate::schema::errors::no_row_security;
 use crate::types::Value;
 
 fn cascades(behavior: Option<ast::DropBehavior>) -> bool {
@@ -128,6 +129,13 @@ impl Binder<'_> {
             }
             // All tables are logged.
             AlterTableOperation::SetLogged | AlterTableOperation::SetUnlogged => {}
+            // No table has row security.
+            AlterTableOperation::DisableRowLevelSecurity
+            | AlterTableOperation::NoForceRowLevelSecurity => {}
+            other @ (AlterTableOperation::EnableRowLevelSecurity
+            | AlterTableOperation::ForceRowLevelSecurity) => {
+                return Err(no_row_security(format!("ALTER TABLE … {other}")));
+            }
             // There is no logical replication.
             AlterTableOperation::ReplicaIdentity { .. } => {}
             AlterTableOperation::DropConstraint { name, if_exists, drop_behavior } => {

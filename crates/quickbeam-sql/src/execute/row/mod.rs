@@ -47,7 +47,7 @@ use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::system::{EngineFigures, SnapshotNames};
+use crate::execute::system::{EngineFigures, SnapshotNames, blockers};
 use crate::expression::{
     Clock, ColumnRef, Current, Expr, Frame, Given, Host, RoutineCall, SessionState, Slot,
 };
@@ -168,6 +168,10 @@ impl Host for Context<'_> {
         };
         let handle = self.snapshot.handle(self.transaction, table.id)?;
         handle.estimated_size(self.transaction, index)
+    }
+
+    fn blockers(&self, session: i32) -> Vec<i32> {
+        blockers(&self.catalog.environment, &self.session.advisory_locks(), session)
     }
 
     fn updatability(&self, view: &View) -> (i32, Vec<bool>) {

@@ -18,6 +18,7 @@ use quickbeam::Environment;
 use quickbeam::query_layer::TreeShape;
 use smol_str::SmolStr;
 
+pub use self::monitoring::blockers;
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::system::{SystemTable, fixed_rows};
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation, Table, View};

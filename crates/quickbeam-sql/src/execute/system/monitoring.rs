@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use quickbeam::Environment;
 use quickbeam::query_layer::{EnvironmentExt, OpenTransaction, TreeShape};
 
 use super::{SystemRow, SystemSource};
@@ -35,6 +36,14 @@ pub(super) struct Transactions {
 }
 
 impl Transactions {
+    /// Returns those of now.
+    fn new(environment: &Environment) -> Transactions {
+        let open = environment.open_transactions();
+        let writer = |it: &OpenTransaction| Some((it.writer?, Transactions::session_of(it)?));
+        let sessions = open.iter().filter_map(writer).collect();
+        Transactions { open, sessions, now: current_moment() }
+    }
+
     /// Returns the session of a transaction.
     pub fn session_of(transaction: &OpenTransaction) -> Option<i32> {
         i32::try_from(transaction.owner).ok().filter(|number| *number != 0)
@@ -71,11 +80,8 @@ pub(super) fn advisory_blockers(locks: &[SessionLock], waiter: &SessionLock) -> 
 
 /// Returns numbers as an array.
 fn numbers(sessions: &[i32]) -> Value {
-    let Some(element) = ElementType::new(crate::types::DataType::Integer) else {
-        return Value::Null;
-    };
     let values = sessions.iter().map(|number| ValueRef::Integer(*number));
-    Array::new(element, values).map_or(Value::Null, Value::Array)
+    Array::new(ElementType::INTEGER, values).map_or(Value::Null, Value::Array)
 }
 
 fn moment(known: Option<i64>) -> Value {
@@ -119,10 +125,7 @@ impl SystemSource<'_> {
 
     /// Returns the open transactions of the engine.
     pub(super) fn open_transactions(&self) -> Transactions {
-        let open = self.engine.environment().open_transactions();
-        let writer = |it: &OpenTransaction| Some((it.writer?, Transactions::session_of(it)?));
-        let sessions = open.iter().filter_map(writer).collect();
-        Transactions { open, sessions, now: current_moment() }
+        Transactions::new(self.engine.environment())
     }
 
     /// Adds the rows of a view `quickbeam_stat_…`.
@@ -337,24 +340,45 @@ impl SystemSource<'_> {
     }
 }
 
-/// Sets what a session waits for: the end of a transaction, or an advisory lock.
+/// What a session waits for: the end of a transaction, or an advisory lock.
+struct SessionWait {
+    event: &'static str,
+    blockers: Vec<i32>,
+    since: Value,
+}
+
+fn wait_of(
+    session: i32,
+    transactions: &Transactions,
+    locks: &[SessionLock],
+) -> Option<SessionWait> {
+    let own = |it: &&OpenTransaction| Transactions::session_of(it) == Some(session);
+    let waiting = transactions.open.iter().filter(own).find_map(|it| Some((it, it.waited?)));
+    if let Some((open, waited)) = waiting {
+        let blockers = transactions.blocker(open).into_iter().collect();
+        let since = transactions.since(waited);
+        return Some(SessionWait { event: "transactionid", blockers, since });
+    }
+    let lock = locks.iter().find(|it| it.session == session && !it.is_held)?;
+    let (blockers, since) = (advisory_blockers(locks, lock), moment(lock.waits_since));
+    Some(SessionWait { event: "advisory", blockers, since })
+}
+
+/// Sets what a session waits for.
 pub(super) fn set_wait(
     row: &mut SystemRow<'_>,
     session: i32,
     transactions: &Transactions,
     locks: &[SessionLock],
 ) {
-    let own = |it: &&OpenTransaction| Transactions::session_of(it) == Some(session);
-    let waiting = transactions.open.iter().filter(own).find_map(|it| Some((it, it.waited?)));
-    if let Some((open, waited)) = waiting {
-        row.text("wait_event_type", "Lock").text("wait_event", "transactionid");
-        row.set("blocked_by", numbers(transactions.blocker(open).as_slice()));
-        row.set("wait_start", transactions.since(waited));
-        return;
+    if let Some(wait) = wait_of(session, transactions, locks) {
+        row.text("wait_event_type", "Lock").text("wait_event", wait.event);
+        row.set("blocked_by", numbers(&wait.blockers)).set("wait_start", wait.since);
     }
-    if let Some(lock) = locks.iter().find(|it| it.session == session && !it.is_held) {
-        row.text("wait_event_type", "Lock").text("wait_event", "advisory");
-        row.set("blocked_by", numbers(&advisory_blockers(locks, lock)));
-        row.set("wait_start", moment(lock.waits_since));
-    }
+}
+
+/// Returns the sessions that keep a session waiting.
+pub fn blockers(environment: &Environment, locks: &[SessionLock], session: i32) -> Vec<i32> {
+    let transactions = Transactions::new(environment);
+    wait_of(session, &transactions, locks).map_or_else(Vec::new, |wait| wait.blockers)
 }

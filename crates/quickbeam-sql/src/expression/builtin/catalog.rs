@@ -119,7 +119,7 @@ pub(super) static TABLE: &[Builtin] = &[
         Ok(Value::Boolean(columns.get(at) == Some(&true)))
     }),
     strict("pg_relation_is_publishable", &[OID], Boolean, |_| Ok(Value::Boolean(false))),
-    stable("pg_get_userbyid", &[OID], Text, |frame, v| {
+    stable("pg_get_userbyid", &[OID], NAME, |frame, v| {
         let oid = integer(v, 0)?;
         let name = role_of_oid(frame.host()?.snapshot(), oid);
         Ok(Value::text(name.map_or_else(|| format!("unknown (OID={oid})"), |it| it.to_string())))
@@ -198,6 +198,15 @@ pub(super) static TABLE: &[Builtin] = &[
         };
         let written = sequence.map(|it| quoted(&it.schema, &it.name));
         Ok(written.map_or(Value::Null, Value::text))
+    }),
+    // No table has row security.
+    stable("row_security_active", &[OID], Boolean, |_, _| Ok(Value::Boolean(false))),
+    stable("row_security_active", &[Text], Boolean, |frame, v| {
+        let name = text(v, 0)?;
+        match frame.host()?.snapshot().oid_named(name, &lookup_path(frame)?) {
+            Some(_) => Ok(Value::Boolean(false)),
+            None => Err(no_relation(name)),
+        }
     }),
     stable("pg_relation_size", &[REGCLASS], BigInt, |f, v| {
         size(f, integer(v, 0)?, &[SizePart::Rows])

@@ -12,7 +12,9 @@ use crate::catalog::{BOOTSTRAP, path_schemas};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
 use crate::types::current_moment;
-use crate::types::{DataType, ElementType, EncodedKind, SystemType, TextSettings, Value, ValueRef};
+use crate::types::{
+    Array, DataType, ElementType, EncodedKind, SystemType, TextSettings, Value, ValueRef,
+};
 
 /// The version of PostgreSQL that statements answer as.
 pub const SERVER_VERSION: &str = "15.0 (Quickbeam)";
@@ -112,6 +114,11 @@ pub(super) static TABLE: &[Builtin] = &[
     volatile("pg_notify", &[Text, Text], Text, |frame, v| {
         frame.host()?.session().notify(text(v, 0)?, text(v, 1)?)?;
         Ok(Value::text(""))
+    }),
+    volatile("pg_blocking_pids", &[Integer], INTEGERS, |frame, v| {
+        let blockers = frame.host()?.blockers(integer(v, 0)? as i32);
+        let values = blockers.iter().map(|number| ValueRef::Integer(*number));
+        Ok(Value::Array(Array::new(ElementType::INTEGER, values)?))
     }),
     volatile("pg_cancel_backend", &[Integer], Boolean, |f, v| {
         signal(f, integer(v, 0)?, SessionSignal::Cancel).map(Value::Boolean)
@@ -239,6 +246,7 @@ const INET: DataType = EncodedKind::Inet.data_type();
 const NAME: DataType = DataType::System(SystemType::Name);
 
 /// The type `name[]`.
+const INTEGERS: DataType = DataType::Array(ElementType::INTEGER);
 const NAMES: DataType = DataType::Array(ElementType::NAME);
 
 const EXCLUSIVE: bool = false;
