@@ -428,11 +428,13 @@ impl Writer<'_> {
                 format!("{}::{data_type}", self.text(inner))
             }
             Expr::Trimmed(inner) | Expr::Collate(inner, CollateStep::Text) => self.text(inner),
-            Expr::Collate(inner, CollateStep::Letters(LetterForm::Lower, _)) => {
-                format!("lower({})", self.text(inner))
-            }
-            Expr::Collate(inner, CollateStep::Letters(LetterForm::Upper, _)) => {
-                format!("upper({})", self.text(inner))
+            Expr::Collate(inner, CollateStep::Letters(form, _)) => {
+                let name = match form {
+                    LetterForm::Lower => "lower",
+                    LetterForm::Upper => "upper",
+                    LetterForm::Title => "initcap",
+                };
+                format!("{name}({})", self.text(inner))
             }
             Expr::Collate(inner, CollateStep::Named(of) | CollateStep::Key(of)) => {
                 format!("({} COLLATE {})", self.text(inner), quoted(of.name()))

@@ -46,8 +46,8 @@ fn nondeterministic(what: &str) -> SqlError {
 }
 
 impl Binder<'_> {
-    /// Binds `lower` and `upper` of a text under a collation of ICU. Returns `None` for any other
-    /// call.
+    /// Binds `lower`, `upper` and `initcap` of a text under a collation of ICU. Returns `None` for
+    /// any other call.
     pub(in crate::bind) fn collated_letters(
         &mut self,
         name: &str,
@@ -57,6 +57,7 @@ impl Binder<'_> {
         let form = match name {
             "lower" => LetterForm::Lower,
             "upper" => LetterForm::Upper,
+            "initcap" => LetterForm::Title,
             _ => return Ok(None),
         };
         let [text] = arguments else { return Ok(None) };

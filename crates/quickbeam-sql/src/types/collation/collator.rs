@@ -2,13 +2,15 @@
 
 use std::convert::Infallible;
 
-use icu_casemap::CaseMapper;
+use icu_casemap::options::TitlecaseOptions;
+use icu_casemap::{CaseMapper, TitlecaseMapper};
 use icu_collator::options::{AlternateHandling, CaseLevel, CollatorOptions, MaxVariable, Strength};
 use icu_collator::{CollatorBorrowed, CollatorPreferences};
 use icu_locale_core::Locale;
 use icu_locale_core::extensions::unicode::{Key, key};
 
 use smol_str::SmolStr;
+use unicode_segmentation::UnicodeSegmentation;
 
 use super::LetterForm;
 use crate::error::{Result, SqlError, SqlState};
@@ -20,6 +22,9 @@ pub const LIBRARY_VERSION: &str = "icu4x-2.4.0";
 /// Keywords of a locale that change the order, and that the library has.
 const KEYWORDS: [Key; 7] =
     [key!("co"), key!("ks"), key!("ka"), key!("kc"), key!("kf"), key!("kn"), key!("kv")];
+
+/// The colons, which are punctuation in words of some languages.
+const COLONS: [char; 3] = [':', '\u{FE55}', '\u{FF1A}'];
 
 /// Orders of some languages besides the usual one. The library has no orders for searching.
 const TYPES: [&str; 12] = [
@@ -59,6 +64,13 @@ pub(super) fn with_letters(text: &str, locale: &str, form: LetterForm) -> Result
     Ok(SmolStr::new(match form {
         LetterForm::Lower => mapper.lowercase_to_string(text, &language),
         LetterForm::Upper => mapper.uppercase_to_string(text, &language),
+        LetterForm::Title => {
+            let (mapper, options) = (TitlecaseMapper::new(), TitlecaseOptions::default());
+            let title = |word| mapper.titlecase_segment_to_string(word, &language, options);
+            // A colon ends a word of ICU, unlike one of the Unicode Standard.
+            let words = text.split_word_bounds().flat_map(|word| word.split_inclusive(COLONS));
+            words.map(title).collect::<String>().into()
+        }
     }))
 }
 

@@ -54,7 +54,7 @@ pub enum CollateStep {
     Key(Collation),
     /// The text of a sort key.
     Text,
-    /// `lower` and `upper`, by the rules of the language.
+    /// `lower`, `upper` and `initcap`, by the rules of the language.
     Letters(LetterForm, Collation),
 }
 
@@ -65,6 +65,8 @@ pub enum LetterForm {
     Lower,
     /// Capital letters.
     Upper,
+    /// A capital letter at the begin of each word.
+    Title,
 }
 
 /// A collation and what was made of its definition.
