@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::HEADER_BYTES;
+use crate::vfs::mapping::prefetch;
 
 /// Words in a cache line.
 const LINE_WORDS: usize = 8;
@@ -64,6 +65,25 @@ impl<'a> Page<'a> {
         let words = self.words_from(self.slot(position).offset());
         let lines = words.iter().step_by(LINE_WORDS).take(RECORD_LINES);
         std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
+    }
+
+    /// Asks the processor to fetch the header and the first `slots` slots, without waiting.
+    #[inline]
+    pub fn prefetch_slots(self, slots: usize) {
+        let lines = (HEADER_BYTES + slots * 8).div_ceil(LINE_WORDS * 8);
+        self.words.iter().step_by(LINE_WORDS).take(lines).for_each(prefetch);
+    }
+
+    /// Asks the processor to fetch the first cache line of a record, and the one with the byte at
+    /// this distance from its start, without waiting.
+    #[inline(always)]
+    pub fn prefetch_record(self, position: usize, distance: usize) {
+        let start = self.slot(position).offset();
+        for offset in [start, start.saturating_add(distance)] {
+            if let Some(word) = self.words.get(offset >> 3) {
+                prefetch(word);
+            }
+        }
     }
 
     /// Returns eight bytes from any offset, little-endian.

@@ -226,7 +226,12 @@ impl<'s> StoreCursor<'s> {
             if position < guard.page.count() {
                 let positions = (position..guard.page.count()).take(limit);
                 if limit == usize::MAX {
-                    self.tree.prefetch_sibling(pool, &self.sibling_hint, Direction::Forward);
+                    self.tree.prefetch_sibling(
+                        pool,
+                        &self.sibling_hint,
+                        Direction::Forward,
+                        guard.page.count(),
+                    );
                 }
                 let last = take(pool, &guard, positions, &mut self.batch)?;
                 (self.at, self.direction) = (0, Direction::Forward);
@@ -284,7 +289,12 @@ impl<'s> StoreCursor<'s> {
                 };
             if end > 0 {
                 if limit == usize::MAX {
-                    self.tree.prefetch_sibling(pool, &self.sibling_hint, Direction::Backward);
+                    self.tree.prefetch_sibling(
+                        pool,
+                        &self.sibling_hint,
+                        Direction::Backward,
+                        guard.page.count(),
+                    );
                 }
                 let last = take(pool, &guard, (0..end).rev().take(limit), &mut self.batch)?;
                 (self.at, self.direction) = (0, Direction::Backward);

@@ -109,16 +109,22 @@ impl Tree {
         Ok(leaf)
     }
 
-    /// Loads the first cache lines of the leaf where a scan probably goes on, so that they arrive
-    /// while the scan copies its present leaf.
+    /// Asks the processor to fetch the header and slots of the leaf where a scan probably goes on,
+    /// so that they arrive while the scan reads its present leaf, of `slots` records.
     #[inline]
-    pub fn prefetch_sibling(&self, pool: &Pool, hint: &SiblingHint, direction: Direction) {
+    pub fn prefetch_sibling(
+        &self,
+        pool: &Pool,
+        hint: &SiblingHint,
+        direction: Direction,
+        slots: usize,
+    ) {
         if let Some(at) = hint.beside(direction)
             && let Some(parent) = pool.read_resident(hint.parent)
             && at <= parent.page.count()
             && let Some(leaf) = pool.read_resident(parent.page.child_at(at))
         {
-            leaf.page.fetch_slots();
+            leaf.page.prefetch_slots(slots);
         }
     }
 

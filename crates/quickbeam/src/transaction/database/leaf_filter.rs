@@ -127,6 +127,9 @@ pub struct LeafFilter {
     records: Vec<u32>,
 }
 
+/// A record is prefetched while the record this number of positions before it is read.
+const RECORDS_AHEAD: usize = 6;
+
 /// The two bytes at the start of every value.
 const TAG: IntField = IntField { at: 0, width: 2 };
 
@@ -137,7 +140,7 @@ impl LeafFilter {
     pub fn run(
         &mut self,
         page: Page<'_>,
-        positions: impl Iterator<Item = usize>,
+        positions: impl Iterator<Item = usize> + Clone,
         horizon: TransactionId,
         (tag, ranges, fields): (u16, &[IntRange], &[IntField]),
         columns: &mut [Vec<i64>],
@@ -150,7 +153,16 @@ impl LeafFilter {
         let layout = page.record_layout();
         let (mut rest, mut value, mut tag_place) = (usize::MAX, 0, WordField::new(TAG, 0));
         let mut all_exact = true;
+        let mut ahead = positions.clone();
+        // Records of one leaf mostly have their first integer at the same distance.
+        let first_field = ranges.first().map_or(0, |range| range.at);
+        let distance = positions.clone().next().map_or(0, |position| {
+            layout.value_start(page.slot(position)).saturating_add(first_field)
+        });
+        let prefetch = |position: usize| page.prefetch_record(position, distance);
+        ahead.by_ref().take(RECORDS_AHEAD).for_each(prefetch);
         for position in positions {
+            ahead.by_ref().take(1).for_each(prefetch);
             let slot = page.slot(position);
             if slot.rest_length() != rest {
                 self.read_fields(page, fields, value, columns);

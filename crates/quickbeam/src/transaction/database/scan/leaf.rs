@@ -224,7 +224,7 @@ impl Transaction {
             let end = end_in_leaf(page, &scan.high);
             let positions = start.position(page, &scan.low)..end.min(page.count());
             if end == usize::MAX && positions.len() < scan.record_limit {
-                tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Forward);
+                tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Forward, page.count());
             }
             let is_bounded = end != usize::MAX || page.is_open_end();
             let records = page.count();
@@ -312,7 +312,7 @@ impl Transaction {
             let (first, is_bounded) = begin_of_descent(page, &scan.low, &scan.boundary, end);
             let positions = (first..end.min(page.count())).rev();
             if first == 0 && positions.len() < scan.record_limit {
-                tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Backward);
+                tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Backward, page.count());
             }
             let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)
             else {
