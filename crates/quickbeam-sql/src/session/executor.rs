@@ -347,6 +347,9 @@ impl Session {
             Program::Change(change) if change.is_plain() => {
                 Ok(Done { count: change.run_plain(context)?, ..Done::default() })
             }
+            Program::Insert(insert) if insert.is_plain() => {
+                Ok(Done { count: insert.run_plain(context)?, ..Done::default() })
+            }
             work => self.run_program(work, context, alone),
         }
     }

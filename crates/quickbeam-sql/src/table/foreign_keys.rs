@@ -51,6 +51,18 @@ impl CascadeTask {
     }
 }
 
+/// What constraints leave to be done. A statement makes this when it first needs it: most of them
+/// never do, and pay for one word.
+#[derive(Default)]
+pub(super) struct ConstraintWork {
+    /// Rows that follow at once.
+    cascades: Vec<CascadeTask>,
+    /// Rows that follow in the order of the queue of triggers.
+    pub ordered: Vec<Option<CascadeTask>>,
+    /// What is checked at the statement's end.
+    pub pending: Vec<PendingCheck>,
+}
+
 /// What is checked at the statement's end.
 pub(super) enum PendingCheck {
     Reference(Pending),
@@ -350,7 +362,7 @@ impl TableWriter<'_> {
         // In its own table the statement may bring the row referred to after the one that refers to
         // it.
         let check = Pending { reference, came_first: true };
-        self.pending.push(PendingCheck::Reference(check));
+        self.constraint_work().pending.push(PendingCheck::Reference(check));
         Ok(())
     }
 
@@ -413,21 +425,34 @@ impl TableWriter<'_> {
             };
             // Where triggers fire, rows follow in the order of the queue of triggers.
             if parent.table().triggers.is_empty() && child.table().triggers.is_empty() {
-                self.queue.push(task);
+                self.constraint_work().cascades.push(task);
             } else {
-                self.triggers.push(QueuedEvent::Cascade(self.ordered.len()));
-                self.ordered.push(Some(task));
+                let ordered = &mut self.constraint_work().ordered;
+                ordered.push(Some(task));
+                let number = ordered.len() - 1;
+                self.triggers.push(QueuedEvent::Cascade(number));
             }
         }
         Ok(())
     }
 
     /// Lets rows follow until none has to.
+    #[inline]
     pub(super) fn work_off(&mut self) -> Result<()> {
-        while let Some(work) = self.queue.pop() {
+        if self.constraint_work.is_none() { Ok(()) } else { self.cascade_all() }
+    }
+
+    #[inline(never)]
+    fn cascade_all(&mut self) -> Result<()> {
+        while let Some(work) = self.constraint_work.as_mut().and_then(|it| it.cascades.pop()) {
             self.cascade(work)?;
         }
         Ok(())
+    }
+
+    /// Returns the list of what constraints leave to be done, empty at first.
+    pub(super) fn constraint_work(&mut self) -> &mut ConstraintWork {
+        self.constraint_work.get_or_insert_default()
     }
 
     /// Lets the rows of one reference follow.
@@ -446,7 +471,7 @@ impl TableWriter<'_> {
                     let check = Pending { reference: work.reference, came_first: false };
                     match deferred {
                         Some(deferred) => check.defer(deferred)?,
-                        None => self.pending.push(PendingCheck::Reference(check)),
+                        None => self.constraint_work().pending.push(PendingCheck::Reference(check)),
                     }
                 }
                 ForeignKeyAction::Restrict => return Err(work.reference.violated()),
@@ -527,7 +552,7 @@ impl TableWriter<'_> {
             // The DEFAULT may be the key that went: then nothing was changed that would have been
             // looked at.
             let check = Pending { reference: work.reference.clone(), came_first: false };
-            self.pending.push(PendingCheck::Reference(check));
+            self.constraint_work().pending.push(PendingCheck::Reference(check));
         }
         Ok(())
     }
@@ -711,7 +736,7 @@ impl TableWriter<'_> {
             Ok(())
         })?;
         let (count, before) = (pending.len(), self.tracked.get());
-        self.pending.append(&mut pending);
+        self.constraint_work().pending.append(&mut pending);
         self.check_pending()?;
         let tracked = self.tracked.get() - before;
         invariant!(DEFER_2, tracked >= count, "{tracked} validated reads for {count} checks");
@@ -722,12 +747,12 @@ impl TableWriter<'_> {
     /// exist and a row still refers to it, or if two rows still have the same key.
     #[inline]
     pub(super) fn check_pending(&mut self) -> Result<()> {
-        if self.pending.is_empty() { Ok(()) } else { self.check_each_pending() }
+        if self.constraint_work.is_none() { Ok(()) } else { self.check_each_pending() }
     }
 
     #[inline(never)]
     fn check_each_pending(&mut self) -> Result<()> {
-        for pending in std::mem::take(&mut self.pending) {
+        for pending in std::mem::take(&mut self.constraint_work().pending) {
             match pending {
                 PendingCheck::Reference(pending) => self.check_reference(&pending)?,
                 PendingCheck::Key(pending) => self.check_key(&pending)?,

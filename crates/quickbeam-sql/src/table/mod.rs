@@ -8,6 +8,7 @@ mod change_record;
 mod foreign_keys;
 mod leftovers;
 mod recorded;
+mod single_row;
 mod table_writer;
 mod trigger_queue;
 mod triggers;

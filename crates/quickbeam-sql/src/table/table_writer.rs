@@ -12,10 +12,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use quickbeam::query_layer::TransactionExt;
-use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, Updated, invariant};
+use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, invariant};
 
 use super::change_record::ChangeRecord;
-use super::foreign_keys::{CascadeTask, PendingCheck};
+use super::foreign_keys::ConstraintWork;
 use super::leftovers::MovedRows;
 use super::leftovers::deferred::{DeferredChecks, DeferredMark};
 use super::trigger_queue::TriggerQueue;
@@ -77,10 +77,8 @@ pub struct TableWriter<'a> {
     entry: Vec<u8>,
     old_entry: Vec<u8>,
     value: Vec<u8>,
-    pub(super) queue: Vec<CascadeTask>,
-    /// The tasks that the queue of triggers orders.
-    pub(super) ordered: Vec<Option<CascadeTask>>,
-    pub(super) pending: Vec<PendingCheck>,
+    /// What constraints leave to be done; `None` until one does.
+    pub(super) constraint_work: Option<Box<ConstraintWork>>,
     /// The changes that are made later, if they are recorded.
     pub(super) record: Option<Box<ChangeRecord>>,
     /// Whether a row may come before the row of another table that it refers to.
@@ -103,7 +101,7 @@ pub(crate) fn check_not_null(table: &Table, row: StoredRow<'_>) -> Result<()> {
 }
 
 /// Whether a NULL stands where none may, in the columns that changed.
-fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result<()> {
+pub(super) fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result<()> {
     for &position in changed {
         if table.columns.get(position).is_some_and(|column| column.not_null)
             && row.is_null(position)
@@ -112,64 +110,6 @@ fn check_changed(table: &Table, row: StoredRow<'_>, changed: &[usize]) -> Result
         }
     }
     Ok(())
-}
-
-impl TableHandle {
-    /// Whether a row comes and goes as one record: there are no indexes and no triggers, and it
-    /// takes part in no foreign key. So there is nothing half done of a change of one row.
-    pub fn has_rows_only(&self) -> bool {
-        let table = self.table();
-        table.indexes.is_empty()
-            && table.foreign_keys.is_empty()
-            && table.referenced_by.is_empty()
-            && table.triggers.is_empty()
-    }
-
-    /// Gives the row of that key other values in columns of which none
-    /// [`touches more`](Self::touches_more) than the row itself: one change of one record, which is
-    /// made or fails, and so needs no [`TableWriter`].
-    #[inline]
-    pub fn update_alone(
-        &self,
-        transaction: &Transaction,
-        key: &[u8],
-        new: &[u8],
-        changed: &[usize],
-    ) -> Result<()> {
-        self.check_changed(new, changed)?;
-        Ok(self.database().put(transaction, key, &self.stored(new)?)?)
-    }
-
-    /// Whether a NULL stands where none may, in the columns that changed.
-    pub fn check_changed(&self, row: &[u8], changed: &[usize]) -> Result<()> {
-        check_changed(self.table(), StoredRow::new(self.table(), row)?, changed)
-    }
-
-    /// Like [`update_alone`](Self::update_alone), but computes the new row from the stored one. The
-    /// caller has done the checks of [`check_changed`](Self::check_changed). Returns the number of
-    /// rows changed, or `None` if the row cannot be updated this way.
-    #[inline]
-    pub fn modify_alone(
-        &self,
-        transaction: &Transaction,
-        key: &[u8],
-        mut make: impl FnMut(&[u8], &mut Vec<u8>) -> Result<()>,
-    ) -> Result<Option<u64>> {
-        if self.table().is_database() {
-            return Ok(None);
-        }
-        let mut failure = None;
-        let done = self.database().update(transaction, key, |old, new| {
-            failure = make(old, new).err();
-            failure.is_none()
-        })?;
-        match (done, failure) {
-            (_, Some(error)) => Err(error),
-            (Updated::Changed, None) => Ok(Some(1)),
-            (Updated::Absent, None) => Ok(Some(0)),
-            (Updated::Unchanged | Updated::NotInPlace, None) => Ok(None),
-        }
-    }
 }
 
 impl<'a> TableWriter<'a> {
@@ -195,9 +135,7 @@ impl<'a> TableWriter<'a> {
             entry: Vec::new(),
             old_entry: Vec::new(),
             value: Vec::new(),
-            queue: Vec::new(),
-            ordered: Vec::new(),
-            pending: Vec::new(),
+            constraint_work: None,
             record: None,
             parents_may_follow: false,
             triggers: TriggerQueue::default(),
@@ -238,9 +176,7 @@ impl<'a> TableWriter<'a> {
 
     /// Undoes everything it did, if it has a [savepoint](Self::set_savepoint).
     pub fn rollback(&mut self) -> Result<()> {
-        self.queue.clear();
-        self.ordered.clear();
-        self.pending.clear();
+        self.constraint_work = None;
         self.triggers.clear();
         self.record = None;
         if let Some(deferred) = self.deferred {
@@ -288,7 +224,7 @@ impl<'a> TableWriter<'a> {
         let mut key = std::mem::take(&mut self.key);
         let placed = loop {
             key.clear();
-            self.row_key(handle, row, &mut key)?;
+            handle.append_new_key(self.catalog, self.transaction, row, &mut key)?;
             match self.place(handle, row, &key) {
                 // Another catalog of the environment has given out that row id.
                 Ok(Some(KeyConflict { index: None, .. })) if handle.key().parts.is_empty() => {
@@ -347,17 +283,6 @@ impl<'a> TableWriter<'a> {
     #[must_use]
     pub fn last_key(&self) -> &[u8] {
         &self.key
-    }
-
-    /// Appends the key of a new row.
-    fn row_key(&self, handle: &TableHandle, row: StoredRow<'_>, key: &mut Vec<u8>) -> Result<()> {
-        if !handle.key().parts.is_empty() {
-            return handle.key().encode_with(key, |position| row.get(position));
-        }
-        let (ids, environment) = (self.catalog.row_ids(), self.catalog.environment());
-        let id = ids.next(environment, self.transaction, handle)?;
-        key.extend_from_slice(&id.to_be_bytes());
-        Ok(())
     }
 
     /// Counts a change of a row, which a writer that records does not make.

@@ -224,7 +224,8 @@ impl<'a> TableWriter<'a> {
         while let Some(event) = self.triggers.pop() {
             match event {
                 QueuedEvent::Cascade(number) => {
-                    if let Some(task) = self.ordered.get_mut(number).and_then(Option::take) {
+                    let ordered = &mut self.constraint_work().ordered;
+                    if let Some(task) = ordered.get_mut(number).and_then(Option::take) {
                         self.cascade(task)?;
                         self.work_off()?;
                     }

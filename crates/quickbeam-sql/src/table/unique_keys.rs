@@ -48,7 +48,7 @@ impl TableWriter<'_> {
                 }
                 None => {
                     let pending = PendingKey { handle: handle.clone(), number, values };
-                    self.pending.push(PendingCheck::Key(pending));
+                    self.constraint_work().pending.push(PendingCheck::Key(pending));
                 }
             }
         }

@@ -25,6 +25,8 @@ pub type Returned = Vec<Vec<Value>>;
 #[derive(Debug)]
 pub struct InsertExec {
     handle: Arc<TableHandle>,
+    /// One row is inserted, and nothing is checked, computed or returned.
+    is_plain: bool,
     new_slot: usize,
     old_slot: usize,
     rows: Vec<Vec<Expr>>,
@@ -47,6 +49,8 @@ pub struct InsertExec {
     triggers: Option<Arc<FiredTriggers>>,
     /// The triggers of DO UPDATE.
     update_triggers: Option<Arc<FiredTriggers>>,
+    /// The key of a plain insertion.
+    key: Vec<u8>,
     /// The new row in DO UPDATE.
     changed: Vec<u8>,
     /// Rows to be inserted together.
@@ -92,8 +96,17 @@ impl InsertExec {
         for output in plan.returning.iter().flat_map(|returning| &returning.outputs) {
             output.each_column(&mut |column| returns_row_id |= column == id);
         }
+        let is_plain = source.is_none()
+            && plan.rows.len() == 1
+            && plan.checks.is_empty()
+            && plan.generated.is_empty()
+            && plan.conflict.is_none()
+            && plan.view_checks.is_empty()
+            && plan.returning.is_none()
+            && handle.has_rows_only();
         Ok(InsertExec {
             handle,
+            is_plain,
             triggers,
             update_triggers,
             assignments,
@@ -113,6 +126,7 @@ impl InsertExec {
             returning: plan.returning.clone(),
             returns_row_id,
             xmax_slot: plan.xmax_slot,
+            key: Vec::new(),
             changed: Vec::new(),
             batch: RowBatch::default(),
             affected: HashSet::new(),
@@ -123,6 +137,22 @@ impl InsertExec {
     pub fn single(&self) -> Option<&TableHandle> {
         let is_one = self.source.is_none() && self.rows.len() == 1;
         (is_one && self.view_checks.is_empty()).then_some(&self.handle)
+    }
+
+    /// Whether the statement adds one row and does nothing else: see
+    /// [`run_plain`](Self::run_plain).
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Inserts the one row. A single change needs no statement rollback.
+    pub fn run_plain(&mut self, context: &mut Context<'_>) -> Result<u64> {
+        self.encode_row(0, context)?;
+        let row = context.slots.get(self.new_slot).map_or(&[][..], |slot| slot.row());
+        let (catalog, transaction) = (context.catalog, context.transaction);
+        self.handle.insert_alone(catalog, transaction, row, &mut self.key)?;
+        Ok(1)
     }
 
     /// Collects the row counts of the query, for EXPLAIN ANALYZE.
@@ -139,6 +169,9 @@ impl InsertExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<u64> {
+        if self.triggers.is_none() && self.update_triggers.is_none() {
+            return self.insert_rows(context, statement, returned);
+        }
         self.begin_triggers(statement)?;
         let count = self.insert_rows(context, statement, returned)?;
         self.end_triggers(statement);
