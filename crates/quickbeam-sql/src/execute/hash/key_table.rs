@@ -199,6 +199,12 @@ struct HashEntry {
     end: usize,
 }
 
+/// The hash of a key that a [`KeyTable`] does not have.
+#[derive(Clone, Copy, Debug)]
+pub struct AbsentKey {
+    hash: u64,
+}
+
 /// A hash table of keys, numbered in insertion order.
 #[derive(Clone, Debug)]
 pub struct KeyTable {
@@ -245,34 +251,42 @@ impl KeyTable {
     /// Returns the number of a key.
     #[inline]
     pub fn find(&self, key: &[u8]) -> Option<usize> {
-        if self.heads.is_empty() {
-            return None;
-        }
-        self.find_hashed(key, hash_of(self.seed, key))
+        self.locate(key).ok()
     }
 
+    /// Returns the number of a key, or what [`insert_absent`](Self::insert_absent) takes, so that
+    /// the key is hashed once.
     #[inline]
-    fn find_hashed(&self, key: &[u8], hash: u64) -> Option<usize> {
-        let mut at = self.heads[hash as usize & (self.heads.len() - 1)];
+    pub fn locate(&self, key: &[u8]) -> Result<usize, AbsentKey> {
+        let hash = hash_of(self.seed, key);
+        // An empty table has no head at all.
+        let bucket = hash as usize & self.heads.len().wrapping_sub(1);
+        let mut at = self.heads.get(bucket).copied().unwrap_or(NONE);
         while let Some(entry) = self.entries.get(at as usize) {
             if entry.hash == hash && self.bytes.get(entry.start..entry.end) == Some(key) {
-                return Some(at as usize);
+                return Ok(at as usize);
             }
             at = entry.next;
         }
-        None
+        Err(AbsentKey { hash })
     }
 
     /// Returns the number of a key, which is inserted if it is new; true: it was new.
     #[inline]
     pub fn insert(&mut self, key: &[u8]) -> (usize, bool) {
+        match self.locate(key) {
+            Ok(number) => (number, false),
+            Err(absent) => (self.insert_absent(key, absent), true),
+        }
+    }
+
+    /// Inserts a key that [`locate`](Self::locate) has not found, and returns its number.
+    #[inline]
+    pub fn insert_absent(&mut self, key: &[u8], absent: AbsentKey) -> usize {
         if self.entries.len() >= self.heads.len() {
             self.grow();
         }
-        let hash = hash_of(self.seed, key);
-        if let Some(found) = self.find_hashed(key, hash) {
-            return (found, false);
-        }
+        let hash = absent.hash;
         let bucket = hash as usize & (self.heads.len() - 1);
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -284,7 +298,7 @@ impl KeyTable {
             end: self.bytes.len(),
         });
         self.heads[bucket] = number as u32;
-        (number, true)
+        number
     }
 
     #[cold]

@@ -175,10 +175,13 @@ impl SetOperationExec {
                 break;
             }
             self.make_key(context);
-            if let Some(count) = self.seen.find(&self.key).and_then(|n| self.counts.get_mut(n)) {
-                *count += 1;
-                continue;
-            }
+            let absent = match self.seen.locate(&self.key) {
+                Ok(number) => {
+                    self.counts.get_mut(number).into_iter().for_each(|count| *count += 1);
+                    continue;
+                }
+                Err(absent) => absent,
+            };
             let has_waiting = self.waiting.as_ref().is_some_and(PairedPartitions::has_build_rows);
             if has_waiting || !self.fits(context)? {
                 let values = values_of(context, self.slot);
@@ -187,7 +190,7 @@ impl SetOperationExec {
                 continue;
             }
             invariant!(SETS_1, !self.waits(), "a row of the table waits, too");
-            self.seen.insert(&self.key);
+            self.seen.insert_absent(&self.key, absent);
             self.counts.push(1);
         }
         if let Some(waiting) = &mut self.waiting {

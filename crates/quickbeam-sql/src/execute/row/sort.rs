@@ -69,16 +69,14 @@ impl Distinct {
             }
         }
         while self.next_input(context)? {
-            if self.table.find(&self.key).is_some() {
-                continue;
-            }
+            let Err(absent) = self.table.locate(&self.key) else { continue };
             let bytes = self.account.kept() + self.key.len() + 48;
             let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
             if has_waiting || !self.account.fits(bytes, context)? {
                 self.wait(context)?;
                 continue;
             }
-            self.table.insert(&self.key);
+            self.table.insert_absent(&self.key, absent);
             return Ok(true);
         }
         Ok(false)

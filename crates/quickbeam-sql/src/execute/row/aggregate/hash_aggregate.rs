@@ -3,7 +3,7 @@
 use super::AggregateState;
 use crate::bind::Aggregate;
 use crate::error::Result;
-use crate::execute::hash::key_table::{KeyTable, append};
+use crate::execute::hash::key_table::{AbsentKey, KeyTable, append};
 use crate::execute::row::memory::bytes_of;
 use crate::execute::row::{Context, MemoryCharge, Operator};
 use crate::execute::spill::{Partitions, RowImage, take};
@@ -88,14 +88,15 @@ impl RowAggregate {
         for key in &self.keys {
             append(key.evaluate(&frame)?.as_ref(), &mut self.key);
         }
-        if let Some(group) = self.table.find(&self.key) {
-            return Ok(Some(group));
-        }
+        let absent = match self.table.locate(&self.key) {
+            Ok(group) => return Ok(Some(group)),
+            Err(absent) => absent,
+        };
         let start = self.values.len();
         for key in &self.keys {
             self.values.push(key.evaluate(&frame)?.into_value());
         }
-        self.new_group(start, None, context)
+        self.new_group(absent, start, None, context)
     }
 
     /// Returns the group of the current row in a grouping set, or `None` if the row has to wait.
@@ -110,9 +111,10 @@ impl RowAggregate {
                 append(key.evaluate(&frame)?.as_ref(), bytes);
             }
         }
-        if let Some(group) = self.table.find(&self.key) {
-            return Ok(Some(group));
-        }
+        let absent = match self.table.locate(&self.key) {
+            Ok(group) => return Ok(Some(group)),
+            Err(absent) => absent,
+        };
         let start = self.values.len();
         for (number, key) in self.keys.iter().enumerate() {
             let is_member = self.sets.get(set).is_some_and(|set| set.contains(&number));
@@ -122,13 +124,14 @@ impl RowAggregate {
             });
         }
         self.values.push(Value::Integer(set as i32));
-        self.new_group(start, Some(set), context)
+        self.new_group(absent, start, Some(set), context)
     }
 
     /// Adds a group with the values from `start` on and the key at hand. If it does not fit into
     /// memory, the current row waits.
     fn new_group(
         &mut self,
+        absent: AbsentKey,
         start: usize,
         set: Option<usize>,
         context: &Context<'_>,
@@ -141,7 +144,7 @@ impl RowAggregate {
             self.wait(set, context)?;
             return Ok(None);
         }
-        let (group, _) = self.table.insert(&self.key);
+        let group = self.table.insert_absent(&self.key, absent);
         self.add_group();
         Ok(Some(group))
     }

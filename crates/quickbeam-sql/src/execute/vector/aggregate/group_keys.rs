@@ -8,7 +8,7 @@
 
 use arrow_array::{Array, BooleanArray, Float64Array, Int64Array, StringArray};
 
-use crate::execute::hash::key_table::KeyTable;
+use crate::execute::hash::key_table::{AbsentKey, KeyTable};
 use crate::execute::hash::packed_table::PackedTable;
 use crate::execute::vector::column::Vector;
 
@@ -159,20 +159,24 @@ impl GroupTable {
         self.long_groups.clear();
     }
 
+    /// Returns the group of a key, or what [`insert`](Self::insert) takes.
     #[inline]
-    pub fn find(&self, key: GroupKey<'_>) -> Option<u32> {
+    pub fn locate(&self, key: GroupKey<'_>) -> std::result::Result<u32, AbsentGroup> {
         match key {
-            GroupKey::Packed(key) => self.packed.find(key),
-            GroupKey::Long(key) => self.long_groups.get(self.long.find(key)?).copied(),
+            GroupKey::Packed(key) => self.packed.find(key).ok_or(AbsentGroup::Packed(key)),
+            GroupKey::Long(key) => match self.long.locate(key) {
+                Ok(place) => Ok(self.long_groups[place]),
+                Err(absent) => Err(AbsentGroup::Long(absent)),
+            },
         }
     }
 
-    /// Inserts a key that is new.
-    pub fn insert(&mut self, key: GroupKey<'_>, group: u32) {
-        match key {
-            GroupKey::Packed(key) => self.packed.insert(key, group),
-            GroupKey::Long(key) => {
-                self.long.insert(key);
+    /// Inserts a key that [`locate`](Self::locate) has not found. `bytes`: the key if it is long.
+    pub fn insert(&mut self, absent: AbsentGroup, bytes: &[u8], group: u32) {
+        match absent {
+            AbsentGroup::Packed(key) => self.packed.insert(key, group),
+            AbsentGroup::Long(absent) => {
+                self.long.insert_absent(bytes, absent);
                 self.long_groups.push(group);
             }
         }
@@ -195,12 +199,25 @@ impl GroupTable {
 
     /// Returns the group of a key, which is `next` if the key is new; true: it is new.
     pub fn place(&mut self, key: GroupKey<'_>, next: u32) -> (u32, bool) {
-        if let Some(group) = self.find(key) {
-            return (group, false);
+        let bytes = match key {
+            GroupKey::Packed(_) => &[][..],
+            GroupKey::Long(bytes) => bytes,
+        };
+        match self.locate(key) {
+            Ok(group) => (group, false),
+            Err(absent) => {
+                self.insert(absent, bytes, next);
+                (next, true)
+            }
         }
-        self.insert(key, next);
-        (next, true)
     }
+}
+
+/// A key that no group has.
+#[derive(Clone, Copy, Debug)]
+pub enum AbsentGroup {
+    Packed(u128),
+    Long(AbsentKey),
 }
 
 /// The key of a group.

@@ -260,12 +260,14 @@ impl VectorAggregate {
             if word.is_none() {
                 self.set_key(vectors, row);
             }
-            let known = self.table.find(GroupKey::of(word, &self.key));
-            if let Some(group) = known {
-                last = Some((word, group));
-                self.places.push(group);
-                continue;
-            }
+            let absent = match self.table.locate(GroupKey::of(word, &self.key)) {
+                Ok(group) => {
+                    last = Some((word, group));
+                    self.places.push(group);
+                    continue;
+                }
+                Err(absent) => absent,
+            };
             if word.is_some() {
                 self.set_key(vectors, row);
             }
@@ -276,7 +278,7 @@ impl VectorAggregate {
                 continue;
             }
             let group = self.groups as u32 - 1;
-            self.table.insert(GroupKey::of(word, &self.key), group);
+            self.table.insert(absent, &self.key, group);
             last = Some((word, group));
             self.places.push(group);
             let value = |(vector, data_type): &(Vector, DataType)| -> Value {
