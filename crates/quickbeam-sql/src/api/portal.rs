@@ -20,8 +20,9 @@ use crate::expression::ShownStatement;
 use crate::parse::{Command, Direction};
 use crate::session::Session;
 use crate::session::named::{Named, duplicate_statement};
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
 use crate::session::rows::{QueryTransaction, Rows};
+use crate::session::statement_cache::Lease;
 use crate::types::{DataType, Value, current_moment};
 
 /// The declared types of a statement's parameters; `None` where a type is to be inferred.

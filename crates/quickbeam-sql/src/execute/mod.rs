@@ -4,7 +4,7 @@ mod dml;
 mod hash;
 mod row;
 mod spill;
-mod system;
+mod system_rows;
 mod vector;
 
 pub use row::{

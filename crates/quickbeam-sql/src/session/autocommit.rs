@@ -14,7 +14,8 @@ use crate::compile::session_command::{Control, Settings, control_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::Command;
 use crate::session::Session;
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
+use crate::session::statement_cache::Lease;
 use crate::types::Value;
 
 /// Times that a statement outside a transaction is tried when it gets into the way of others.

@@ -21,7 +21,8 @@ use crate::parse::ExplainFormat;
 use crate::plan::Plan;
 use crate::schema::errors::read_only;
 use crate::session::Session;
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
+use crate::session::statement_cache::Lease;
 use crate::table::{self, DeferredChecks, TableHandle};
 use crate::types::Value;
 

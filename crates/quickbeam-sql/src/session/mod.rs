@@ -23,6 +23,7 @@ pub(crate) mod prepared_statement;
 pub(crate) mod routine;
 pub(crate) mod rows;
 pub(crate) mod settings;
+pub(crate) mod statement_cache;
 pub(crate) mod temporary;
 pub(crate) mod transaction;
 mod user_types;

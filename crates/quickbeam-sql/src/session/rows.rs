@@ -12,7 +12,8 @@ use crate::error::Result;
 use crate::execute::{Context, KeptKeys, MemoryBudget, Returned};
 use crate::rust_types::row::{OwnedRow, Row};
 use crate::session::Session;
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
+use crate::session::statement_cache::Lease;
 use crate::types::{DataType, ElementType, Value};
 
 /// The transaction that a query reads in.

@@ -31,7 +31,7 @@ impl TableHandle {
     }
 
     /// Inserts an encoded row of a table that [has nothing but rows](Self::has_rows_only): one
-    /// change of one record, which is made or fails, and so needs no [`TableWriter`]. `key` is
+    /// change of one record, which is made or fails, and so needs no table writer. `key` is
     /// scratch space. An error (`23505`) when the key is there already.
     pub fn insert_alone(
         &self,
@@ -69,7 +69,7 @@ impl TableHandle {
 
     /// Gives the row of that key other values in columns of which none
     /// [`touches more`](Self::touches_more) than the row itself: one change of one record, which is
-    /// made or fails, and so needs no [`TableWriter`].
+    /// made or fails, and so needs no table writer.
     #[inline]
     pub fn update_alone(
         &self,

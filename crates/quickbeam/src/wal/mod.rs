@@ -26,7 +26,7 @@ mod group_commit;
 mod operations;
 mod reader;
 mod record;
-mod redo;
+mod redo_buffer;
 mod segment;
 
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use record::seal_record;
 pub use record::{HEADER, RecordKind, decode, places};
-pub use redo::Redo;
+pub use redo_buffer::Redo;
 use segment::SegmentWriter;
 pub use segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
 

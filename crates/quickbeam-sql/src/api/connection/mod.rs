@@ -25,12 +25,11 @@ use crate::session::copy::CopyAccess;
 use crate::session::database::{Cancel, SqlDatabase};
 use crate::session::events::Events;
 use crate::session::executor::ResultRows;
-use crate::session::prepared_statement::{
-    CachedStatement, Lease, PreparedStatement, StatementCache,
-};
+use crate::session::prepared_statement::PreparedStatement;
 use crate::session::routine::Routines;
 use crate::session::rows::{MappedRows, OpenQueries, Rows};
 use crate::session::settings::variables::SettingScope;
+use crate::session::statement_cache::{CachedStatement, Lease, StatementCache};
 use crate::session::{MEMORY, Session};
 use crate::types::{TextSettings, Value};
 

@@ -7,8 +7,9 @@ use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
 use crate::rust_types::row::Row;
 use crate::session::executor::ResultRows;
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
 use crate::session::rows::{MappedRows, Rows};
+use crate::session::statement_cache::Lease;
 use crate::types::{DataType, Value};
 
 /// A prepared statement of a connection. It is compiled once and executed many times.

@@ -1,7 +1,7 @@
 //! The system catalogs: `pg_catalog` and `information_schema`, with the columns of PostgreSQL 15.
 //!
-//! The rows of some are fixed and stand in files beside this one; the others are computed from a
-//! catalog snapshot when a query reads them.
+//! The rows of some are fixed and stand in files beside this one. The others are computed from a
+//! catalog snapshot when a query reads them, in `execute/system_rows`.
 
 mod oids;
 mod operators;

@@ -16,11 +16,10 @@
 //!   checks for cancellation.
 
 mod aggregate;
-mod hashed_subquery;
+mod distinct;
 mod in_list;
 mod join;
 mod kept_keys;
-mod last_answer;
 pub(super) mod lock;
 mod memory;
 mod query;
@@ -28,6 +27,7 @@ mod scan;
 mod set_operation;
 mod sort;
 pub(crate) mod stored;
+mod subquery;
 mod table_function;
 mod window;
 
@@ -47,7 +47,7 @@ use crate::catalog::describe::Described;
 use crate::catalog::{Catalog, CatalogSnapshot, ObjectId, Sequence, Table};
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError, SqlState};
-use crate::execute::system::{EngineFigures, SnapshotNames, blockers};
+use crate::execute::system_rows::{EngineFigures, SnapshotNames, blockers};
 use crate::expression::{
     Clock, ColumnRef, Current, Expr, Frame, Given, Host, RoutineCall, SessionState, Slot,
 };
@@ -65,7 +65,6 @@ pub(super) use crate::execute::hash::join_index::{JoinIndex, NONE, ROW_BYTES, me
 pub(super) use crate::execute::hash::key_table::{KeyTable, append, mix, seed};
 pub(super) use aggregate::{AggregateState, overflow};
 pub use kept_keys::{KeptKeys, KeptRow};
-use last_answer::LastAnswer;
 pub(super) use memory::MemoryCharge;
 pub use memory::{MemoryBudget, bytes_of as values_memory};
 pub use query::QueryProgram;
@@ -73,6 +72,7 @@ pub(super) use scan::TableScan;
 pub use scan::{Morsel, constant_range};
 use set_operation::SetOperationExec;
 pub(super) use sort::{order_of_values, wanted_of};
+use subquery::LastAnswer;
 
 /// Limits of a statement.
 #[derive(Debug)]
@@ -372,7 +372,7 @@ pub enum Operator {
     /// Groups.
     Group(Box<aggregate::RowAggregate>),
     /// Rows only once.
-    Distinct(Box<sort::Distinct>),
+    Distinct(Box<distinct::Distinct>),
     /// Rows in order.
     Sort(Box<sort::RowSort>),
     /// Window functions.
@@ -504,7 +504,7 @@ impl<'b> OperatorBuilder<'b> {
             }
             PlanNode::Distinct { input: node, outputs } => {
                 let input = self.operator(node)?;
-                Operator::Distinct(Box::new(sort::Distinct::new(input, outputs.clone(), node)))
+                Operator::Distinct(Box::new(distinct::Distinct::new(input, outputs.clone(), node)))
             }
             PlanNode::Sort { input, slot, outputs, keys, most } => {
                 let input = self.operator(input)?;

@@ -1,7 +1,6 @@
 //! Queries within statements: outputs, LIMIT, subqueries.
 
-use super::hashed_subquery::HashedSubquery;
-use super::last_answer::LastAnswer;
+use super::subquery::{HashedSubquery, LastAnswer};
 use super::{Context, KeptKeys, MemoryCharge, Operator, bound_of};
 use crate::bind::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};

@@ -1,6 +1,6 @@
 //! Functions that return rows.
 
-use super::super::system::system_rows;
+use super::super::system_rows::system_rows;
 use super::{Context, MemoryCharge};
 use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
 use crate::catalog::system::SystemTable;

@@ -22,7 +22,7 @@ use super::column::{ColumnBuilder as Filling, Vector, VectorType, kind_of};
 use super::evaluate::VectorExpr;
 use super::join_input::{JoinInput, KeyColumns, make_key, rows_with_keys};
 use super::join_matches::{JoinMatches, JoinedColumn, Places, Sides};
-use super::join_waiting::WaitingRows;
+use super::join_spill::WaitingRows;
 use super::source::{ColumnBatch, VectorSource};
 use super::{can_check, conjuncts_of, known_columns, no_formula};
 use crate::error::{Result, SqlError};

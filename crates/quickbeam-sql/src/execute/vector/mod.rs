@@ -14,7 +14,7 @@ mod filter;
 mod join;
 mod join_input;
 mod join_matches;
-mod join_waiting;
+mod join_spill;
 mod operations;
 mod parallel;
 mod selection;

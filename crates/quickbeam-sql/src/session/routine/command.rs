@@ -11,7 +11,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
 use crate::parse::{GivenArgument, Name};
 use crate::session::Session;
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
+use crate::session::statement_cache::Lease;
 use crate::session::utility::CommandCall;
 use crate::types::{DataType, Value};
 

@@ -13,7 +13,8 @@ use crate::expression::ShownCursor;
 use crate::parse::{CursorOptions, Direction};
 use crate::session::Session;
 use crate::session::named::{CursorRows, no_cursor};
-use crate::session::prepared_statement::{Lease, PreparedStatement};
+use crate::session::prepared_statement::PreparedStatement;
+use crate::session::statement_cache::Lease;
 use crate::types::current_moment;
 
 /// Checks the options of a cursor whose query locks rows.

@@ -32,10 +32,11 @@ use crate::session::events::Event;
 use crate::session::events::NoticeLevel;
 use crate::session::executor::ResultRows;
 use crate::session::named::{Named, duplicate_statement, no_cursor, no_statement};
-use crate::session::prepared_statement::{CachedStatement, Lease, PreparedStatement, known_types};
+use crate::session::prepared_statement::{PreparedStatement, known_types};
 use crate::session::rows::Rows;
 use crate::session::settings::setting_table::setting;
 use crate::session::settings::variables::SettingScope;
+use crate::session::statement_cache::{CachedStatement, Lease};
 use crate::types::{DataType, Value, current_moment};
 
 fn text_column(name: &str) -> OutputColumn {

@@ -6,11 +6,11 @@
 use quickbeam::invariant;
 use std::cmp::Ordering;
 
-use super::query::QueryProgram;
-use super::{Context, MemoryCharge};
 use crate::bind::SubqueryKind;
 use crate::error::Result;
 use crate::execute::hash::key_table::{KeyTable, append};
+use crate::execute::row::query::QueryProgram;
+use crate::execute::row::{Context, MemoryCharge};
 use crate::expression::{Comparison, Expr};
 use crate::plan::SubqueryHash;
 use crate::types::{Value, ValueRef};

@@ -7,8 +7,8 @@
 //! Only values that are the same in every digit and letter are the same: `1.0` and `1.00` may have
 //! different answers.
 
-use super::Context;
 use crate::error::Result;
+use crate::execute::row::Context;
 use crate::expression::{ColumnRef, Expr};
 use crate::plan::{PlanNode, QueryPlan, each_expression, produced};
 use crate::types::{Value, ValueRef};
