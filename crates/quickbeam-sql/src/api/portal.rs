@@ -127,6 +127,7 @@ impl Connection {
         }
         let text: Arc<str> = text.into();
         let shown = ShownStatement {
+            domains: [].into(),
             statement: text.clone(),
             prepared: current_moment(),
             parameters: Arc::new([]),

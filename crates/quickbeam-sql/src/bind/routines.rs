@@ -182,13 +182,20 @@ impl Binder<'_> {
             Some(own) => (own, VariadicForm::Whole),
             None => (name, VariadicForm::Elements),
         };
-        for routine in self.routines_named(own) {
+        let mut routines = self.routines_named(own);
+        // A value has its base type, which a function of this type fits best.
+        routines.sort_by_key(|it| it.inputs().filter(|input| input.domain.is_some()).count());
+        for routine in routines {
             if !accepts(&routine, given.len(), form) {
                 continue;
             }
             if let Some(entry) = self.routine_entry(&routine, given, form) {
                 let is_plain = !routine.is_polymorphic();
-                if is_plain { &mut entries } else { &mut polymorphic }.push(entry);
+                let has_domain = routine.inputs().any(|input| input.domain.is_some());
+                let is_known = |it: &&'static Builtin| it.arguments == entry.arguments;
+                if !(has_domain && entries.iter().any(is_known)) {
+                    if is_plain { &mut entries } else { &mut polymorphic }.push(entry);
+                }
             }
         }
         entries.append(&mut polymorphic);
@@ -302,12 +309,14 @@ impl Binder<'_> {
             let element = builtin.arguments.last().copied().and_then(ElementType::new);
             let element = element.ok_or_else(|| SqlError::internal("elements without a type"))?;
             arguments.push(Expr::Array(element, elements, TextPosition(position)));
+            self.check_domains(routine, arguments)?;
             let types: Vec<DataType> =
                 routine.inputs().map(|it| it.data_type.unconstrained()).collect();
             return Ok(entry(routine, &types, builtin.result, call.types));
         }
         let missing: Vec<_> = routine.inputs().skip(arguments.len()).cloned().collect();
         if missing.is_empty() {
+            self.check_domains(routine, arguments)?;
             return Ok(builtin);
         }
         for argument in missing {
@@ -316,6 +325,7 @@ impl Binder<'_> {
             let typed = self.expression(&parsed, &Scope::default())?;
             arguments.push(self.coerce(typed, argument.data_type.unconstrained())?);
         }
+        self.check_domains(routine, arguments)?;
         let types: Vec<DataType> =
             routine.inputs().map(|it| it.data_type.unconstrained()).collect();
         Ok(entry(routine, &types, builtin.result, call.types))

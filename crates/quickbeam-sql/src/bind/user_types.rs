@@ -10,11 +10,12 @@ use super::relation_names::qualified_parts;
 use super::scope::relation_with;
 use super::{Binder, Derivation, Names, Scope, Typed, types};
 use crate::catalog::{
-    CatalogSnapshot, DeclaredType, Domain, ObjectId, Privileges, Table, lookup_name,
+    CatalogSnapshot, DeclaredType, Domain, DomainUse, ObjectId, Privileges, Routine, Table,
+    lookup_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{DomainConstraints, Expr, Truth};
-use crate::types::{DataType, ElementType};
+use crate::types::{DataType, ElementType, Value};
 
 /// Returns the scope in which VALUE is a value of that type.
 fn scope_of_value(data_type: DataType) -> Scope {
@@ -22,11 +23,13 @@ fn scope_of_value(data_type: DataType) -> Scope {
     Scope::of(vec![relation_with(SmolStr::default(), 0, columns.into_iter())])
 }
 
-/// Returns the constraints of a domain; `None` if it accepts every value of its base type.
+/// Returns the constraints of a domain, or of the elements of an array; `None` if it accepts every
+/// value of its base type.
 pub fn domain_constraints(
     names: &dyn Names,
-    id: ObjectId,
+    used: DomainUse,
 ) -> Result<Option<Arc<DomainConstraints>>> {
+    let id = used.id();
     let missing = || SqlError::internal(format!("there is no domain of number {}", id.0));
     let snapshot = names.snapshot().ok_or_else(missing)?;
     let domain = snapshot.domain(id).ok_or_else(missing)?;
@@ -52,13 +55,13 @@ pub fn domain_constraints(
         false => format!("{}.{}", domain.schema, domain.name),
     };
     let known_as = (domain.schema.clone(), domain.name.clone());
-    Ok(Some(Arc::new(DomainConstraints::new((id, known_as, name), not_null, checks))))
+    Ok(Some(Arc::new(DomainConstraints::new((used, known_as, name), not_null, checks))))
 }
 
 /// Returns the value of a type that may be a domain, checked.
-pub fn checked_value(names: &dyn Names, value: Expr, domain: Option<ObjectId>) -> Result<Expr> {
-    let Some(id) = domain else { return Ok(value) };
-    Ok(match domain_constraints(names, id)? {
+pub fn checked_value(names: &dyn Names, value: Expr, domain: Option<DomainUse>) -> Result<Expr> {
+    let Some(used) = domain else { return Ok(value) };
+    Ok(match domain_constraints(names, used)? {
         Some(constraints) => Expr::Domain(Box::new(value), constraints),
         None => value,
     })
@@ -96,17 +99,16 @@ impl Binder<'_> {
             Err(error) if error.state() == SqlState::UndefinedObject => error,
             Err(error) => return Err(error),
         };
-        let (name, is_array) = match written {
-            ast::DataType::Custom(name, _) => (name, false),
-            ast::DataType::Array(
-                ast::ArrayElemTypeDef::SquareBracket(element, _)
-                | ast::ArrayElemTypeDef::Qualified(element, _),
-            ) => match &**element {
-                ast::DataType::Custom(name, _) => (name, true),
-                _ => return Err(error),
-            },
-            _ => return Err(error),
-        };
+        let (mut element, mut is_array) = (written, false);
+        // A type has no number of dimensions.
+        while let ast::DataType::Array(
+            ast::ArrayElemTypeDef::SquareBracket(inner, _)
+            | ast::ArrayElemTypeDef::Qualified(inner, _),
+        ) = element
+        {
+            (element, is_array) = (inner, true);
+        }
+        let ast::DataType::Custom(name, _) = element else { return Err(error) };
         let (schema, own) = qualified_parts(name)?;
         let Some((id, snapshot)) = self.type_named(schema.as_deref(), &own)? else {
             return Err(error);
@@ -121,9 +123,17 @@ impl Binder<'_> {
             };
         }
         match snapshot.domain(id) {
-            Some(_) if is_array => Err(SqlError::unsupported(format!("the type {written}"))),
+            Some(domain) if is_array => {
+                // An array of arrays is one array, so its elements would not be known.
+                let is_nested = domain.data_type.element().is_some();
+                let array = ElementType::new(domain.data_type).filter(|_| !is_nested);
+                let refused = || SqlError::unsupported(format!("the type {written}"));
+                let data_type = DataType::Array(array.ok_or_else(refused)?);
+                Ok(DeclaredType { data_type, domain: Some(DomainUse::Elements(domain.id)) })
+            }
             Some(domain) => {
-                Ok(DeclaredType { data_type: domain.data_type, domain: Some(domain.id) })
+                let used = DomainUse::Value(domain.id);
+                Ok(DeclaredType { data_type: domain.data_type, domain: Some(used) })
             }
             None => Err(error),
         }
@@ -157,6 +167,17 @@ impl Binder<'_> {
     pub(super) fn checked(&self, value: Typed, declared: DeclaredType) -> Result<Typed> {
         let expr = checked_value(self.names, value.expr, declared.domain)?;
         Ok(Typed { expr, ..value })
+    }
+
+    /// Lets the domains of the arguments accept the values.
+    pub(super) fn check_domains(&self, routine: &Routine, arguments: &mut [Expr]) -> Result<()> {
+        for (input, value) in routine.inputs().zip(arguments) {
+            if let Some(domain) = &input.domain {
+                let taken = std::mem::replace(value, Expr::Constant(Value::Null));
+                *value = checked_value(self.names, taken, Some(domain.used))?;
+            }
+        }
+        Ok(())
     }
 
     /// Binds a CHECK of a domain that a statement makes. Returns its text.

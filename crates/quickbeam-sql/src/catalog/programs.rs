@@ -60,10 +60,7 @@ fn argument_list(routine: &Routine, defaults: ArgumentDefaults) -> String {
         let name = argument.name.as_deref().map(|name| format!("{} ", quoted_if_needed(name)));
         let default = argument.default.as_deref().filter(|_| defaults == ArgumentDefaults::Shown);
         let default = default.map(|it| format!(" DEFAULT {it}")).unwrap_or_default();
-        let shown = match argument.pseudo {
-            Some(pseudo) => pseudo.name().to_owned(),
-            None => argument.data_type.to_string(),
-        };
+        let shown = argument.type_name();
         format!("{mode}{}{shown}{default}", name.unwrap_or_default())
     };
     shown.map(written).collect::<Vec<_>>().join(", ")
@@ -104,10 +101,7 @@ impl CatalogSnapshot {
         if !columns.is_empty() {
             let column = |it: &&Argument| {
                 let name = quoted_if_needed(it.name.as_deref().unwrap_or_default());
-                match it.pseudo {
-                    Some(pseudo) => format!("{name} {}", pseudo.name()),
-                    None => format!("{name} {}", it.data_type),
-                }
+                format!("{name} {}", it.type_name())
             };
             let columns: Vec<String> = columns.iter().map(column).collect();
             return Some(format!("TABLE({})", columns.join(", ")));
@@ -116,7 +110,10 @@ impl CatalogSnapshot {
             RoutineResult::Procedure => return None,
             RoutineResult::Void => "void".to_owned(),
             RoutineResult::Trigger => "trigger".to_owned(),
-            RoutineResult::Value(data_type) => format!("{set}{data_type}"),
+            RoutineResult::Value(data_type) => match &routine.result_domain {
+                Some(domain) => format!("{set}{}", domain.shown),
+                None => format!("{set}{data_type}"),
+            },
             RoutineResult::Pseudo(pseudo) => format!("{set}{}", pseudo.name()),
             RoutineResult::Columns | RoutineResult::Record => format!("{set}record"),
             RoutineResult::Row(table) => {

@@ -20,10 +20,10 @@ use crate::schema::names::{is_public, public};
 use crate::schema::role_defaults::{DefaultRights, RoleSettings};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Check, Column, Comments, CompositeType, ConstraintTiming, Domain, EXPRESSIONS, EnumType,
-    ForeignKey, ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate, KeyColumn,
-    MadeCollation, Materialized, Method, ObjectId, PrimaryKey, Routine, Schema, Sequence,
-    StoredCollation, Table, Trigger, View,
+    Check, Column, Comments, CompositeType, ConstraintTiming, Domain, DomainUse, EXPRESSIONS,
+    EnumType, ForeignKey, ForeignKeyAction, Identity, Index, IndexExpression, IndexPredicate,
+    KeyColumn, MadeCollation, Materialized, Method, ObjectId, PrimaryKey, Routine, Schema,
+    Sequence, StoredCollation, Table, Trigger, View,
 };
 use crate::types::{Collation, DataType, TextSettings, Value, format_value, parse_value};
 
@@ -81,6 +81,9 @@ struct ColumnRecord {
     data_type: DataType,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     domain: Option<ObjectId>,
+    /// The domain of the elements of an array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    element_domain: Option<ObjectId>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     collation: Option<StoredCollation>,
     /// What `collation` means.
@@ -379,7 +382,11 @@ impl ColumnRecord {
             id: column.id,
             name: column.name.clone(),
             data_type: column.data_type,
-            domain: column.domain,
+            domain: column.domain.and_then(DomainUse::of_value),
+            element_domain: match column.domain {
+                Some(DomainUse::Elements(id)) => Some(id),
+                _ => None,
+            },
             collation: column.collation.map(StoredCollation::from),
             resolved: None,
             not_null: column.not_null,
@@ -399,7 +406,10 @@ impl ColumnRecord {
             id: self.id,
             name: self.name,
             data_type: self.data_type,
-            domain: self.domain,
+            domain: self
+                .domain
+                .map(DomainUse::Value)
+                .or(self.element_domain.map(DomainUse::Elements)),
             collation: self.resolved,
             not_null: self.not_null,
             default: self.default,

@@ -138,14 +138,15 @@ impl CatalogSnapshot {
             let table = record.into_table()?;
             tables.insert(table.id, table);
         }
-        for mut routine in routines {
-            routine.resolve_types(&|data_type| snapshot.resolve_type(data_type))?;
-            snapshot.add_routine(routine);
-        }
         for mut domain in domains {
             snapshot.resolve_type(&mut domain.data_type)?;
             snapshot.type_names.insert(domain.lookup_name(), domain.id);
             snapshot.domains.insert(domain.id, Arc::new(domain));
+        }
+        for mut routine in routines {
+            routine.resolve_types(&|data_type| snapshot.resolve_type(data_type))?;
+            routine.name_domains(&|used| snapshot.domain_shown(used).into());
+            snapshot.add_routine(routine);
         }
         for kind in [ACCESS, COMMENTS, SETTINGS, DEFAULT_RIGHTS] {
             more = cursor.seek(&[kind])?;

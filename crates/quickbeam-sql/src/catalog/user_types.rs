@@ -7,12 +7,12 @@ use smol_str::SmolStr;
 use super::CatalogSnapshot;
 use super::composite_types::missing_type;
 use super::describe::{name_parts, quoted_if_needed};
-use super::system::{object_oid, row_array_oid, row_type_oid};
+use super::system::{domain_array_oid, object_oid, row_array_oid, row_type_oid};
 use super::text::{literal, quoted, quoted_relation};
 use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
 use crate::schema::{
-    Column, Domain, DomainCheck, EnumLabel, EnumType, Index, MadeCollation, ObjectId,
+    Column, Domain, DomainCheck, DomainUse, EnumLabel, EnumType, Index, MadeCollation, ObjectId,
     StoredCollation, Table,
 };
 use crate::types::collation::Predefined;
@@ -135,10 +135,10 @@ impl CatalogSnapshot {
         self.domain_chain(id).find_map(|domain| domain.default.as_ref())
     }
 
-    /// Returns the columns of a domain, or of one over it, with their tables.
+    /// Returns the columns of a domain, of one over it, or of arrays of those, with their tables.
     pub fn columns_of_domain(&self, id: ObjectId) -> impl Iterator<Item = (&Arc<Table>, &Column)> {
         let is_of = move |column: &&Column| {
-            column.domain.is_some_and(|own| self.domain_chain(own).any(|it| it.id == id))
+            column.domain.is_some_and(|own| self.domain_chain(own.id()).any(|it| it.id == id))
         };
         self.tables().flat_map(move |table| {
             table.columns.iter().filter(is_of).map(move |column| (table, column))
@@ -152,7 +152,8 @@ impl CatalogSnapshot {
         let enums = self.enums().map(|it| (it.id, &it.schema, &it.name));
         let array = |id: &ObjectId| Some(i64::from(self.enum_types.get(id)?.oids().1));
         let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
-            object_oid(*id) == oid || array(id) == Some(oid)
+            let is_array = array(id).unwrap_or_else(|| domain_array_oid(*id)) == oid;
+            object_oid(*id) == oid || is_array
         };
         let composites = self.composites().map(|it| (it.id, &it.schema, &it.name));
         let is_composite = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
@@ -207,6 +208,7 @@ impl CatalogSnapshot {
             return Some(i64::from(if is_array { array } else { own }));
         }
         match is_array {
+            true if self.domain(*id).is_some() => Some(domain_array_oid(*id)),
             true => self.enum_types.get(id).map(|it| i64::from(it.oids().1)),
             false => Some(object_oid(*id)),
         }
@@ -215,11 +217,31 @@ impl CatalogSnapshot {
     /// Returns the type of a column as a statement names it.
     #[must_use]
     pub fn column_type(&self, column: &Column) -> String {
-        let domain = column.domain.and_then(|id| self.domain(id));
-        match domain {
-            Some(domain) => quoted_relation(&domain.schema, &domain.name),
+        match column.domain {
+            Some(used) => self.domain_type(used),
             None => column.data_type.to_string(),
         }
+    }
+
+    /// Returns the type that a domain, or an array of one, is, as a statement names it.
+    #[must_use]
+    pub fn domain_type(&self, used: DomainUse) -> String {
+        let domain = self.domain(used.id());
+        let mut name = domain.map_or_else(String::new, |it| quoted_relation(&it.schema, &it.name));
+        if let DomainUse::Elements(_) = used {
+            name.push_str("[]");
+        }
+        name
+    }
+
+    /// Returns the type that a domain, or an array of one, is, as messages show it.
+    pub(crate) fn domain_shown(&self, used: DomainUse) -> String {
+        let domain = self.domain(used.id());
+        let mut name = domain.map_or_else(String::new, |it| shown_type(&it.schema, &it.name));
+        if let DomainUse::Elements(_) = used {
+            name.push_str("[]");
+        }
+        name
     }
 
     /// Returns the statements that make the domains.

@@ -11,7 +11,7 @@ use smol_str::SmolStr;
 
 use crate::catalog::describe::Described;
 use crate::catalog::{
-    CatalogSnapshot, ConcreteTypes, ObjectId, Table, TransitionSide, View, Volatility,
+    CatalogSnapshot, ConcreteTypes, DomainUse, ObjectId, Table, TransitionSide, View, Volatility,
 };
 use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError};
@@ -318,6 +318,8 @@ pub struct ShownStatement {
     pub prepared: i64,
     /// The types of its parameters.
     pub parameters: Arc<[DataType]>,
+    /// The parameters of domains, by their numbers.
+    pub domains: Arc<[(usize, DomainUse)]>,
     /// Whether PREPARE made it.
     pub from_sql: bool,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use crate::schema::encoding::StoredRow;
-use crate::schema::{ConstraintTiming, ForeignKeyAction, Method, NewMaterialized, ObjectId};
+use crate::schema::{ConstraintTiming, DomainUse, ForeignKeyAction, Method, NewMaterialized};
 use crate::types::{Collation, DataType};
 
 /// CREATE TABLE.
@@ -55,7 +55,7 @@ pub struct NewColumn {
     /// The type.
     pub data_type: DataType,
     /// The domain.
-    pub domain: Option<ObjectId>,
+    pub domain: Option<DomainUse>,
     /// The collation, if one is named.
     pub collation: Option<Collation>,
     /// NOT NULL.

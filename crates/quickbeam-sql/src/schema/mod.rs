@@ -47,8 +47,8 @@ pub use triggers::{
     TransitionSide, Trigger, TriggerEvent, TriggerLevel, TriggerState, TriggerTiming,
 };
 pub use user_types::{
-    Attribute, CompositeType, DeclaredType, Domain, DomainCheck, EnumLabel, EnumType,
-    MadeCollation, StoredCollation,
+    Attribute, CompositeType, DeclaredType, Domain, DomainCheck, DomainUse, EnumLabel, EnumType,
+    MadeCollation, NamedDomain, StoredCollation,
 };
 pub use views::{
     CheckOption, Materialized, NewMaterialized, NewView, View, ViewChange, ViewOptions,

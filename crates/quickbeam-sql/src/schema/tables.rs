@@ -17,6 +17,7 @@ use super::indexes::{EXPRESSIONS, IndexExpression, IndexPredicate, OperatorClass
 use super::names::{is_public, lookup_name, public};
 use super::objects::{ConstraintTiming, ObjectId};
 use super::triggers::Trigger;
+use super::user_types::DomainUse;
 use super::views::{Materialized, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::collation::LIBRARY_VERSION;
@@ -97,7 +98,7 @@ pub struct Column {
     /// Its type.
     pub data_type: DataType,
     /// Its domain (TYPE-1).
-    pub domain: Option<ObjectId>,
+    pub domain: Option<DomainUse>,
     /// Its collation, if COLLATE names one.
     pub collation: Option<Collation>,
     /// Whether NULL is refused.

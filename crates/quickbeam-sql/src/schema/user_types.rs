@@ -155,13 +155,52 @@ impl CompositeType {
     }
 }
 
+/// How a type has a domain (TYPE-1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DomainUse {
+    /// The values are of the domain.
+    Value(ObjectId),
+    /// The values are arrays whose elements are of the domain.
+    Elements(ObjectId),
+}
+
+impl DomainUse {
+    /// The domain.
+    #[must_use]
+    pub fn id(self) -> ObjectId {
+        let (DomainUse::Value(id) | DomainUse::Elements(id)) = self;
+        id
+    }
+
+    /// The domain of the values; `None` for arrays.
+    #[must_use]
+    pub fn of_value(self) -> Option<ObjectId> {
+        match self {
+            DomainUse::Value(id) => Some(id),
+            DomainUse::Elements(_) => None,
+        }
+    }
+}
+
+/// A domain in the definition of a routine, with its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NamedDomain {
+    /// The domain.
+    pub used: DomainUse,
+    /// The name of the type, as messages show it.
+    #[serde(skip)]
+    pub shown: SmolStr,
+}
+
 /// A type as a column or a cast names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeclaredType {
     /// The type of the values.
     pub data_type: DataType,
     /// The domain that is named (TYPE-1).
-    pub domain: Option<ObjectId>,
+    pub domain: Option<DomainUse>,
 }
 
 impl From<DataType> for DeclaredType {

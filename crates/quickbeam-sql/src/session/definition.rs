@@ -417,7 +417,7 @@ fn add_column(
     look: &CompileContext<'_>,
 ) -> Result<()> {
     let (catalog, transaction) = (look.catalog, look.transaction);
-    let constraints = column.domain.map(|id| domain_constraints(look as &dyn Names, id));
+    let constraints = column.domain.map(|it| domain_constraints(look as &dyn Names, it));
     let constraints = constraints.transpose()?.flatten();
     let frame = Frame { clock: Some(look.clock), ..Frame::of_parameters(&[]) };
     let refused = constraints.and_then(|it| it.check(missing.as_ref(), &frame).err());

@@ -11,7 +11,7 @@ use sqlparser::ast;
 use super::super::{Binder, Level, Names, Scope, Typed};
 use super::table_outline::{ConstraintKind, Outline};
 use crate::bind::scope::relation_of;
-use crate::catalog::{NewCheck, ObjectId, Table};
+use crate::catalog::{DomainUse, NewCheck, Table};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{DataType, Value};
@@ -34,10 +34,11 @@ pub fn column_default(names: &dyn Names, table: &Table, column: usize) -> Result
 /// Returns the DEFAULT that a column without one has from its domain.
 pub(super) fn inherited_default(
     names: &dyn Names,
-    domain: Option<ObjectId>,
+    domain: Option<DomainUse>,
     data_type: DataType,
     column: &str,
 ) -> Result<Option<Expr>> {
+    let domain = domain.and_then(DomainUse::of_value);
     let text = domain.and_then(|id| names.snapshot()?.domain_default(id));
     text.map(|text| kept_default(names, text, data_type, column)).transpose()
 }

@@ -14,7 +14,7 @@ use crate::bind::routines::is_named;
 use crate::bind::types::undefined::{no_function, no_operator};
 use crate::bind::{AggregateKind, Binder, Scope, Source, Typed, function_name};
 use crate::catalog::describe::{name_parts, quoted_if_needed};
-use crate::catalog::system::{object_oid, type_oid};
+use crate::catalog::system::{domain_oid, type_oid};
 use crate::catalog::{ObjectId, Privileges, Relation, Sequence};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{
@@ -64,14 +64,21 @@ impl Binder<'_> {
     /// Returns the OID of the domain of a column, or of a cast to a domain with constraints.
     fn domain_of(&self, value: &Typed) -> Option<i64> {
         let domain = match &value.expr {
-            Expr::Domain(_, constraints) => constraints.id,
+            Expr::Domain(_, constraints) => constraints.used,
+            Expr::Call(function, ..) => match function.0.implementation {
+                crate::expression::Implementation::Routine(call) => {
+                    let routine = self.names.snapshot()?.routine(call.id)?;
+                    routine.result_domain.as_ref()?.used
+                }
+                _ => return None,
+            },
             Expr::Column(at) => match &self.slots.get(at.slot)?.source {
                 Source::Table(table) => table.columns.get(at.column)?.domain?,
                 _ => return None,
             },
             _ => return None,
         };
-        Some(object_oid(domain))
+        Some(domain_oid(domain))
     }
 }
 

@@ -5,7 +5,7 @@
 
 use super::type_row_named;
 use crate::schema::roles::PREDEFINED_ROLES;
-use crate::schema::{Argument, BOOTSTRAP, ObjectId, PseudoType, Table};
+use crate::schema::{Argument, BOOTSTRAP, DomainUse, ObjectId, Table};
 use crate::types::encoded::enums::FIRST_OBJECT_OID;
 use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
 
@@ -63,6 +63,19 @@ pub fn row_array_oid(id: ObjectId) -> i64 {
     OF_ROW_ARRAY + object_oid(id)
 }
 
+/// Returns the OID of the type of arrays of a domain.
+pub fn domain_array_oid(id: ObjectId) -> i64 {
+    OF_ROW_ARRAY + object_oid(id)
+}
+
+/// Returns the OID of the type that a domain, or an array of one, is.
+pub fn domain_oid(used: DomainUse) -> i64 {
+    match used {
+        DomainUse::Value(id) => object_oid(id),
+        DomainUse::Elements(id) => domain_array_oid(id),
+    }
+}
+
 /// Returns an OID made of the number of a table or domain and a name (FNV-1a).
 fn named_oid(object: ObjectId, kind: u8, name: &str) -> i64 {
     let mut hash: u32 = 0x811c_9dc5;
@@ -100,7 +113,11 @@ pub fn default_oid(relation: ObjectId, column: u16) -> i64 {
 
 /// Returns the OID of the type of an argument.
 pub fn argument_oid(argument: &Argument) -> i64 {
-    argument.pseudo.map_or_else(|| type_oid(argument.data_type), PseudoType::oid)
+    match (argument.pseudo, &argument.domain) {
+        (Some(pseudo), _) => pseudo.oid(),
+        (None, Some(domain)) => domain_oid(domain.used),
+        (None, None) => type_oid(argument.data_type),
+    }
 }
 
 /// Returns the OID of a type.

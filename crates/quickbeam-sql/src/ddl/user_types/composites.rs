@@ -266,7 +266,7 @@ impl Uses {
         let domain = || Some(format!("type {}", self.domains.first()?.name));
         let routine = || {
             let routine = self.routines.first()?;
-            Some(format!("{} {}", routine.word(), routine.signature()))
+            Some(format!("function {}", routine.signature()))
         };
         column.or_else(attribute).or_else(domain).or_else(routine)
     }

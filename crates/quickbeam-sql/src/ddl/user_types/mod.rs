@@ -122,6 +122,16 @@ impl Catalog {
                 let (table, column) = (table.lookup_name(), &column.name);
                 self.drop_column(transaction, &table, column, (behavior, &[]))?;
             }
+            let snapshot = self.snapshot(transaction)?;
+            let routines = snapshot.routines().filter(|it| it.has_domain(domain.id));
+            let routines: Vec<_> = routines.cloned().collect();
+            if let (DropBehavior::Restrict, Some(first)) = (behavior, routines.first()) {
+                let by = format!("function {}", first.signature());
+                return Err(depended(&what, &by));
+            }
+            if !routines.is_empty() {
+                self.drop_routines(transaction, &routines, behavior)?;
+            }
         }
         ids.dedup();
         let change = CatalogChange::begin(self, transaction)?;

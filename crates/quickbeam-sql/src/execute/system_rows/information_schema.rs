@@ -3,14 +3,14 @@
 use super::constraints::{Constraint, constraints};
 use super::{NAME, SnapshotNames, SystemRow, SystemSource, view_columns};
 use crate::bind::updatability;
-use crate::catalog::ObjectId;
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
-use crate::catalog::system::{type_oid, type_row};
+use crate::catalog::system::{type_named, type_oid, type_row};
 use crate::catalog::{
     CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, TriggerEvent,
     TriggerTiming, View, is_temporary_schema,
 };
+use crate::catalog::{DomainUse, ObjectId};
 use crate::types::{Collation, DataType, EncodedKind, Value};
 
 fn number(number: usize) -> Value {
@@ -183,11 +183,18 @@ impl SystemSource<'_> {
                         if !self.is_shown(relation, Some(column.id)) {
                             continue;
                         }
-                        let domain = column.domain.and_then(|id| snapshot.domain(id));
+                        let domain = column.domain.and_then(DomainUse::of_value);
+                        let domain = domain.and_then(|id| snapshot.domain(id));
                         self.add(|row| {
                             table_column(row, (&table.schema, &table.name), column);
                             user_type(row, ("udt", "udt_name"), snapshot, column.data_type);
                             set_collation(row, column.collation);
+                            if let Some(DomainUse::Elements(id)) = column.domain
+                                && let Some(of) = snapshot.domain(id)
+                            {
+                                let name = format!("_{}", of.name);
+                                qualified(row, "udt", &of.schema, "udt_name", &name);
+                            }
                             if let Some(domain) = domain {
                                 let (schema, name) = (&domain.schema, &domain.name);
                                 qualified(row, "domain", schema, "domain_name", name);
@@ -338,6 +345,32 @@ pub(super) fn user_type(
     if !is_array {
         row.text("data_type", "USER-DEFINED");
     }
+}
+
+/// Names a type that may be of a user, or a domain.
+pub(super) fn routine_type(
+    row: &mut SystemRow<'_>,
+    (prefix, last): (&str, &str),
+    snapshot: &CatalogSnapshot,
+    (data_type, domain): (DataType, Option<DomainUse>),
+) {
+    let is_array = data_type.element().is_some();
+    if let Some(used) = domain
+        && let Some(domain) = snapshot.domain(used.id())
+    {
+        let (name, shown) = match used {
+            DomainUse::Value(_) => (domain.name.to_string(), "USER-DEFINED"),
+            DomainUse::Elements(_) => (format!("_{}", domain.name), "ARRAY"),
+        };
+        qualified(row, prefix, &domain.schema, last, &name);
+        row.text("data_type", shown);
+        return;
+    }
+    let oid = type_oid(data_type);
+    let plain = || type_named(oid, None).unwrap_or_default();
+    row.text("data_type", if is_array { "ARRAY".into() } else { plain() });
+    qualified(row, prefix, "pg_catalog", last, type_row(oid).map_or("", |it| it.name));
+    user_type(row, (prefix, last), snapshot, data_type);
 }
 
 /// Names the domain that a domain is over as its type.

@@ -8,8 +8,8 @@ use crate::catalog::describe::{
 };
 use crate::catalog::system::{
     CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, Procedure, SystemTable, default_oid,
-    object_oid, operator_class, row_type_oid, system_tables, type_modifier, type_oid, type_row,
-    type_row_named,
+    domain_oid, object_oid, operator_class, row_type_oid, system_tables, type_modifier, type_oid,
+    type_row, type_row_named,
 };
 use crate::catalog::{Column, Sequence, Table, is_temporary_schema};
 use crate::types::{DataType, Value};
@@ -451,7 +451,7 @@ fn table_column(row: &mut SystemRow<'_>, table: &Table, column: &Column) {
     attribute(row, object_oid(table.id), column.id.into(), &column.name, column.data_type);
     row.set("attnotnull", column.not_null).set("atthasdef", column.default.is_some());
     if let Some(domain) = column.domain {
-        row.set("atttypid", object_oid(domain)).set("atttypmod", -1_i32);
+        row.set("atttypid", domain_oid(domain)).set("atttypmod", -1_i32);
     }
     if let Some(own) = column.collation {
         row.set("attcollation", collation_oid(own));

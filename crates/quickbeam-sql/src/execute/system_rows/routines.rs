@@ -1,8 +1,9 @@
 //! Catalogs of functions and procedures.
 
+use super::information_schema::{qualified, routine_type};
 use super::{NAME, SystemRow, SystemSource};
 use crate::catalog::system::{
-    argument_oid, object_oid, procedures, row_type_oid, type_named, type_oid, type_row,
+    argument_oid, domain_oid, object_oid, procedures, row_type_oid, type_named, type_oid, type_row,
 };
 use crate::catalog::{AclKind, Argument, ArgumentMode, Language, Routine, RoutineResult};
 use crate::types::{DataType, Value};
@@ -28,7 +29,10 @@ fn result_oid(routine: &Routine) -> i64 {
         RoutineResult::Procedure if routine.outputs().next().is_none() => VOID,
         RoutineResult::Columns | RoutineResult::Procedure | RoutineResult::Record => RECORD,
         RoutineResult::Pseudo(pseudo) => pseudo.oid(),
-        RoutineResult::Value(data_type) => type_oid(*data_type),
+        RoutineResult::Value(data_type) => match &routine.result_domain {
+            Some(domain) => domain_oid(domain.used),
+            None => type_oid(*data_type),
+        },
         RoutineResult::Row(table) => row_type_oid(*table),
     }
 }
@@ -140,11 +144,23 @@ impl SystemSource<'_> {
                 row.text("routine_type", routine.word().to_uppercase());
                 let oid = result_oid(routine);
                 if !routine.is_procedure() {
-                    let is_row = matches!(routine.result, RoutineResult::Row(_));
-                    let other = if is_row { "USER-DEFINED" } else { "record" };
-                    row.text("data_type", type_named(oid, None).unwrap_or_else(|| other.into()));
-                    row.text("type_udt_catalog", NAME).text("type_udt_schema", "pg_catalog");
-                    row.text("type_udt_name", type_row(oid).map_or("record", |it| it.name));
+                    let place = ("type_udt", "type_udt_name");
+                    match &routine.result {
+                        RoutineResult::Value(data_type) => {
+                            let domain = routine.result_domain.as_ref().map(|it| it.used);
+                            routine_type(row, place, snapshot, (*data_type, domain));
+                        }
+                        RoutineResult::Row(of) => {
+                            let row_type = snapshot.row_data_type(*of).unwrap_or(DataType::RECORD);
+                            routine_type(row, place, snapshot, (row_type, None));
+                        }
+                        _ => {
+                            let named = type_named(oid, None);
+                            row.text("data_type", named.unwrap_or_else(|| "record".into()));
+                            let name = type_row(oid).map_or("record", |it| it.name);
+                            qualified(row, place.0, "pg_catalog", place.1, name);
+                        }
+                    }
                     row.text("dtd_identifier", "0");
                 }
                 row.text(
@@ -198,10 +214,20 @@ impl SystemSource<'_> {
                 if let Some(name) = &argument.name {
                     row.text("parameter_name", name);
                 }
-                let oid = argument_oid(argument);
-                row.text("data_type", type_named(oid, None).unwrap_or_default());
-                row.text("udt_catalog", NAME).text("udt_schema", "pg_catalog");
-                row.text("udt_name", type_row(oid).map_or("", |it| it.name));
+                let place = ("udt", "udt_name");
+                match argument.pseudo {
+                    Some(_) => {
+                        let oid = argument_oid(argument);
+                        row.text("data_type", type_named(oid, None).unwrap_or_default());
+                        let name = type_row(oid).map_or("", |it| it.name);
+                        qualified(row, place.0, "pg_catalog", place.1, name);
+                    }
+                    None => {
+                        let domain = argument.domain.as_ref().map(|it| it.used);
+                        let declared = (argument.data_type.unconstrained(), domain);
+                        routine_type(row, place, self.snapshot, declared);
+                    }
+                }
                 row.text("dtd_identifier", (at + 1).to_string());
                 if let Some(default) = &argument.default {
                     row.text("parameter_default", default);

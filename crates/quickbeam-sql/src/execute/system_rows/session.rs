@@ -2,7 +2,7 @@
 
 use super::monitoring::{HIDDEN, Transactions, set_wait};
 use super::{NAME, SystemSource};
-use crate::catalog::system::{role_oid, type_oid};
+use crate::catalog::system::{domain_oid, role_oid, type_oid};
 use crate::catalog::{BOOTSTRAP, DATABASE_ID};
 use crate::error::Result;
 use crate::expression::AdvisoryKey;
@@ -134,7 +134,10 @@ impl SystemSource<'_> {
 
     fn prepared_statements(&mut self) {
         for (name, shown) in self.session.shown_statements() {
-            let types = shown.parameters.iter().map(|it| type_oid(*it).to_string());
+            let domain = |at| shown.domains.iter().find(|it| it.0 == at).map(|it| domain_oid(it.1));
+            let types = shown.parameters.iter().enumerate();
+            let types =
+                types.map(|(at, it)| domain(at).unwrap_or_else(|| type_oid(*it)).to_string());
             let types = format!("{{{}}}", types.collect::<Vec<_>>().join(","));
             self.add(|row| {
                 row.text("name", name).text("statement", &shown.statement);

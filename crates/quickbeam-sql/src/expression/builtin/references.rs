@@ -169,7 +169,8 @@ fn function_number(kind: SystemType, name: &str) -> Result<Option<u32>> {
     };
     let mut arguments = Vec::new();
     for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-        let number = type_number(word).ok_or_else(|| missing(SystemType::Regtype, word))?;
+        // No function of PostgreSQL has arguments of other types.
+        let Some(number) = type_number(word) else { return Ok(None) };
         arguments.push(number as u32);
     }
     let found =
@@ -189,17 +190,21 @@ fn routine_number(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Opt
         [schema, own] => (vec![schema.into()], own),
         _ => return Ok(None),
     };
+    let snapshot = frame.host()?.snapshot();
     let mut arguments = Vec::new();
     for word in list.iter().flat_map(|it| it.split(',')).map(str::trim).filter(|it| !it.is_empty())
     {
-        arguments.push(type_number(word).ok_or_else(|| missing(SystemType::Regtype, word))?);
+        let number = match type_number(word) {
+            None => snapshot.type_oid_named(word, &lookup_path(frame)?),
+            known => known,
+        };
+        arguments.push(number.ok_or_else(|| missing(SystemType::Regtype, word))?);
     }
     let is_meant = |routine: &Routine| {
         let types = routine.identity().map(argument_oid);
         routine.name == own.as_str()
             && (kind == SystemType::Regproc || types.eq(arguments.iter().copied()))
     };
-    let snapshot = frame.host()?.snapshot();
     for schema in schemas {
         let mut found = snapshot.routines().filter(|it| it.schema == schema && is_meant(it));
         let Some(first) = found.next() else { continue };

@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 
 use super::{Expr, Frame};
-use crate::catalog::ObjectId;
+use crate::catalog::DomainUse;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::ValueRef;
 
@@ -11,8 +11,8 @@ use crate::types::ValueRef;
 /// error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DomainConstraints {
-    /// The domain.
-    pub id: ObjectId,
+    /// The domain. The elements of an array are checked one by one.
+    pub used: DomainUse,
     /// Its schema and its name.
     known_as: (SmolStr, SmolStr),
     /// Its name in messages.
@@ -30,7 +30,7 @@ impl DomainConstraints {
     /// Makes the constraints of a domain of conditions over column 0 of slot 0, which stands for
     /// VALUE.
     pub fn new(
-        (id, known_as, name): (ObjectId, (SmolStr, SmolStr), String),
+        (used, known_as, name): (DomainUse, (SmolStr, SmolStr), String),
         not_null: bool,
         mut checks: Vec<(SmolStr, Expr)>,
     ) -> Self {
@@ -42,7 +42,7 @@ impl DomainConstraints {
         }
         let is_immutable = checks.iter().all(|(_, condition)| condition.is_immutable());
         checks.iter_mut().for_each(|(_, condition)| replace_value(condition));
-        DomainConstraints { id, known_as, name, not_null, checks, is_immutable }
+        DomainConstraints { used, known_as, name, not_null, checks, is_immutable }
     }
 
     /// Returns whether the conditions depend on VALUE alone.
@@ -57,6 +57,17 @@ impl DomainConstraints {
 
     /// Checks a value. NULL satisfies a condition.
     pub fn check(&self, value: ValueRef<'_>, frame: &Frame<'_>) -> Result<()> {
+        match (self.used, value) {
+            (DomainUse::Value(_), value) => self.check_one(value, frame),
+            (DomainUse::Elements(_), ValueRef::Array(array)) => {
+                array.iter().try_for_each(|element| self.check_one(element, frame))
+            }
+            // The array itself may be NULL.
+            (DomainUse::Elements(_), _) => Ok(()),
+        }
+    }
+
+    fn check_one(&self, value: ValueRef<'_>, frame: &Frame<'_>) -> Result<()> {
         if value.is_null() && self.not_null {
             let message = format!("domain {} does not allow null values", self.name);
             return Err(self.named_in(SqlError::new(SqlState::NotNullViolation, message)));
@@ -87,6 +98,7 @@ impl DomainConstraints {
     #[cold]
     fn named_in(&self, error: SqlError) -> SqlError {
         let (schema, name) = &self.known_as;
-        error.of_schema(schema.to_string()).of_data_type(name.as_str())
+        // PostgreSQL names no place.
+        error.of_schema(schema.to_string()).of_data_type(name.as_str()).inner()
     }
 }

@@ -84,11 +84,11 @@ impl BlockParser<'_> {
             return Err(BlockParser::unknown_variable(&names, position));
         };
         match self.body.variables.get(variable).map(|it| &it.kind) {
-            Some(VariableKind::Scalar(data_type) | VariableKind::Collated(data_type, _))
-                if data_type.is_text() =>
-            {
-                Ok(variable)
-            }
+            Some(
+                VariableKind::Scalar(data_type)
+                | VariableKind::Domain(data_type, _)
+                | VariableKind::Collated(data_type, _),
+            ) if data_type.is_text() => Ok(variable),
             _ => {
                 let name = names.join(".");
                 let message = format!("variable \"{name}\" must be of type cursor or refcursor");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use crate::schema::DomainUse;
 use crate::types::DataType;
 use crate::types::collation::Derivation;
 
@@ -24,6 +25,8 @@ pub struct Fragment {
 pub enum VariableKind {
     /// A value of a type.
     Scalar(DataType),
+    /// A value of a domain, or an array of such values: of this type.
+    Domain(DataType, DomainUse),
     /// A text of a type under a collation.
     Collated(DataType, Derivation),
     /// A row with these columns; without columns: that of the last assignment.

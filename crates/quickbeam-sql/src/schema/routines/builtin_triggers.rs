@@ -27,6 +27,7 @@ static ROUTINES: LazyLock<[Arc<Routine>; 2]> = LazyLock::new(|| {
             language: Language::PlPgSql,
             arguments: Vec::new(),
             result: RoutineResult::Trigger,
+            result_domain: None,
             returns_set: false,
             volatility: Volatility::Volatile,
             strict: false,

@@ -13,8 +13,8 @@ use smol_str::SmolStr;
 
 pub use self::builtin_triggers::VectorTrigger;
 pub use self::pseudo_types::{ConcreteTypes, PseudoType};
-use super::ObjectId;
 use super::names::{is_public, public};
+use super::{DomainUse, NamedDomain, ObjectId};
 use crate::error::Result;
 use crate::types::DataType;
 
@@ -70,6 +70,9 @@ pub struct Argument {
     /// Its type, if calls decide it. Then `data_type` is TEXT.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pseudo: Option<PseudoType>,
+    /// The domain that its type is, or that of its elements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub domain: Option<NamedDomain>,
     /// Whether calls give the elements of its array one by one.
     #[serde(default, skip_serializing_if = "is_false")]
     pub variadic: bool,
@@ -79,21 +82,22 @@ impl Argument {
     /// Returns the name of its type.
     #[must_use]
     pub fn type_name(&self) -> String {
-        match self.pseudo {
-            Some(pseudo) => pseudo.name().to_owned(),
-            None => self.data_type.unconstrained().to_string(),
+        match (self.pseudo, &self.domain) {
+            (Some(pseudo), _) => pseudo.name().to_owned(),
+            (None, Some(domain)) => domain.shown.to_string(),
+            (None, None) => self.data_type.unconstrained().to_string(),
         }
     }
 
     /// Returns what tells its type from others.
     #[must_use]
     pub fn type_key(&self) -> TypeKey {
-        (self.data_type.unconstrained(), self.pseudo)
+        (self.data_type.unconstrained(), self.pseudo, self.domain.as_ref().map(|it| it.used))
     }
 }
 
 /// What tells the type of an argument from others.
-pub type TypeKey = (DataType, Option<PseudoType>);
+pub type TypeKey = (DataType, Option<PseudoType>, Option<DomainUse>);
 
 /// The language of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -192,6 +196,9 @@ pub struct Routine {
     pub arguments: Vec<Argument>,
     /// What it returns.
     pub result: RoutineResult,
+    /// The domain that the type of the value is, or that of its elements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_domain: Option<NamedDomain>,
     /// Whether it returns any number of rows.
     #[serde(default, skip_serializing_if = "is_false")]
     pub returns_set: bool,
@@ -237,6 +244,20 @@ impl Routine {
             RoutineResult::Value(data_type) => resolve(data_type),
             _ => Ok(()),
         }
+    }
+
+    /// Calls `name` with each domain in the definition.
+    pub(crate) fn name_domains(&mut self, name: &dyn Fn(DomainUse) -> SmolStr) {
+        let arguments = self.arguments.iter_mut().filter_map(|it| it.domain.as_mut());
+        for domain in arguments.chain(&mut self.result_domain) {
+            domain.shown = name(domain.used);
+        }
+    }
+
+    /// Whether an argument or the result has a domain.
+    pub(crate) fn has_domain(&self, id: ObjectId) -> bool {
+        let arguments = self.arguments.iter().filter_map(|it| it.domain.as_ref());
+        arguments.chain(&self.result_domain).any(|it| it.used.id() == id)
     }
 
     /// Returns the types in the definition.

@@ -119,7 +119,11 @@ impl<'s> Invocation<'s> {
         let all = compiled.routine.arguments.iter().zip(&compiled.arguments);
         let inputs = all.filter(|(argument, _)| argument.mode.is_input());
         for ((_, variable), value) in inputs.zip(arguments) {
-            self.set(*variable, value)?;
+            match compiled.domains.contains_key(variable) && !compiled.routine.is_procedure() {
+                // The statement that calls the function has checked the value.
+                true => self.set_checked(*variable, value)?,
+                false => self.set(*variable, value)?,
+            }
         }
         Ok(())
     }
@@ -127,14 +131,29 @@ impl<'s> Invocation<'s> {
     /// Adds a row to the result.
     pub fn add_row(&mut self, row: Vec<Value>) -> Result<()> {
         let row = self.result_row(row)?;
+        self.keep_row(row)
+    }
+
+    fn keep_row(&mut self, row: Vec<Value>) -> Result<()> {
         self.bytes += values_memory(&row);
         self.session.limits.check_memory(self.bytes)?;
         self.rows.push(row);
         Ok(())
     }
 
-    /// Returns a row with the types of the result.
+    /// Returns a row with the types of the result, which their domains accept.
     fn result_row(&self, row: Vec<Value>) -> Result<Vec<Value>> {
+        let mut row = self.typed_row(row)?;
+        for (at, domain) in &self.compiled.result_domains {
+            if let Some(value) = row.get_mut(*at) {
+                *value = self.accepted(domain, std::mem::take(value))?;
+            }
+        }
+        Ok(row)
+    }
+
+    /// Returns a row with the types of the result.
+    fn typed_row(&self, row: Vec<Value>) -> Result<Vec<Value>> {
         let columns = &self.compiled.columns;
         let row = self.fields_of_whole(row);
         if row.len() != columns.len() {
@@ -196,7 +215,8 @@ impl<'s> Invocation<'s> {
         if !self.compiled.routine.returns_set {
             rows.truncate(1);
             if rows.is_empty() {
-                rows.push(vec![Value::Null; self.compiled.columns.len()]);
+                // No domain is asked about the NULL of a missing row.
+                self.keep_row(vec![Value::Null; self.compiled.columns.len()])?;
             }
         }
         for row in rows {
@@ -218,7 +238,7 @@ impl<'s> Invocation<'s> {
             (_, Some(row)) => Ok(vec![self.result_row(row)?]),
             _ if compiled.outputs().next().is_some() => {
                 let row = self.output_row();
-                Ok(vec![self.result_row(row)?])
+                Ok(vec![self.typed_row(row)?])
             }
             _ => Err(self.no_return()),
         }
@@ -266,6 +286,9 @@ impl<'s> Invocation<'s> {
             self.cells[*variable] = Cell::new(&declared.kind);
             if declared.cursor.is_some() {
                 self.cells[*variable] = Cell::Scalar(Value::text(&declared.name));
+            }
+            if declared.initial.is_none() && compiled.domains.contains_key(variable) {
+                self.set(*variable, Value::Null)?;
             }
             if let Some(initial) = declared.initial {
                 let target =

@@ -10,7 +10,8 @@ use super::{CompiledRoutine, Language, Routine, RoutineResult};
 use crate::bind::Binder;
 use crate::catalog::rights::not_owner;
 use crate::catalog::{
-    Argument, ArgumentMode, DropBehavior, ObjectId, PseudoType, TypeKey, lookup_name,
+    Argument, ArgumentMode, DeclaredType, DomainUse, DropBehavior, NamedDomain, ObjectId,
+    PseudoType, TypeKey, lookup_name,
 };
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
@@ -51,6 +52,7 @@ impl Session {
         let arguments = written_arguments(create, look)?;
         let (result, returns_set) = result_of(create, &arguments, look)?;
         check_polymorphic(&arguments, &result)?;
+        let result_domain = result_domain(create, &arguments, look)?;
         let routine = Routine {
             id: ObjectId(0),
             schema,
@@ -58,6 +60,7 @@ impl Session {
             language: create.language,
             arguments,
             result,
+            result_domain,
             returns_set,
             volatility: create.volatility,
             strict: create.strict,
@@ -191,10 +194,12 @@ impl Session {
         let mut wanted = Vec::with_capacity(types.len());
         for text in types {
             match written_type(look, text)? {
-                WrittenType::Value(data_type) => wanted.push((data_type.unconstrained(), None)),
-                WrittenType::Row(_, data_type) => wanted.push((data_type, None)),
-                WrittenType::Record => wanted.push((DataType::RECORD, None)),
-                WrittenType::Pseudo(pseudo) => wanted.push((DataType::Text, Some(pseudo))),
+                WrittenType::Value(declared) => {
+                    wanted.push((declared.data_type.unconstrained(), None, declared.domain));
+                }
+                WrittenType::Row(_, data_type) => wanted.push((data_type, None, None)),
+                WrittenType::Record => wanted.push((DataType::RECORD, None, None)),
+                WrittenType::Pseudo(pseudo) => wanted.push((DataType::Text, Some(pseudo), None)),
                 _ => return Err(SqlError::unsupported(format!("an argument of type {text}"))),
             }
         }
@@ -212,9 +217,10 @@ impl Session {
                 Err(SqlError::new(SqlState::WrongObjectType, message))
             }
             None => {
-                let shown = |(data_type, pseudo): &TypeKey| match pseudo {
-                    Some(pseudo) => pseudo.name().to_owned(),
-                    None => data_type.to_string(),
+                let shown = |(data_type, pseudo, domain): &TypeKey| match (pseudo, domain) {
+                    (Some(pseudo), _) => pseudo.name().to_owned(),
+                    (None, Some(domain)) => look.snapshot.domain_shown(*domain),
+                    (None, None) => data_type.to_string(),
                 };
                 let shown: Vec<String> = wanted.iter().map(shown).collect();
                 let message = format!("{word} {name}({}) does not exist", shown.join(", "));
@@ -224,17 +230,33 @@ impl Session {
     }
 }
 
+/// Returns the type of an argument or a result that is declared so. The length in a domain counts.
+fn argument_type(declared: DeclaredType) -> DataType {
+    match declared.domain {
+        Some(_) => declared.data_type,
+        None => declared.data_type.unconstrained(),
+    }
+}
+
+/// Returns a domain with its name.
+fn named_domain(used: DomainUse, look: &CompileContext<'_>) -> NamedDomain {
+    NamedDomain { used, shown: look.snapshot.domain_shown(used).into() }
+}
+
 /// Returns the arguments of a definition.
 fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Result<Vec<Argument>> {
     let mut arguments: Vec<Argument> = Vec::with_capacity(create.arguments.len());
     for written in &create.arguments {
-        let mut pseudo = None;
+        let (mut pseudo, mut domain) = (None, None);
         let data_type = match written_type(look, &written.data_type)? {
             WrittenType::Pseudo(found) => {
                 pseudo = Some(found);
                 DataType::Text
             }
-            WrittenType::Value(data_type) => data_type.unconstrained(),
+            WrittenType::Value(declared) => {
+                domain = declared.domain;
+                argument_type(declared)
+            }
             WrittenType::Row(_, data_type) => data_type,
             WrittenType::Record if create.language == Language::PlPgSql => DataType::RECORD,
             WrittenType::Record => {
@@ -273,6 +295,7 @@ fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Resul
         }
         arguments.push(Argument {
             pseudo,
+            domain: domain.map(|used| named_domain(used, look)),
             variadic: written.variadic,
             name: written.name.clone(),
             mode: written.mode,
@@ -317,6 +340,26 @@ fn check_polymorphic(arguments: &[Argument], result: &RoutineResult) -> Result<(
     Ok(())
 }
 
+/// Returns the domain that the type of the value is which a definition returns.
+fn result_domain(
+    create: &CreateRoutine,
+    arguments: &[Argument],
+    look: &CompileContext<'_>,
+) -> Result<Option<NamedDomain>> {
+    let mut outputs = arguments.iter().filter(|it| it.mode != ArgumentMode::In);
+    match (outputs.next(), outputs.next(), &create.returns) {
+        _ if create.is_procedure => Ok(None),
+        (Some(only), None, _) => Ok(only.domain.clone()),
+        (None, None, Some((text, _))) => Ok(match written_type(look, text)? {
+            WrittenType::Value(DeclaredType { domain: Some(used), .. }) => {
+                Some(named_domain(used, look))
+            }
+            _ => None,
+        }),
+        _ => Ok(None),
+    }
+}
+
 /// Returns what a definition returns, and whether it returns any number of rows.
 fn result_of(
     create: &CreateRoutine,
@@ -344,8 +387,9 @@ fn result_of(
     let written = written_type(look, text)?;
     if !outputs.is_empty() {
         let wanted = match (&written, &outputs[..]) {
-            (WrittenType::Value(data_type), [only]) => {
-                data_type.unconstrained() == only.data_type.unconstrained()
+            (WrittenType::Value(declared), [only]) => {
+                declared.data_type.unconstrained() == only.data_type.unconstrained()
+                    && declared.domain == only.domain.as_ref().map(|it| it.used)
             }
             (WrittenType::Record, [_, _, ..]) => true,
             (WrittenType::Pseudo(pseudo), [only]) => only.pseudo == Some(*pseudo),
@@ -362,7 +406,7 @@ fn result_of(
         return Ok((of_outputs(), *set));
     }
     let result = match written {
-        WrittenType::Value(data_type) => RoutineResult::Value(data_type.unconstrained()),
+        WrittenType::Value(declared) => RoutineResult::Value(argument_type(declared)),
         WrittenType::Row(id, _) => RoutineResult::Row(id),
         WrittenType::Void => RoutineResult::Void,
         WrittenType::Trigger => {

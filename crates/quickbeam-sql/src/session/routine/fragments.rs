@@ -85,7 +85,9 @@ impl VariableLookup for FragmentScope<'_> {
             return Ok(None);
         };
         let (field, data_type, collation) = match (&declared.kind, cell, rest) {
-            (VariableKind::Scalar(data_type), _, []) => (None, *data_type, Derivation::Default),
+            (VariableKind::Scalar(data_type) | VariableKind::Domain(data_type, _), _, []) => {
+                (None, *data_type, Derivation::Default)
+            }
             (VariableKind::Collated(data_type, own), _, []) => (None, *data_type, *own),
             (VariableKind::Record(_), Cell::Record(shape, ..), [name]) if !is_column => {
                 let field = field_of(&declared.name, cell, name)?;

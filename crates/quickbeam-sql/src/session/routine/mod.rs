@@ -32,11 +32,12 @@ use smol_str::SmolStr;
 use self::call::{CallTransaction, Invocation, TransactionEnd};
 use self::fragments::PreparedFragment;
 use self::types::{row_columns, variable_kind};
+use self::variables::{DomainCast, domains_of};
 use crate::bind::routines::result_columns;
 use crate::bind::{OutputColumn, SearchPath};
 use crate::catalog::{
-    ArgumentMode, BOOTSTRAP, ConcreteTypes, Language, ObjectId, Routine, RoutineResult,
-    TransitionSide, Volatility,
+    ArgumentMode, BOOTSTRAP, CatalogSnapshot, ConcreteTypes, Language, NamedDomain, ObjectId,
+    Routine, RoutineResult, TransitionSide, Volatility,
 };
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
@@ -115,6 +116,10 @@ pub(in crate::session) struct CompiledRoutine {
     /// The types of the arguments: those of the first parameters of each statement.
     types: Arc<[Option<DataType>]>,
     columns: Vec<OutputColumn>,
+    /// The domains of variables, by their numbers.
+    domains: HashMap<usize, DomainCast>,
+    /// The domains of the columns of the result, by their numbers.
+    result_domains: HashMap<usize, DomainCast>,
     /// The statements of the body; `None` while one is in use, and before it is prepared.
     fragments: Vec<Mutex<Option<Box<PreparedFragment>>>>,
 }
@@ -147,7 +152,10 @@ impl CompiledRoutine {
                         Some(id) => row_columns(look, ObjectId(id), argument.data_type),
                         None => argument.data_type.row_fields().to_vec().into(),
                     }),
-                    None => VariableKind::Scalar(argument.data_type),
+                    None => match &argument.domain {
+                        Some(domain) => VariableKind::Domain(argument.data_type, domain.used),
+                        None => VariableKind::Scalar(argument.data_type),
+                    },
                 },
             });
         }
@@ -161,8 +169,10 @@ impl CompiledRoutine {
             }
             Language::Sql => sql_body(&routine, all)?,
         };
+        let domains = domains_of(&body.variables, look.snapshot);
+        let result_domains = result_domains(&routine, look.snapshot);
         let made = CompiledRoutine::of_body(routine, body, look.snapshot.version());
-        Ok(CompiledRoutine { arguments, columns, ..made })
+        Ok(CompiledRoutine { arguments, columns, domains, result_domains, ..made })
     }
 
     /// A body without arguments and results.
@@ -175,7 +185,27 @@ impl CompiledRoutine {
             body,
             arguments: Vec::new(),
             columns: Vec::new(),
+            domains: HashMap::new(),
+            result_domains: HashMap::new(),
         }
+    }
+}
+
+/// Returns the domains of the columns of a result.
+fn result_domains(routine: &Routine, snapshot: &CatalogSnapshot) -> HashMap<usize, DomainCast> {
+    let cast = |(at, (domain, data_type)): (usize, (&Option<NamedDomain>, DataType))| {
+        let used = domain.as_ref()?.used;
+        Some((at, DomainCast::new(snapshot, used, data_type)))
+    };
+    match &routine.result {
+        RoutineResult::Value(data_type) => {
+            cast((0, (&routine.result_domain, *data_type))).into_iter().collect()
+        }
+        RoutineResult::Columns => {
+            let outputs = routine.outputs().map(|it| (&it.domain, it.data_type));
+            outputs.enumerate().filter_map(cast).collect()
+        }
+        _ => HashMap::new(),
     }
 }
 
@@ -409,6 +439,7 @@ fn block_routine(body: Arc<str>) -> Routine {
         language: Language::PlPgSql,
         arguments: Vec::new(),
         result: RoutineResult::Void,
+        result_domain: None,
         returns_set: false,
         volatility: Volatility::Volatile,
         strict: false,

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use crate::bind::{Binder, Derivation, Names};
 use crate::catalog::describe::name_parts;
-use crate::catalog::{ObjectId, PseudoType, Relation, Table};
+use crate::catalog::{DeclaredType, ObjectId, PseudoType, Relation, Table};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::{RecordFields, VariableKind};
@@ -14,7 +14,7 @@ use crate::types::DataType;
 
 /// What the text of a type means.
 pub(super) enum WrittenType {
-    Value(DataType),
+    Value(DeclaredType),
     /// The rows of a table or composite type, by the number of the object.
     Row(ObjectId, DataType),
     /// A polymorphic type.
@@ -83,18 +83,17 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
         return Ok(WrittenType::Value(type_of_column(look, name)?.0));
     }
     let found = crate::parse::data_types(text).and_then(|types| match &types[..] {
-        [only] => match Binder::new(look, "").declared_type(only)? {
-            declared if declared.domain.is_none() => Ok(declared.data_type),
-            _ => Err(SqlError::unsupported(format!(
-                "the domain {text} as the type of an argument, a result or a variable"
-            ))),
-        },
+        [only] => Binder::new(look, "").declared_type(only),
         _ => Err(invalid_type(text)),
     });
     match found {
-        Ok(data_type) => Ok(match (data_type.record(), data_type.row_object()) {
-            (Some(_), Some(id)) => WrittenType::Row(ObjectId(id), data_type),
-            _ => WrittenType::Value(data_type),
+        Ok(declared) => Ok(match (declared.data_type.record(), declared.data_type.row_object()) {
+            (Some(_), Some(_)) if declared.domain.is_some() => {
+                let what = format!("the domain {text} over a composite type in a routine");
+                return Err(SqlError::unsupported(what));
+            }
+            (Some(_), Some(id)) => WrittenType::Row(ObjectId(id), declared.data_type),
+            _ => WrittenType::Value(declared),
         }),
         Err(error) => {
             let table = parts_of(text).map(|parts| table_named(look, &parts)).transpose()?;
@@ -109,12 +108,13 @@ pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<Writ
 }
 
 /// Returns the type and the collation of a column that `%TYPE` names.
-fn type_of_column(look: &CompileContext<'_>, name: &str) -> Result<(DataType, Derivation)> {
+fn type_of_column(look: &CompileContext<'_>, name: &str) -> Result<(DeclaredType, Derivation)> {
     let parts = parts_of(name).unwrap_or_default();
     let Some((column, of)) = parts.split_last() else { return Err(no_relation(name)) };
     let table = table_named(look, of)?.ok_or_else(|| no_relation(&of.join(".")))?;
     let column = &table.columns[table.known_column(column)?];
-    Ok((column.data_type, Derivation::of_column(column.collation)))
+    let declared = DeclaredType { data_type: column.data_type, domain: column.domain };
+    Ok((declared, Derivation::of_column(column.collation)))
 }
 
 /// Returns the columns of a table's rows.
@@ -141,13 +141,18 @@ pub(super) fn row_columns(
 pub(super) fn variable_kind(look: &CompileContext<'_>, text: &str) -> Result<VariableKind> {
     if let Some(name) = text.to_lowercase().strip_suffix("%type")
         && let Some(name) = text.get(..name.len())
-        && let (data_type, collation @ (Derivation::Implicit(_) | Derivation::Explicit(_))) =
+        && let (declared, collation @ (Derivation::Implicit(_) | Derivation::Explicit(_))) =
             type_of_column(look, name)?
     {
-        return Ok(VariableKind::Collated(data_type, collation));
+        return Ok(VariableKind::Collated(declared.data_type, collation));
     }
     Ok(match written_type(look, text)? {
-        WrittenType::Value(data_type) => VariableKind::Scalar(data_type),
+        WrittenType::Value(DeclaredType { data_type, domain: None }) => {
+            VariableKind::Scalar(data_type)
+        }
+        WrittenType::Value(DeclaredType { data_type, domain: Some(domain) }) => {
+            VariableKind::Domain(data_type, domain)
+        }
         WrittenType::Row(id, data_type) => VariableKind::Record(row_columns(look, id, data_type)),
         WrittenType::Record => VariableKind::Record(RecordFields::default()),
         WrittenType::Void | WrittenType::Trigger | WrittenType::Pseudo(_) => {

@@ -19,8 +19,8 @@ use super::events::NoticeLevel;
 use crate::bind::{Binder, Names, kept_domain_check};
 use crate::catalog::rights::not_owner;
 use crate::catalog::{
-    CatalogSnapshot, CompositeType, Domain, DomainCheck, DropBehavior, EnumType, ObjectAccess,
-    ObjectId, Table, lookup_name, shown_name,
+    CatalogSnapshot, Column, CompositeType, Domain, DomainCheck, DomainUse, DropBehavior, EnumType,
+    ObjectAccess, ObjectId, Table, lookup_name, shown_name,
 };
 use crate::compile::CompileContext;
 use crate::ddl::{CatalogEdit, domain_constraint_name, no_type, type_exists};
@@ -288,12 +288,16 @@ fn create_domain(create: &CreateDomain, look: &CompileContext<'_>) -> Result<()>
     };
     let declared = binder.declared_type(written);
     let declared = declared.map_err(|error| error.without_place().at(create.type_at))?;
+    if let Some(DomainUse::Elements(_)) = declared.domain {
+        let what = format!("the type {written} as the base type of a domain");
+        return Err(SqlError::unsupported(what));
+    }
     let mut domain = Domain {
         id: ObjectId(0),
         schema,
         name: name.clone(),
         data_type: declared.data_type,
-        parent: declared.domain,
+        parent: declared.domain.and_then(DomainUse::of_value),
         default: None,
         not_null: create.not_null == Some(true),
         checks: Vec::new(),
@@ -337,6 +341,15 @@ fn each_value(
 ) -> Result<()> {
     let edit = CatalogEdit::begin(look.catalog, look.transaction)?;
     let snapshot = look.catalog.snapshot(look.transaction)?;
+    let name = || snapshot.domain(domain).map_or_else(String::new, |it| it.name.to_string());
+    let is_array = |column: &Column| matches!(column.domain, Some(DomainUse::Elements(_)));
+    if let Some((table, column)) = snapshot.columns_of_domain(domain).find(|it| is_array(it.1)) {
+        // PostgreSQL does not look into arrays, either.
+        let (table, column) = (&table.name, &column.name);
+        let message =
+            format!("cannot alter type \"{}\" because column \"{table}.{column}\" uses it", name());
+        return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+    }
     for (table, column) in snapshot.columns_of_domain(domain) {
         let Some(position) = table.position_of(column.id) else { continue };
         let handle = edit.handle(table.id)?;

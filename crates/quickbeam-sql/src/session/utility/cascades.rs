@@ -109,7 +109,8 @@ impl Dropped<'_> {
         for routine in before.routines().filter(|it| after.routine(it.id).is_none()) {
             let name = self.name(&routine.schema, &routine.name);
             let types: Vec<String> = routine.signature_names();
-            self.add(routine.id, format!("{} {name}({})", routine.word(), types.join(",")));
+            // PostgreSQL calls procedures functions here.
+            self.add(routine.id, format!("function {name}({})", types.join(",")));
         }
         let types =
             before.type_names.iter().filter(|(name, _)| !after.type_names.contains_key(*name));

@@ -7,37 +7,35 @@ mod accepted;
 mod cascades;
 mod comments;
 mod cursors;
+mod prepared;
 mod reindex;
 pub(super) mod relations;
 pub(super) mod routine_changes;
 mod schema_elements;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use quickbeam::ReadTransaction;
 use smol_str::SmolStr;
-use sqlparser::ast;
 
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
-use crate::compile::{CompileContext, Prepared, Program};
+use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::ShownStatement;
-use crate::parse::{Command, Discard, Name, StatementOfExecute};
+use crate::parse::{Command, Discard, Name};
 use crate::schema::errors::no_relation;
 use crate::session::Session;
 use crate::session::events::Event;
 use crate::session::events::NoticeLevel;
 use crate::session::executor::ResultRows;
-use crate::session::named::{Named, duplicate_statement, no_cursor, no_statement};
-use crate::session::prepared_statement::{PreparedStatement, known_types};
+use crate::session::named::{no_cursor, no_statement};
+use crate::session::prepared_statement::PreparedStatement;
 use crate::session::rows::Rows;
 use crate::session::settings::setting_table::setting;
 use crate::session::settings::variables::SettingScope;
-use crate::session::statement_cache::{CachedStatement, Lease};
-use crate::types::{DataType, Value, current_moment};
+use crate::session::statement_cache::Lease;
+use crate::types::{DataType, Value};
 
 fn text_column(name: &str) -> OutputColumn {
     OutputColumn::new(name, DataType::Text)
@@ -71,16 +69,6 @@ impl<'p> CommandCall<'p> {
     pub fn of(statement: &PreparedStatement, parameters: &'p [Value]) -> CommandCall<'p> {
         CommandCall { text: statement.text.clone(), parameters, types: statement.types.clone() }
     }
-}
-
-/// Returns the types of parameters. A domain is none of them: its constraints would not be checked.
-fn parameter_types(look: &CompileContext<'_>, types: &[ast::DataType]) -> Result<Vec<DataType>> {
-    let binder = Binder::new(look, "");
-    let known = |written: &ast::DataType| match binder.declared_type(written)? {
-        declared if declared.domain.is_none() => Ok(declared.data_type),
-        _ => Err(SqlError::unsupported(format!("the domain {written} as the type of a parameter"))),
-    };
-    types.iter().map(known).collect()
 }
 
 impl Session {
@@ -144,10 +132,10 @@ impl Session {
         result: ResultRows,
     ) -> Result<u64> {
         if let Command::Execute(name, arguments) = command {
-            let values = self.argument_values(arguments.as_ref(), &call.text)?;
+            let mut values = self.argument_values(arguments.as_ref(), &call.text)?;
             let mut cached = self.named_statement(name)?;
             let statement = cached.statement()?;
-            self.check_argument_count(name, statement, values.len())?;
+            self.check_arguments(name, statement, &mut values)?;
             return self.execute(statement, &values, result);
         }
         result.check_columns(&self.command_columns(command))?;
@@ -181,9 +169,9 @@ impl Session {
                 return Ok(Rows::of(self.command_columns(command), rows));
             }
             Command::Execute(name, arguments) => {
-                let values = self.argument_values(arguments.as_ref(), text)?;
+                let mut values = self.argument_values(arguments.as_ref(), text)?;
                 let mut cached = self.named_statement(name)?;
-                self.check_argument_count(name, cached.statement()?, values.len())?;
+                self.check_arguments(name, cached.statement()?, &mut values)?;
                 return self.query(Lease::Cached(cached), &values);
             }
             Command::ExplainExecute(explained) => {
@@ -258,117 +246,6 @@ impl Session {
             }
         }
         Ok(Rows::none())
-    }
-
-    fn prepare_named(
-        &self,
-        name: &SmolStr,
-        types: Option<&Range<usize>>,
-        statement: &Range<usize>,
-        text: &str,
-    ) -> Result<()> {
-        if self.named.borrow().contains_key(name) {
-            return Err(duplicate_statement(name));
-        }
-        let types: Arc<[Option<DataType>]> = match types.and_then(|range| text.get(range.clone())) {
-            None => Arc::new([]),
-            Some(types) => {
-                let types = crate::parse::data_types(types)?;
-                known_types(&self.read_catalog(|look| parameter_types(look, &types))?)
-            }
-        };
-        let inner = text.get(statement.clone()).unwrap_or_default();
-        let mut prepared = Box::new(PreparedStatement::new(inner).with_types(types.clone()));
-        self.prepare(&mut prepared).map_err(|error| error.shifted(statement.start))?;
-        if matches!(prepared.control, Some(Some(_))) {
-            return Err(SqlError::new(SqlState::SyntaxError, "syntax error: a command in PREPARE"));
-        }
-        prepared.keep_columns();
-        let shown = ShownStatement {
-            statement: text.into(),
-            prepared: current_moment(),
-            parameters: prepared.parameters().into(),
-            from_sql: true,
-        };
-        let text = prepared.text.clone();
-        let named = Named { text, shown, types, statement: Some(prepared) };
-        self.named.borrow_mut().insert(name.clone(), named);
-        Ok(())
-    }
-
-    /// CREATE TABLE … AS EXECUTE: makes a table of the rows of the prepared query with its
-    /// arguments, and returns their number.
-    fn create_of_execute(&self, table: &StatementOfExecute, text: &str) -> Result<u64> {
-        let (mut made, values) = self.statement_of_execute(table, text)?;
-        let mut cached = self.named_statement(&table.name)?;
-        let is_query = |prepared: &Prepared| matches!(prepared.work, Program::Query(_));
-        if !cached.statement()?.prepared.as_ref().is_some_and(is_query) {
-            let message = "prepared statement is not a SELECT";
-            return Err(SqlError::new(SqlState::WrongObjectType, message));
-        }
-        drop(cached);
-        let done = self.execute(&mut made, &values, ResultRows::Refused);
-        done.map_err(SqlError::without_place)
-    }
-
-    /// Returns the statement that has a prepared one in the place of EXECUTE, and its parameters.
-    fn statement_of_execute(
-        &self,
-        written: &StatementOfExecute,
-        text: &str,
-    ) -> Result<(PreparedStatement, Vec<Value>)> {
-        let StatementOfExecute { head, name, arguments, tail } = written;
-        let values = self.argument_values(arguments.as_ref(), text)?;
-        let mut cached = self.named_statement(name)?;
-        let statement = cached.statement()?;
-        self.check_argument_count(name, statement, values.len())?;
-        let part = |place: &Range<usize>| text.get(place.clone()).unwrap_or_default();
-        let made = format!("{}{}{}", part(head), statement.text.trim_end(), {
-            let tail = part(tail).trim();
-            if tail.is_empty() { String::new() } else { format!(" {tail}") }
-        });
-        let types = known_types(statement.parameters());
-        Ok((PreparedStatement::new(&made).with_types(types), values))
-    }
-
-    /// Evaluates the arguments of EXECUTE.
-    fn argument_values(&self, arguments: Option<&Range<usize>>, text: &str) -> Result<Vec<Value>> {
-        let Some(arguments) = arguments.and_then(|range| text.get(range.clone())) else {
-            return Ok(Vec::new());
-        };
-        let statement = Box::new(PreparedStatement::new(&format!("SELECT {arguments}")));
-        let rows = self.query(Lease::Owned(statement), &[])?.collect()?;
-        Ok(rows.into_iter().next().unwrap_or_default())
-    }
-
-    /// Refuses another number of arguments than the statement has parameters.
-    fn check_argument_count(
-        &self,
-        name: &str,
-        statement: &mut PreparedStatement,
-        given: usize,
-    ) -> Result<()> {
-        if statement.prepared.is_none() {
-            self.prepare(statement)?;
-        }
-        let wanted = statement.parameters().len();
-        if wanted == given {
-            return Ok(());
-        }
-        let message = format!("wrong number of parameters for prepared statement \"{name}\"");
-        Err(SqlError::new(SqlState::SyntaxError, message)
-            .with_detail(format!("Expected {wanted} parameters but got {given}.")))
-    }
-
-    fn named_statement(&self, name: &SmolStr) -> Result<CachedStatement<'_>> {
-        let mut named = self.named.borrow_mut();
-        let found = named.get_mut(name).ok_or_else(|| no_statement(name))?;
-        let fresh = || {
-            let statement = PreparedStatement::new("").with_types(found.types.clone());
-            Box::new(PreparedStatement { text: found.text.clone(), ..statement })
-        };
-        let statement = found.statement.take().unwrap_or_else(fresh);
-        Ok(CachedStatement::of_named(&self.named, name.clone(), statement))
     }
 
     fn discard(&self, discard: Discard) -> Result<()> {

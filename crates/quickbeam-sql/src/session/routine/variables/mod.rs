@@ -1,11 +1,13 @@
 //! The values of variables.
 
+mod domains;
 mod parts;
 
 use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+pub(super) use self::domains::{DomainCast, domains_of};
 use super::call::Invocation;
 use crate::bind::OutputColumn;
 use crate::error::{Result, SqlError, SqlState};
@@ -32,7 +34,9 @@ impl Cell {
     /// The value of a new variable.
     pub fn new(kind: &VariableKind) -> Cell {
         match kind {
-            VariableKind::Scalar(_) | VariableKind::Collated(..) => Cell::Scalar(Value::Null),
+            VariableKind::Scalar(_) | VariableKind::Domain(..) | VariableKind::Collated(..) => {
+                Cell::Scalar(Value::Null)
+            }
             VariableKind::Record(shape) => {
                 let values = vec![Value::Null; shape.len()];
                 Cell::Record(Arc::new(shape.clone()), values, !shape.is_empty())
@@ -101,11 +105,31 @@ impl Invocation<'_> {
         self.compiled.body.variables[variable].name.clone()
     }
 
+    /// Returns a value that a domain accepts.
+    pub fn accepted(&self, domain: &DomainCast, value: Value) -> Result<Value> {
+        self.place.with(self.session, |it| domain.accept(self.session, it, value))
+    }
+
     /// Sets a variable, without regard to CONSTANT.
     pub fn set(&mut self, variable: usize, value: Value) -> Result<()> {
+        let Some(domain) = self.compiled.domains.get(&variable) else {
+            return self.set_checked(variable, value);
+        };
+        let value = match self.compiled.body.variables[variable].kind {
+            VariableKind::Domain(data_type, _) => assigned(value, data_type, &self.session.clock)?,
+            _ => value,
+        };
+        let value = self.accepted(domain, value)?;
+        self.set_checked(variable, value)
+    }
+
+    /// As [`set`](Self::set), with a value that the domain of the variable accepts.
+    pub fn set_checked(&mut self, variable: usize, value: Value) -> Result<()> {
         let declared = &self.compiled.body.variables[variable];
         match &declared.kind {
-            VariableKind::Scalar(data_type) | VariableKind::Collated(data_type, _) => {
+            VariableKind::Scalar(data_type)
+            | VariableKind::Domain(data_type, _)
+            | VariableKind::Collated(data_type, _) => {
                 let value = assigned(value, *data_type, &self.session.clock)?;
                 if value.is_null() && declared.not_null {
                     let message = format!(

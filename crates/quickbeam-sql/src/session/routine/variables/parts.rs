@@ -146,7 +146,9 @@ impl Invocation<'_> {
         match (&self.cells[variable], kind, &steps[..]) {
             (
                 Cell::Scalar(whole),
-                VariableKind::Scalar(data_type) | VariableKind::Collated(data_type, _),
+                VariableKind::Scalar(data_type)
+                | VariableKind::Domain(data_type, _)
+                | VariableKind::Collated(data_type, _),
                 steps,
             ) => {
                 let made = with_part(whole, (*data_type, &name), steps, value, clock)?;
