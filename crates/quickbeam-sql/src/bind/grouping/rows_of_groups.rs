@@ -33,16 +33,16 @@ impl Binder<'_> {
                         functions";
             SqlError::unsupported(what).at(position)
         };
-        let (Body::Select(select), Some(slot)) = (&mut query.body, row_calls.slot) else {
-            return Err(refuse());
-        };
+        let Body::Select(select) = &mut query.body else { return Err(refuse()) };
         let reads = |expr: &Expr, wanted: &dyn Fn(usize) -> bool| {
             let mut reads = false;
             expr.each_column(&mut |at| reads |= wanted(at.slot));
             reads
         };
         let answers: Vec<usize> = row_calls.answer_slots().collect();
-        let is_own = |at: usize| at >= first_slot && at != slot && !answers.contains(&at);
+        let slots = row_calls.slots();
+        let is_of_calls = |at: usize| slots.contains(&at);
+        let is_own = |at: usize| at >= first_slot && !is_of_calls(at) && !answers.contains(&at);
         let of_groups = self.add_slot("groups".into(), Source::Computed);
         let leaves = Leaves { group: select.group.as_ref(), windows: select.windows.as_ref() };
         let inner: RefCell<Vec<(Expr, OutputColumn)>> = RefCell::default();
@@ -61,7 +61,7 @@ impl Binder<'_> {
         };
         let mut outputs = Vec::with_capacity(select.outputs.len());
         for (output, column) in select.outputs.iter().zip(&query.columns) {
-            let is_of_call = reads(output, &|at| at == slot);
+            let is_of_call = reads(output, &is_of_calls);
             match (is_of_call, reads(output, &is_own)) {
                 (true, true) => {
                     let mut output = output.clone();
@@ -72,13 +72,15 @@ impl Binder<'_> {
                 (false, _) => outputs.push(taken(output, &column.name, column.data_type)),
             }
         }
-        let types = row_calls.types.iter().flatten().copied().collect::<Vec<_>>();
-        let arguments = row_calls.calls.iter_mut().flat_map(|call| &mut call.arguments);
-        for (argument, data_type) in arguments.zip(types) {
+        let types = row_calls.steps.iter().flat_map(|it| &it.types);
+        let types = types.flatten().copied().collect::<Vec<_>>();
+        for ((argument, _), data_type) in row_calls.arguments_mut().zip(types) {
             match data_type {
                 _ if !reads(argument, &is_own) => {}
-                Some(data_type) => *argument = taken(argument, &VALUE, data_type),
-                None => replace_own(argument, &is_own, &leaf).ok_or_else(refuse)?,
+                Some(data_type) if !reads(argument, &is_of_calls) => {
+                    *argument = taken(argument, &VALUE, data_type)
+                }
+                _ => replace_own(argument, &is_own, &leaf).ok_or_else(refuse)?,
             }
         }
         let above = slots_above(select);
@@ -118,9 +120,9 @@ impl Binder<'_> {
             inner_columns,
         );
         let from = From::query(of_groups, grouped.into());
-        let from = self.with_rows_of(Some(from), row_calls, slot);
+        let from = self.with_rows_of(Some(from), row_calls);
         if let Body::Select(select) = &mut query.body {
-            select.from = Some(from);
+            select.from = from;
         }
         Ok(query)
     }

@@ -291,7 +291,7 @@ impl Binder<'_> {
         let scope = Scope { outer, ..Scope::of(vec![relation]) };
         let selected = selected_outputs(columns, slot);
         let (keys, level) = self.level(|binder| binder.order(order, &selected, Some(&scope)))?;
-        if !level.subqueries.is_empty() || level.row_calls.slot.is_some() {
+        if !level.subqueries.is_empty() || !level.row_calls.steps.is_empty() {
             let what = "a subquery or a set-returning function in ORDER BY of VALUES";
             return Err(SqlError::unsupported(what));
         }

@@ -32,7 +32,6 @@ pub(in crate::bind) enum RowFunctions {
 pub(in crate::bind) enum RowsRefused {
     #[default]
     Here,
-    Arguments,
     Aggregate,
     Window,
     Case,
@@ -56,9 +55,6 @@ impl RowsRefused {
                 let message = "set-returning functions are not allowed here";
                 let error = SqlError::new(SqlState::FeatureNotSupported, message);
                 error.with_hint("Call the function in FROM.")
-            }
-            RowsRefused::Arguments => {
-                SqlError::unsupported("a set-returning function in the arguments of another")
             }
             RowsRefused::Window => {
                 expected("window function calls cannot contain set-returning function calls")
@@ -89,23 +85,48 @@ impl Default for RowFunctions {
 /// The calls of a select list.
 #[derive(Debug, Default)]
 pub(in crate::bind) struct RowCalls {
-    pub calls: Vec<FunctionCall>,
-    columns: Vec<OutputColumn>,
-    /// The slot of their rows, once there is a call.
-    pub slot: Option<usize>,
+    /// The calls that run side by side. The arguments of a call read rows of the steps before it.
+    pub steps: Vec<RowStep>,
     /// The position of the first call.
     pub position: u32,
-    /// The types of the arguments of each call, as far as they are known.
-    pub types: Vec<Vec<Option<DataType>>>,
     /// The subqueries in their arguments: items of FROM of one row each, before the calls.
     answers: Vec<(usize, Query)>,
+}
+
+/// Calls that run side by side.
+#[derive(Debug)]
+pub(in crate::bind) struct RowStep {
+    pub calls: Vec<FunctionCall>,
+    columns: Vec<OutputColumn>,
+    /// The slot of their rows.
+    slot: usize,
+    /// The types of the arguments of each call, as far as they are known.
+    pub types: Vec<Vec<Option<DataType>>>,
 }
 
 impl RowCalls {
     /// Returns the arguments of all calls.
     pub(in crate::bind) fn arguments_mut(&mut self) -> impl Iterator<Item = (&mut Expr, u32)> {
         let position = self.position;
-        self.calls.iter_mut().flat_map(|it| &mut it.arguments).map(move |it| (it, position))
+        let calls = self.steps.iter_mut().flat_map(|it| &mut it.calls);
+        calls.flat_map(|it| &mut it.arguments).map(move |it| (it, position))
+    }
+
+    /// Returns the slots of the rows of calls.
+    pub(in crate::bind) fn slots(&self) -> Vec<usize> {
+        self.steps.iter().map(|it| it.slot).collect()
+    }
+
+    /// Returns the number of the step of a call: the one after those whose rows it reads.
+    fn step_of(&self, call: &FunctionCall) -> usize {
+        let mut step = 0;
+        for argument in &call.arguments {
+            argument.each_column(&mut |at| {
+                let read = self.steps.iter().position(|it| it.slot == at.slot);
+                step = step.max(read.map_or(0, |read| read + 1));
+            });
+        }
+        step
     }
 
     /// Returns the slots of the subqueries in the arguments.
@@ -117,7 +138,9 @@ impl RowCalls {
     pub(in crate::bind) fn answers_mut(&mut self) -> impl Iterator<Item = &mut Query> {
         self.answers.iter_mut().map(|(_, query)| query)
     }
+}
 
+impl RowStep {
     /// Returns the first column of an equal call, unless one of its arguments is volatile.
     fn known(&self, call: &FunctionCall) -> Option<usize> {
         if call.arguments.iter().any(Expr::is_volatile) {
@@ -206,17 +229,13 @@ impl Binder<'_> {
             return Err(place.error().at(position as usize));
         }
         let subqueries = level.map_or(0, |level| level.subqueries.len());
-        let nested = RowFunctions::Refused(RowsRefused::Arguments);
-        let arguments = self.with_row_functions(nested, |binder| {
-            let mut arguments = Vec::with_capacity(list.len());
-            for argument in list {
-                let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
-                    return Err(SqlError::unsupported("this form of an argument"));
-                };
-                arguments.push(binder.expression(expr, scope)?.without_vector());
-            }
-            Ok(arguments)
-        })?;
+        let mut arguments = Vec::with_capacity(list.len());
+        for argument in list {
+            let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument else {
+                return Err(SqlError::unsupported("this form of an argument"));
+            };
+            arguments.push(self.expression(expr, scope)?.without_vector());
+        }
         let arguments = self.with_answers_in_from(arguments, subqueries);
         let written: Vec<(Expr, Option<DataType>)> =
             arguments.iter().map(|it| (it.expr.clone(), it.data_type)).collect();
@@ -225,15 +244,24 @@ impl Binder<'_> {
             None => self.row_call(name, arguments, position, &mut None)?,
         };
         let row_type = self.row_type_of_call(&call, &columns)?;
-        let known = self.levels.last().and_then(|level| level.row_calls.slot);
+        let step = self.levels.last().map_or(0, |level| level.row_calls.step_of(&call));
+        let steps = self.levels.last().map(|level| &level.row_calls.steps);
+        let known = steps.and_then(|steps| steps.get(step)).map(|it| it.slot);
         let slot = known.unwrap_or_else(|| self.add_slot(name.into(), Source::Computed));
         let Some(level) = self.levels.last_mut() else {
             return Err(SqlError::internal("a select list without a query"));
         };
-        let calls = &mut level.row_calls;
-        if calls.slot.is_none() {
-            (calls.slot, calls.position) = (Some(slot), position);
+        let all = &mut level.row_calls;
+        if all.steps.is_empty() {
+            all.position = position;
         }
+        if known.is_none() {
+            let (calls, columns, types) = (Vec::new(), Vec::new(), Vec::new());
+            all.steps.push(RowStep { calls, columns, slot, types });
+        }
+        let Some(calls) = all.steps.get_mut(step) else {
+            return Err(SqlError::internal("a step of calls is missing"));
+        };
         let known = calls.known(&call);
         let first = known.unwrap_or(calls.columns.len());
         if known.is_none() {
@@ -326,26 +354,35 @@ impl Binder<'_> {
         let Some(level) = self.levels.last_mut() else { return Ok((from, None)) };
         let is_later = level.group_slot.is_some() || level.windows.is_some();
         let row_calls = std::mem::take(&mut level.row_calls);
-        let RowCalls { columns, slot, position, .. } = &row_calls;
-        let (position, Some(slot)) = (*position, *slot) else { return Ok((from, None)) };
-        // Calls in keys of GROUP BY return their rows before these are grouped.
-        let is_key = |column: usize| {
-            let reads_call = |key: &Expr| {
-                let mut found = false;
-                key.each_column(&mut |at| found |= at.slot == slot && at.column == column);
-                found
-            };
-            keys.unwrap_or_default().iter().any(reads_call)
+        if row_calls.steps.is_empty() {
+            return Ok((from, None));
+        }
+        // Calls in keys of GROUP BY return their rows before these are grouped, and so do those in
+        // their arguments.
+        let keys = keys.unwrap_or_default();
+        let is_read = |expr: &Expr, wanted: ColumnRef| {
+            let mut found = false;
+            expr.each_column(&mut |at| found |= at == wanted);
+            found
         };
-        let in_keys = (0..columns.len()).filter(|column| is_key(*column)).count();
-        if is_later && in_keys == 0 {
+        let is_in_key = |wanted: ColumnRef| keys.iter().any(|key| is_read(key, wanted));
+        let is_in_call = |wanted: ColumnRef| {
+            let calls = row_calls.steps.iter().flat_map(|it| &it.calls);
+            calls.flat_map(|it| &it.arguments).any(|argument| is_read(argument, wanted))
+        };
+        let columns = row_calls.steps.iter().flat_map(|step| {
+            (0..step.columns.len()).map(|column| ColumnRef { slot: step.slot, column })
+        });
+        let columns: Vec<ColumnRef> = columns.collect();
+        if is_later && !columns.iter().any(|at| is_in_key(*at)) {
             return Ok((from, Some(row_calls)));
         }
-        if is_later && in_keys < columns.len() {
+        let position = row_calls.position;
+        if is_later && !columns.iter().all(|at| is_in_key(*at) || is_in_call(*at)) {
             let what = "set-returning functions of which some are keys of GROUP BY";
             return Err(SqlError::unsupported(what).at(position as usize));
         }
-        Ok((Some(self.with_rows_of(from, row_calls, slot)), None))
+        Ok((self.with_rows_of(from, row_calls), None))
     }
 
     /// Joins the rows of calls to FROM.
@@ -353,24 +390,22 @@ impl Binder<'_> {
         &mut self,
         from: Option<From>,
         row_calls: RowCalls,
-        slot: usize,
-    ) -> From {
-        let RowCalls { calls, columns, answers, .. } = row_calls;
+    ) -> Option<From> {
+        let RowCalls { steps, answers, .. } = row_calls;
         let answers = answers.into_iter().map(|(slot, query)| From::query(slot, query.into()));
-        let from = from.into_iter().chain(answers).reduce(crossed);
-        if let Some(shape) = self.slots.get_mut(slot) {
-            shape.source = Source::Query(columns.clone().into());
+        let mut items: Vec<From> = from.into_iter().chain(answers).collect();
+        for RowStep { calls, columns, slot, .. } in steps {
+            if let Some(shape) = self.slots.get_mut(slot) {
+                shape.source = Source::Query(columns.clone().into());
+            }
+            let inner = self.add_slot("functions".into(), Source::Computed);
+            let query = Query::plain(
+                Body::Function(TableFunction { calls, ordinality: false, slot: inner }),
+                columns,
+            );
+            items.push(From::query(slot, query.into()));
         }
-        let inner = self.add_slot("functions".into(), Source::Computed);
-        let query = Query::plain(
-            Body::Function(TableFunction { calls, ordinality: false, slot: inner }),
-            columns,
-        );
-        let rows = From::query(slot, query.into());
-        match from {
-            None => rows,
-            Some(left) => crossed(left, rows),
-        }
+        items.into_iter().reduce(crossed)
     }
 
     /// Binds a call of a function that returns rows, by its bound arguments.
