@@ -119,6 +119,8 @@ sql_states! {
     InvalidPrecedingOrFollowingSize = "22013",
     /// The argument of `ntile` is not positive.
     InvalidArgumentForNtile = "22014",
+    /// A field of an interval is too large.
+    IntervalFieldOverflow = "22015",
     /// The argument of `nth_value` is not positive.
     InvalidArgumentForNthValue = "22016",
     /// A function's argument has no meaning.

@@ -40,7 +40,8 @@ pub use datetime::{
 };
 pub use encoded::{EncodedKind, EncodedType};
 pub use fit::{fit_assigned, parse_assigned};
-pub use interval::{HOUR, Interval, IntervalUnit, MINUTE, interval_out_of_range, parse_interval};
+pub use interval::input::parse_interval;
+pub use interval::{HOUR, Interval, IntervalUnit, MINUTE, interval_out_of_range};
 pub(crate) use numeric::{Decimal, LONG_SCALE};
 pub use numeric::{
     LongNumeric, LongNumericRef, MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power,
