@@ -216,17 +216,21 @@ impl<'a> DateTimeReader<'a> {
         Ok(total)
     }
 
-    /// Reads the digits of a fraction of a second as microseconds, rounded.
+    /// Reads the digits of a fraction of a second as microseconds, rounded as a floating-point
+    /// number is.
     fn fraction(&mut self) -> Parsed<i64> {
         let length = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, after) = self.rest.split_at(length);
         self.rest = after;
-        let mut padded = digits.get(..6).unwrap_or(digits).to_owned();
+        if length > 6 {
+            let exact: f64 = format!("0.{digits}").parse().map_err(|_| Fault::Syntax)?;
+            return Ok((exact * 1e6).round_ties_even() as i64);
+        }
+        let mut padded = digits.to_owned();
         while padded.len() < 6 {
             padded.push('0');
         }
-        let micros: i64 = padded.parse().map_err(|_| Fault::Syntax)?;
-        Ok(micros + i64::from(digits.as_bytes().get(6).is_some_and(|digit| *digit >= b'5')))
+        padded.parse().map_err(|_| Fault::Syntax)
     }
 
     /// Reads a time zone; returns seconds east of Greenwich, or `None` if the text has none.
@@ -486,7 +490,8 @@ mod tests {
             ("04:05 PM", "16:05:00"),
             ("24:00:00", "24:00:00"),
             ("23:59:60", "24:00:00"),
-            ("00:00:00.0000005", "00:00:00.000001"),
+            ("00:00:00.0000005", "00:00:00"),
+            ("00:00:00.0000015", "00:00:00.000002"),
         ] {
             assert_eq!(shown(|out| format_time(out, parse_time(text, PLAIN).unwrap())), expected);
         }

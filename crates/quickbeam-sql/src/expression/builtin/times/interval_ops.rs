@@ -1,8 +1,12 @@
 //! Arithmetic with dates, times, timestamps and intervals.
 
+use std::cmp::Ordering;
+
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Frame;
-use crate::expression::builtin::{Builtin, double, invalid, mismatch, stable, strict};
+use crate::expression::builtin::{
+    Builtin, Implementation, double, invalid, mismatch, stable, strict,
+};
 use crate::types::{
     DATE_INFINITY, DAY, DataType, HOUR, Interval, MINUTE, SECOND, SessionZone, TIMESTAMP_INFINITY,
     Value, ValueRef, date_of, days_in_month, days_of, is_date, is_timestamp,
@@ -99,9 +103,9 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("to_timestamp", &[Double], TimestampTz, from_epoch),
     strict("date_bin", &[Span, Timestamp, Timestamp], Timestamp, bin),
     strict("date_bin", &[Span, TimestampTz, TimestampTz], TimestampTz, bin),
-    strict("overlaps", &[Timestamp, Timestamp, Timestamp, Timestamp], Boolean, overlaps),
-    strict("overlaps", &[TimestampTz, TimestampTz, TimestampTz, TimestampTz], Boolean, overlaps),
-    strict("overlaps", &[Time, Time, Time, Time], Boolean, overlaps),
+    overlap(&[Timestamp, Timestamp, Timestamp, Timestamp]),
+    overlap(&[TimestampTz, TimestampTz, TimestampTz, TimestampTz]),
+    overlap(&[Time, Time, Time, Time]),
 ];
 
 pub(in crate::expression::builtin) fn span(
@@ -265,18 +269,12 @@ pub(in crate::expression::builtin) fn age(arguments: &[ValueRef<'_>]) -> Result<
         days -= 1;
     }
     while days < 0 {
-        // A borrowed month is that of the date from which the months count.
-        let (of_year, of_month) =
-            if is_negative { previous(year, month) } else { (from_year, from_month) };
-        days += i64::from(days_in_month(of_year, of_month));
+        // A borrowed month is that of the earlier time.
+        days += i64::from(days_in_month(from_year, from_month));
         months -= 1;
     }
     let interval = Interval { months: months as i32, days: days as i32, micros };
     Ok(Value::Interval(if is_negative { interval.checked_neg()? } else { interval }))
-}
-
-fn previous(year: i64, month: u32) -> (i64, u32) {
-    if month == 1 { (year - 1, 12) } else { (year, month - 1) }
 }
 
 fn is_finite(arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -397,19 +395,40 @@ fn bin(arguments: &[ValueRef<'_>]) -> Result<Value> {
 
 /// Returns whether two periods have a point in time in common. The ends of a period may be given in
 /// either order, and its last point does not belong to it.
+/// Declares `overlaps` of times of a type.
+const fn overlap(arguments: &'static [DataType]) -> Builtin {
+    Builtin::new("overlaps", arguments, Boolean, Implementation::NullTolerant(overlaps))
+}
+
+/// Returns whether two periods share a time. Of a period, one end may be unknown.
 fn overlaps(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let period = |first: usize| -> Result<(i64, i64)> {
-        let (a, b) = (micros_of(arguments, first)?, micros_of(arguments, first + 1)?);
-        Ok((a.min(b), a.max(b)))
+    let end = |at: usize| match arguments.get(at) {
+        None | Some(ValueRef::Null) => Ok(None),
+        Some(_) => micros_of(arguments, at).map(Some),
     };
-    let ((a, a_end), (b, b_end)) = (period(0)?, period(2)?);
-    Ok(Value::Boolean(if a == b {
-        true
-    } else if a > b {
-        a < b_end
-    } else {
-        b < a_end
-    }))
+    let period = |first: usize| -> Result<Option<(i64, Option<i64>)>> {
+        Ok(match (end(first)?, end(first + 1)?) {
+            (None, None) => None,
+            (Some(only), None) | (None, Some(only)) => Some((only, None)),
+            (Some(a), Some(b)) => Some((a.min(b), Some(a.max(b)))),
+        })
+    };
+    let (Some((a, a_end)), Some((b, b_end))) = (period(0)?, period(2)?) else {
+        return Ok(Value::Null);
+    };
+    // Whether the later period begins before the earlier one ends.
+    let is_before = |start: i64, own_end: Option<i64>, end: Option<i64>| match end {
+        None => Value::Null,
+        Some(end) if start < end => Value::Boolean(true),
+        Some(_) if own_end.is_none() => Value::Null,
+        Some(_) => Value::Boolean(false),
+    };
+    Ok(match a.cmp(&b) {
+        Ordering::Greater => is_before(a, a_end, b_end),
+        Ordering::Less => is_before(b, b_end, a_end),
+        Ordering::Equal if a_end.is_none() || b_end.is_none() => Value::Null,
+        Ordering::Equal => Value::Boolean(true),
+    })
 }
 
 /// Reports a unit that a type does not have.
