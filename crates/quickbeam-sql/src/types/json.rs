@@ -469,7 +469,8 @@ pub fn compare_jsonb(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// Returns a text that is equal for equal JSONB values: numbers without trailing zeros.
+/// Returns a text that is equal for equal JSONB values: the canonical text, with numbers without
+/// trailing zeros.
 #[must_use]
 pub fn jsonb_key(text: &str) -> Cow<'_, str> {
     let has_fraction = text.bytes().any(|byte| byte == b'.');
@@ -496,19 +497,19 @@ fn strip(value: &Json<'_>, out: &mut String) {
         },
         JsonKind::Array(list) => {
             out.push('[');
-            list.iter().for_each(|value| {
+            for (nth, value) in list.iter().enumerate() {
+                out.push_str(if nth == 0 { "" } else { ", " });
                 strip(value, out);
-                out.push(',');
-            });
+            }
             out.push(']');
         }
         JsonKind::Object(list) => {
             out.push('{');
-            for (key, value) in list {
+            for (nth, (key, value)) in list.iter().enumerate() {
+                out.push_str(if nth == 0 { "" } else { ", " });
                 write_string(out, key);
-                out.push(':');
+                out.push_str(": ");
                 strip(value, out);
-                out.push(',');
             }
             out.push('}');
         }

@@ -141,10 +141,6 @@ impl Binder<'_> {
         if !aggregate.distinct {
             return Ok(aggregate);
         }
-        if kind.is_regression() {
-            let error = SqlError::unsupported("DISTINCT of two variables");
-            return Err(error.at(call.position as usize));
-        }
         let is_argument = |key: &AggregateOrder| {
             let value = text_of_key(&key.expr).unwrap_or(&key.expr);
             Some(value) == aggregate.argument.as_ref() || Some(value) == aggregate.second.as_ref()
@@ -155,18 +151,31 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::InvalidColumnReference, message);
             return Err(error.at(call.position as usize));
         }
-        // PostgreSQL sorts to find equal values, and so concatenates them in order.
+        self.order_by_arguments(&mut aggregate)?;
+        Ok(aggregate)
+    }
+
+    /// Orders the rows of an aggregate with DISTINCT by its arguments, after its ORDER BY.
+    /// PostgreSQL sorts to find equal values, and so concatenates them in order.
+    fn order_by_arguments(&mut self, aggregate: &mut Aggregate) -> Result<()> {
+        let kind = aggregate.kind;
         let is_list = kind == AggregateKind::Concatenation || kind.keeps_nulls();
-        if let (true, Some(argument), true) =
-            (is_list, &aggregate.argument, aggregate.order.is_empty())
-        {
+        if !is_list && !kind.is_regression() {
+            return Ok(());
+        }
+        for argument in aggregate.argument.iter().chain(&aggregate.second) {
+            let is_key =
+                |key: &AggregateOrder| text_of_key(&key.expr).unwrap_or(&key.expr) == argument;
+            if argument.is_constant() || aggregate.order.iter().any(is_key) {
+                continue;
+            }
             let expr = match self.derivation(argument)?.of_keys() {
                 Some(own) => key_of(argument.clone(), own)?,
                 None => argument.clone(),
             };
             aggregate.order.push(AggregateOrder { expr, descending: false, nulls_first: false });
         }
-        Ok(aggregate)
+        Ok(())
     }
 
     fn plain_aggregate(&mut self, call: &AggregateCall<'_>, scope: &Scope) -> Result<Aggregate> {

@@ -258,6 +258,9 @@ impl RowAggregate {
                     Some(key) => append(key.evaluate(&frame)?.as_ref(), &mut self.key),
                     None => append(value, &mut self.key),
                 }
+                if let Some(second) = &aggregate.second {
+                    append(second.evaluate(&frame)?.as_ref(), &mut self.key);
+                }
                 if !self.seen.insert(&self.key).1 {
                     continue;
                 }

@@ -152,8 +152,17 @@ impl AggregateState {
             AggregateState::Extreme(best) => {
                 let better = match (kind, value.compare(best.as_ref())) {
                     (_, None) => false,
-                    // Of texts that are equal under a collation, PostgreSQL returns the last one.
-                    (_, Some(Ordering::Equal)) => matches!(value, ValueRef::Encoded(..)),
+                    // Of equal values that look different, PostgreSQL returns the last one.
+                    (_, Some(Ordering::Equal)) => matches!(
+                        value,
+                        ValueRef::Encoded(..)
+                            | ValueRef::Array(_)
+                            | ValueRef::Interval(_)
+                            | ValueRef::Numeric(_)
+                            | ValueRef::LongNumeric(_)
+                            | ValueRef::Double(_)
+                            | ValueRef::Real(_)
+                    ),
                     (AggregateKind::Minimum, Some(order)) => order.is_lt(),
                     (_, Some(order)) => order.is_gt(),
                 };

@@ -78,6 +78,8 @@ impl Moments {
         let sample = is_of_sample(kind);
         match self {
             Moments::Exact(count, ..) if *count == 0 || sample && *count == 1 => Ok(Value::Null),
+            // The sum of squares is NaN or infinite, if any value is.
+            Moments::Exact(.., squares) if !squares.is_finite() => Ok(Value::Numeric(Numeric::NAN)),
             Moments::Exact(count, sum, squares) => {
                 let number = Decimal::from(*count);
                 let difference =
