@@ -108,6 +108,7 @@ impl Planner<'_> {
         let own = own_slots(select);
         read.retain(|column| own.contains(column.slot));
         let mut columns = Columns { now: read.iter().map(|column| (*column, *column)).collect() };
+        node = self.with_volatile_keys(node, &mut columns, &mut stages);
         let mut sorted: Vec<SortKey> = Vec::new();
         while !stages.is_empty() {
             let next = stages.iter().position(|(_, order)| is_prefix(order, &sorted));
@@ -132,6 +133,52 @@ impl Planner<'_> {
         let distinct_on: Vec<Expr> = distinct_on.collect();
         let tail = Tail { query, order: &order, distinct_on: &distinct_on, ordered };
         self.finish(node, outputs, tail, rows)
+    }
+
+    /// Computes the volatile keys of windows once for each row, so that the sort and the windows
+    /// above it read the same values. A node without functions buffers the rows.
+    fn with_volatile_keys(
+        &self,
+        input: PlanNode,
+        columns: &mut Columns,
+        stages: &mut [(Window, Vec<SortKey>)],
+    ) -> PlanNode {
+        let mut volatile: Vec<Expr> = Vec::new();
+        for (window, _) in stages.iter() {
+            for expr in window.partition.iter().chain(window.order.iter().map(|key| &key.expr)) {
+                if expr.is_volatile() && !volatile.contains(expr) {
+                    volatile.push(expr.clone());
+                }
+            }
+        }
+        if volatile.is_empty() {
+            return input;
+        }
+        let slot = self.new_slot();
+        let mut passed = columns.exprs();
+        columns.move_to(slot);
+        let first = passed.len();
+        let made = |nth: usize| ColumnRef { slot, column: first + nth };
+        columns.now.extend((0..volatile.len()).map(|nth| (made(nth), made(nth))));
+        let replace = |expr: &mut Expr| {
+            if let Some(nth) = volatile.iter().position(|known| known == expr) {
+                *expr = Expr::Column(made(nth));
+            }
+        };
+        for (window, order) in stages.iter_mut() {
+            window.partition.iter_mut().for_each(replace);
+            window.order.iter_mut().for_each(|key| replace(&mut key.expr));
+            *order = order_of(window);
+        }
+        passed.extend_from_slice(&volatile);
+        PlanNode::WindowAgg(Box::new(WindowAgg {
+            input,
+            slot,
+            columns: passed,
+            partition: Vec::new(),
+            order: Vec::new(),
+            functions: Vec::new(),
+        }))
     }
 
     fn sorted(&self, node: PlanNode, columns: &mut Columns, order: &[SortKey]) -> PlanNode {
