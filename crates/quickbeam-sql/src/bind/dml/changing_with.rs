@@ -4,6 +4,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, SetExpr, Statement as Ast};
 
 use crate::bind::query::common_tables::{CteSource, changes_rows};
+use crate::bind::query::syntax::traversals::in_order_of_reading;
 use crate::bind::{Binder, BoundStatement, ChangingWith, OutputColumn, Source, WithPart, fold};
 use crate::error::{Result, SqlError, SqlState};
 
@@ -28,7 +29,8 @@ impl Binder<'_> {
     /// Binds the queries and changes of WITH. Their names stay until the caller truncates `ctes`.
     fn with_parts(&mut self, with: &ast::With, parts: &mut Vec<WithPart>) -> Result<()> {
         let known = self.ctes.len();
-        let mut tables = with.cte_tables.iter().peekable();
+        let ordered = in_order_of_reading(with);
+        let mut tables = ordered.iter().peekable();
         while let Some(common) = self.next_common(&mut tables, None)? {
             let common = &*common;
             let name = fold(&common.alias.name);

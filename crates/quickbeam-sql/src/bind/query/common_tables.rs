@@ -10,6 +10,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use sqlparser::ast::{self, CteAsMaterialized, SetExpr, SetOperator, SetQuantifier};
 
+use super::syntax::traversals::in_order_of_reading;
 use crate::bind::{
     Binder, Body, CommonTable, OutputColumn, Query, Recursive, Scope, Source, Stored, fold,
 };
@@ -58,7 +59,8 @@ impl Binder<'_> {
         outer: Option<Arc<Scope>>,
     ) -> Result<Vec<CommonTable>> {
         let (known, mut stored) = (self.ctes.len(), Vec::new());
-        let mut tables = with.cte_tables.iter().peekable();
+        let ordered = in_order_of_reading(with);
+        let mut tables = ordered.iter().peekable();
         while let Some(common) = self.next_common(&mut tables, outer.as_ref())? {
             let common = &*common;
             let name = fold(&common.alias.name);

@@ -50,7 +50,8 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
         begins = match &token.token {
             Token::Whitespace(_) => begins,
-            Token::SemiColon | Token::LParen => true,
+            // A parenthesis ends the list of WITH, or the options of EXPLAIN.
+            Token::SemiColon | Token::LParen | Token::RParen => true,
             Token::Word(word) => word.quote_style.is_none() && BEFORE.contains(&word.keyword),
             _ => false,
         };

@@ -2,7 +2,7 @@
 //! no position in a text.
 
 pub(in crate::bind) mod outer_clauses;
-mod traversals;
+pub(in crate::bind) mod traversals;
 
 use sqlparser::ast::{
     self, Expr as Ast, Ident, SelectItem, SetExpr, TableAlias, TableAliasColumnDef, TableFactor,

@@ -19,7 +19,7 @@ use sqlparser::ast::{
 use super::{Sight, column_of, derived_table, named_item, query_of, quoted, select_of};
 use crate::bind::{Binder, Scope, fold};
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::{CycleClause, Traversal, traversal};
+use crate::parse::{CycleClause, Traversal, count_table_names, traversal};
 
 /// The derived table of a term.
 const TERM: &str = "*term*";
@@ -27,6 +27,49 @@ const TERM: &str = "*term*";
 #[cold]
 fn fault(state: SqlState, message: impl Into<String>, position: usize) -> SqlError {
     SqlError::new(state, message.into()).at(position)
+}
+
+/// Returns the queries of WITH. Those of WITH RECURSIVE may read later ones: each comes after those
+/// that it reads, unless they read each other.
+pub(in crate::bind) fn in_order_of_reading(with: &ast::With) -> Cow<'_, [Cte]> {
+    let written = Cow::Borrowed(with.cte_tables.as_slice());
+    if !with.recursive || with.cte_tables.len() < 2 {
+        return written;
+    }
+    // A query with its clauses, which are entries after it.
+    let mut groups: Vec<(&Cte, Vec<&Cte>)> = Vec::new();
+    for common in &with.cte_tables {
+        match groups.last_mut() {
+            Some((_, clauses)) if traversal(common).is_some() => clauses.push(common),
+            _ => groups.push((common, Vec::new())),
+        }
+    }
+    let names: Vec<SmolStr> = groups.iter().map(|(it, _)| fold(&it.alias.name)).collect();
+    let reads = |number: usize| -> Vec<usize> {
+        let text = groups.get(number).map(|(it, _)| it.query.to_string()).unwrap_or_default();
+        let is_read = |(other, name): &(usize, &SmolStr)| {
+            *other != number && count_table_names(&text, name) > 0
+        };
+        names.iter().enumerate().filter(is_read).map(|(other, _)| other).collect()
+    };
+    let reads: Vec<Vec<usize>> = (0..groups.len()).map(reads).collect();
+    if reads.iter().enumerate().all(|(number, read)| read.iter().all(|other| *other < number)) {
+        return written;
+    }
+    let mut order: Vec<usize> = Vec::new();
+    while order.len() < groups.len() {
+        let is_next = |number: &usize| {
+            !order.contains(number)
+                && reads.get(*number).is_none_or(|read| read.iter().all(|it| order.contains(it)))
+        };
+        match (0..groups.len()).find(is_next) {
+            Some(number) => order.push(number),
+            None => return written,
+        }
+    }
+    let ordered = order.into_iter().filter_map(|number| groups.get(number));
+    let entries = ordered.flat_map(|(it, clauses)| std::iter::once(it).chain(clauses));
+    Cow::Owned(entries.map(|it| (*it).clone()).collect())
 }
 
 impl Binder<'_> {
