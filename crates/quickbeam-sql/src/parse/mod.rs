@@ -226,7 +226,8 @@ fn parser_for(text: &str, kind: TextKind) -> Result<(Parser<'static>, bool)> {
     })?;
     check_nesting(text, &tokens)?;
     check_chains(text, &tokens)?;
-    let tokens = literals::adapted(text, unicode_escapes::adapted(text, tokens)?)?;
+    let tokens = token_edits::with_signs(unicode_escapes::adapted(text, tokens)?);
+    let tokens = literals::adapted(text, tokens)?;
     let tokens = command::transactions::adapted(tokens);
     let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));

@@ -23,6 +23,62 @@ pub(super) fn keyword_of(token: &Token) -> Keyword {
     }
 }
 
+/// Makes the signs at the ends of operators tokens of their own, as in `a->-1`. As in PostgreSQL,
+/// an operator ends with a sign only if it has one of certain characters.
+pub(super) fn with_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let has_sign = |token: &TokenWithSpan| match &token.token {
+        Token::CustomBinaryOperator(symbol) => symbol.ends_with(['+', '-']),
+        _ => false,
+    };
+    if !tokens.iter().any(has_sign) {
+        return tokens;
+    }
+    let mut out = Vec::with_capacity(tokens.len() + 1);
+    for token in tokens {
+        let Token::CustomBinaryOperator(symbol) = &token.token else {
+            out.push(token);
+            continue;
+        };
+        let plain = symbol.trim_end_matches(['+', '-']);
+        let first = match (plain.contains(OF_OWN_OPERATORS), plain.chars().next()) {
+            (true, _) => None,
+            (false, Some(_)) => operator_of(plain),
+            (false, None) => None,
+        };
+        let Some(first) = first else {
+            out.push(token);
+            continue;
+        };
+        let signs = symbol.get(plain.len()..).unwrap_or_default().chars();
+        let signs = signs.map(|sign| if sign == '+' { Token::Plus } else { Token::Minus });
+        let made = std::iter::once(first).chain(signs);
+        out.extend(made.map(|made| TokenWithSpan::new(made, token.span)));
+    }
+    out
+}
+
+/// The characters that let an operator end with a sign.
+const OF_OWN_OPERATORS: [char; 10] = ['~', '!', '@', '#', '^', '&', '|', '`', '?', '%'];
+
+/// Returns the token of an operator without a sign at its end.
+fn operator_of(symbol: &str) -> Option<Token> {
+    Some(match symbol {
+        "->" => Token::Arrow,
+        "->>" => Token::LongArrow,
+        "=" => Token::Eq,
+        "<" => Token::Lt,
+        ">" => Token::Gt,
+        "<=" => Token::LtEq,
+        ">=" => Token::GtEq,
+        "<>" => Token::Neq,
+        "<<" => Token::ShiftLeft,
+        ">>" => Token::ShiftRight,
+        "*" => Token::Mul,
+        "/" => Token::Div,
+        _ => return None,
+    })
+}
+
 /// Returns a quoted name.
 pub(super) fn marker(value: &str) -> Token {
     let value = value.to_owned();

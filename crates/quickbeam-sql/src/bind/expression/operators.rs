@@ -146,7 +146,7 @@ impl Binder<'_> {
         }
         let symbol = op.to_string();
         if overloads(&symbol).is_empty() {
-            return Err(SqlError::unsupported(format!("the operator {op}")).at(position as usize));
+            return Err(no_operator(&symbol, &[left.data_type, right.data_type], position));
         }
         self.operator(&symbol, vec![left, right], position)
     }
