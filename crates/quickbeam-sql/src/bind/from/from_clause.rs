@@ -5,21 +5,20 @@ use std::sync::Arc;
 use quickbeam::invariant;
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    Expr as Ast, JoinConstraint, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    Expr as Ast, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 
 use super::catalogs::named_catalog;
-use super::full_join_using::Pair;
 use super::json_records::defines_columns;
 use crate::bind::rights::Right;
 use crate::bind::{
     Binder, Derivation, From, JoinKind, Query, QueryPart, RowOf, Scope, ScopeColumn, ScopeRelation,
-    Source, Typed, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
+    Source, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::system::system_table;
 use crate::catalog::{Privileges, Relation, Table, View};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{ColumnRef, Comparison, Expr, Slots};
+use crate::expression::{ColumnRef, Expr, Slots};
 use crate::schema::errors::no_relation;
 use crate::types::{DataType, Value};
 
@@ -153,62 +152,6 @@ impl Binder<'_> {
         scope.merged.extend(inside.merged);
         scope.star = star;
         Ok(left)
-    }
-
-    /// Binds the condition of a join. Returns also the USING columns of a full join, whose names
-    /// mean neither side's column.
-    fn constraint(
-        &mut self,
-        constraint: &JoinConstraint,
-        kind: JoinKind,
-        flipped: bool,
-        first_right: usize,
-        inside: &mut Scope,
-    ) -> Result<(Vec<Expr>, Vec<Pair>)> {
-        let names: Vec<SmolStr> = match constraint {
-            JoinConstraint::None => return Ok(Default::default()),
-            JoinConstraint::On(condition) => {
-                return Ok((self.conjuncts(condition, "JOIN/ON", inside)?, Vec::new()));
-            }
-            JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
-            JoinConstraint::Natural => {
-                let (left, right) = inside.relations.split_at(first_right);
-                let named = |name: &SmolStr| {
-                    right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
-                };
-                // A name that an earlier join merged from two columns counts once.
-                let left = inside.star.iter().filter_map(|at| {
-                    left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
-                });
-                left.map(|column| column.name.clone()).filter(named).collect()
-            }
-        };
-        let (mut on, mut pairs) = (Vec::new(), Vec::new());
-        let mut joined = Vec::new();
-        for name in names {
-            let side = |relations: &[ScopeRelation]| {
-                let merged = inside.merged.clone();
-                let here = Scope { merged, ..Scope::of(relations.to_vec()) };
-                here.resolve(None, &name).cloned()
-            };
-            let left = side(&inside.relations[..first_right])?;
-            let right = side(&inside.relations[first_right..])?;
-            self.check_read([left.at, right.at].into_iter())?;
-            let [a, b] = [&left, &right]
-                .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
-            on.push(self.compare(Comparison::Equal, a, b, 0)?.expr);
-            if kind == JoinKind::Full {
-                pairs.push((name, left, right));
-                continue;
-            }
-            // The name means the side that always has a row.
-            let (first, second) = if flipped { (right.at, left.at) } else { (left.at, right.at) };
-            inside.merged.push((name, first, second));
-            inside.star.retain(|at| *at != first && *at != second);
-            joined.push(first);
-        }
-        inside.star.splice(0..0, joined);
-        Ok((on, pairs))
     }
 
     /// Binds a condition and splits it at AND.

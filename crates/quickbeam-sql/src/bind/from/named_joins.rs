@@ -1,14 +1,20 @@
-//! Joins with names: `(a JOIN b ON …) AS j` hides `a` and `b`, and `a JOIN b USING (k) AS j` names
-//! the merged columns again.
+//! Conditions of joins, and joins with names: `(a JOIN b ON …) AS j` hides `a` and `b`, and
+//! `a JOIN b USING (k) AS j` names the merged columns again.
 
 use std::borrow::Cow;
 
 use smol_str::SmolStr;
 use sqlparser::ast::{JoinConstraint, TableAlias, TableWithJoins};
 
-use crate::bind::{Binder, From, RowOf, Scope, ScopeColumn, ScopeRelation, fold, object_name};
+use super::full_join_using::Pair;
+use crate::bind::types::common;
+use crate::bind::{
+    Binder, From, JoinKind, RowOf, Scope, ScopeColumn, ScopeRelation, Typed, fold, object_name,
+};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Comparison, Expr};
 use crate::parse::join_alias;
+use crate::types::DataType;
 
 /// USING without its alias, and the alias.
 pub(super) struct Using<'c> {
@@ -16,7 +22,88 @@ pub(super) struct Using<'c> {
     pub alias: Option<&'c str>,
 }
 
+/// Returns the error for a column of USING that a side does not have, or has twice.
+#[cold]
+fn not_joined(error: SqlError, name: &str, table: &str) -> SqlError {
+    let message = match error.state() {
+        SqlState::UndefinedColumn => {
+            format!("column \"{name}\" specified in USING clause does not exist in {table} table")
+        }
+        SqlState::AmbiguousColumn => {
+            format!("common column name \"{name}\" appears more than once in {table} table")
+        }
+        _ => return error,
+    };
+    SqlError::new(error.state(), message)
+}
+
 impl Binder<'_> {
+    /// Binds the condition of a join. Returns also the USING columns of a full join, whose names
+    /// mean neither side's column.
+    pub(super) fn constraint(
+        &mut self,
+        constraint: &JoinConstraint,
+        kind: JoinKind,
+        flipped: bool,
+        first_right: usize,
+        inside: &mut Scope,
+    ) -> Result<(Vec<Expr>, Vec<Pair>)> {
+        let names: Vec<SmolStr> = match constraint {
+            JoinConstraint::None => return Ok(Default::default()),
+            JoinConstraint::On(condition) => {
+                return Ok((self.conjuncts(condition, "JOIN/ON", inside)?, Vec::new()));
+            }
+            JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
+            JoinConstraint::Natural => {
+                let (left, right) = inside.relations.split_at(first_right);
+                let named = |name: &SmolStr| {
+                    right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
+                };
+                // A name that an earlier join merged from two columns counts once.
+                let left = inside.star.iter().filter_map(|at| {
+                    left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
+                });
+                left.map(|column| column.name.clone()).filter(named).collect()
+            }
+        };
+        let (mut on, mut pairs) = (Vec::new(), Vec::new());
+        let mut joined = Vec::new();
+        for name in names {
+            let side = |relations: &[ScopeRelation], table: &str| {
+                let merged = inside.merged.clone();
+                let here = Scope { merged, ..Scope::of(relations.to_vec()) };
+                here.resolve(None, &name).cloned().map_err(|error| not_joined(error, &name, table))
+            };
+            let left = side(&inside.relations[..first_right], "left")?;
+            let right = side(&inside.relations[first_right..], "right")?;
+            self.check_read([left.at, right.at].into_iter())?;
+            let [a, b] = [&left, &right]
+                .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
+            let types = [left.data_type, right.data_type].map(DataType::unconstrained);
+            let Some(merged_type) = common(types[0], types[1]) else {
+                let message =
+                    format!("JOIN/USING types {} and {} cannot be matched", types[0], types[1]);
+                return Err(SqlError::new(SqlState::DatatypeMismatch, message));
+            };
+            on.push(self.compare(Comparison::Equal, a, b, 0)?.expr);
+            if kind == JoinKind::Full {
+                pairs.push((name, left, right));
+                continue;
+            }
+            // The name means the side that always has a row, or that has the type of both.
+            let is_right = match kind {
+                JoinKind::Inner => types[0] != merged_type && types[1] == merged_type,
+                _ => flipped,
+            };
+            let (first, second) = if is_right { (right.at, left.at) } else { (left.at, right.at) };
+            inside.merged.push((name, first, second));
+            inside.star.retain(|at| *at != first && *at != second);
+            joined.push(first);
+        }
+        inside.star.splice(0..0, joined);
+        Ok((on, pairs))
+    }
+
     /// Splits the condition of a join at the alias of USING.
     pub(super) fn using_of(constraint: &JoinConstraint) -> Using<'_> {
         if let JoinConstraint::Using(names) = constraint
