@@ -20,6 +20,13 @@ use crate::parse::{Overriding, overriding_of};
 use crate::schema::errors::{named_twice, no_column};
 use crate::types::Value;
 
+#[cold]
+fn assigned_again(target: &ChangeTarget, place: usize) -> SqlError {
+    let column = target.table.columns.get(place).map_or("", |column| column.name.as_str());
+    let message = format!("multiple assignments to same column \"{column}\"");
+    SqlError::new(SqlState::SyntaxError, message)
+}
+
 impl Binder<'_> {
     /// INSERT.
     pub fn insert(&mut self, insert: &ast::Insert) -> Result<Insert> {
@@ -128,9 +135,7 @@ impl Binder<'_> {
             }
             let place = target.place(own)?;
             if targets.iter().any(|it| it.place == place && (!is_part || it.steps.is_empty())) {
-                let column = &target.table.columns[place].name;
-                let message = format!("multiple assignments to same column \"{column}\"");
-                return Err(SqlError::new(SqlState::SyntaxError, message));
+                return Err(assigned_again(target, place));
             }
             all.push((own, is_part));
             targets.push(InsertTarget { place, steps, position });
@@ -280,7 +285,12 @@ impl Binder<'_> {
             let place = self.position(excess) as usize;
             ("INSERT has more target columns than expressions", place)
         } else {
-            return Ok(());
+            // A view may have a column of its table twice.
+            let given = targets.iter().take(given).enumerate();
+            let mut again = given.filter(|(at, it)| {
+                it.steps.is_empty() && targets.iter().take(*at).any(|known| known.place == it.place)
+            });
+            return again.next().map_or(Ok(()), |(_, it)| Err(assigned_again(target, it.place)));
         };
         Err(SqlError::new(SqlState::SyntaxError, message).at(place))
     }
