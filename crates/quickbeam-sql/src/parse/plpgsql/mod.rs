@@ -22,7 +22,7 @@ pub use tree::{
     AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript,
     BlockVariable, BodyQuery, CursorMove, CursorSource, DiagnosticsItem, ExceptionCondition,
     ExceptionHandler, Fragment, FragmentId, IntoTargets, LoopKind, Namespace, Raise, RecordFields,
-    VariableKind,
+    VariableConflict, VariableKind,
 };
 
 /// Levels of blocks and loops within each other.
@@ -64,6 +64,7 @@ pub fn parse(
             namespaces: vec![Namespace { label: Some(name.into()), ..Namespace::default() }],
             fragments: Vec::new(),
             found: 0,
+            conflict: VariableConflict::default(),
         },
     };
     for variable in given {
@@ -78,6 +79,7 @@ pub fn parse(
     }
     let boolean = VariableKind::Scalar(DataType::Boolean);
     parser.body.found = parser.declare(Some("found".into()), boolean);
+    parser.options()?;
     let label = parser.label()?;
     parser.body.block = parser.block(label)?;
     parser.takes_symbol(";");
@@ -186,6 +188,34 @@ impl BlockParser<'_> {
     }
 
     /// Reads `<<label>>`, if there is one.
+    /// Parses the options before the outermost block.
+    fn options(&mut self) -> Result<()> {
+        while self.takes_symbol("#") {
+            if self.takes("variable_conflict") {
+                self.body.conflict = match self.name()?.as_str() {
+                    "error" => VariableConflict::Error,
+                    "use_variable" => VariableConflict::Variable,
+                    "use_column" => VariableConflict::Column,
+                    _ => return Err(self.error_before()),
+                };
+            } else if self.takes("print_strict_params") {
+                // Quickbeam shows no parameters in errors.
+                if !matches!(self.name()?.as_str(), "on" | "off") {
+                    return Err(self.error_before());
+                }
+            } else {
+                return Err(self.error());
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the syntax error at the token that was taken last.
+    fn error_before(&mut self) -> SqlError {
+        self.at = self.at.saturating_sub(1);
+        self.error()
+    }
+
     fn label(&mut self) -> Result<Option<SmolStr>> {
         if !self.takes_symbol("<<") {
             return Ok(None);

@@ -358,6 +358,20 @@ pub struct BlockBody {
     pub fragments: Vec<Fragment>,
     /// The variable `found`.
     pub found: usize,
+    /// What a name means that a variable and a column have.
+    pub conflict: VariableConflict,
+}
+
+/// What a name means that a variable and a column have: `#variable_conflict`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum VariableConflict {
+    /// Nothing: it is an error.
+    #[default]
+    Error,
+    /// The variable.
+    Variable,
+    /// The column.
+    Column,
 }
 
 impl BlockBody {

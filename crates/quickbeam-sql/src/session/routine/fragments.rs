@@ -16,7 +16,7 @@ use crate::compile::session_command::Control;
 use crate::compile::{CompileContext, Prepared};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{KeptKeys, Returned};
-use crate::parse::plpgsql::{BlockBody, Fragment, VariableKind, with_fields};
+use crate::parse::plpgsql::{BlockBody, Fragment, VariableConflict, VariableKind, with_fields};
 use crate::session::executor::TransactionUse;
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::utility::CommandCall;
@@ -105,9 +105,11 @@ impl VariableLookup for FragmentScope<'_> {
         };
         if is_column {
             // In SQL a column hides an argument of its name.
-            if self.compiled.is_sql() {
+            if self.compiled.is_sql() || body.conflict == VariableConflict::Column {
                 return Ok(None);
             }
+        }
+        if is_column && body.conflict == VariableConflict::Error {
             let name = names.join(".");
             let message = format!("column reference \"{name}\" is ambiguous");
             return Err(SqlError::new(SqlState::AmbiguousColumn, message)

@@ -44,7 +44,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
 use crate::expression::RoutineCall;
 use crate::parse::plpgsql::{
-    self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableKind,
+    self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableConflict,
+    VariableKind,
 };
 use crate::session::Session;
 use crate::session::settings::SettingsGuard;
@@ -238,6 +239,7 @@ fn sql_body(routine: &Routine, given: Vec<GivenVariable>) -> Result<BlockBody> {
         variables,
         namespaces: vec![names],
         found: usize::MAX,
+        conflict: VariableConflict::default(),
     })
 }
 

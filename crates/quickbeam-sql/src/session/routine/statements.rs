@@ -164,7 +164,10 @@ impl Invocation<'_> {
                 let value = self.value(*value)?;
                 self.result = match self.compiled.routine.result {
                     RoutineResult::Trigger if value.is_null() => Some(Vec::new()),
-                    RoutineResult::Trigger => return Err(not_composite()),
+                    RoutineResult::Trigger => {
+                        let row = value.as_ref().row().ok_or_else(not_composite)?;
+                        Some(row.fields().map(|field| field.value.to_value()).collect())
+                    }
                     _ => Some(vec![value]),
                 };
                 return Ok(Flow::Return);

@@ -17,7 +17,8 @@ use crate::catalog::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::update_vector;
 use crate::parse::plpgsql::{
-    Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, RecordFields, VariableKind,
+    Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, RecordFields,
+    VariableConflict, VariableKind,
 };
 use crate::session::Session;
 use crate::table::{TriggerCall, TriggerCaller};
@@ -112,6 +113,7 @@ fn condition_block(table: &Table, condition: &str) -> BlockBody {
         namespaces: vec![names],
         fragments: vec![Fragment { text: format!("SELECT {condition}").into(), namespace: 0 }],
         found: usize::MAX,
+        conflict: VariableConflict::default(),
     }
 }
 
