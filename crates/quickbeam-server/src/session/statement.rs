@@ -15,6 +15,7 @@ use quickbeam_sql::types::TextSettings;
 use quickbeam_sql::{Connection, DataType, PreparedStatement, Rows, Value};
 
 use super::copy::{SharedLent, with_wire};
+use crate::monitor::audit::executed_name;
 use crate::monitor::statements::StatementTable;
 use crate::protocol::failure::Failure;
 use crate::protocol::rows::{Formats, ResultColumn, description, put_row, result_columns};
@@ -76,10 +77,13 @@ impl Prepared {
         let statement = prepare(connection, text, &declared)?;
         let origins = statement.origins();
         let columns = result_columns(statement.columns(), &origins);
+        let executed = executed_name(text).and_then(|name| connection.named_statement(&name));
+        let executed: Option<Arc<str>> = executed.map(|(text, _)| text);
         Ok(Prepared {
             text: text.into(),
             counted: OnceCell::new(),
-            tag: Tag::of(text, columns.len()),
+            // EXECUTE has the tag of what it executes.
+            tag: Tag::of(executed.as_deref().unwrap_or(text), columns.len()),
             reads_only: statement.reads_only(),
             declared,
             columns,

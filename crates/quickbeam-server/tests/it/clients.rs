@@ -221,6 +221,9 @@ fn simple_queries_give_text_and_command_tags() {
         })
         .collect();
     assert_eq!(rows, [("1", Some("1.50")), ("2", None)]);
+    // The tag of EXECUTE has the count of what it executes.
+    let changed = client.simple_query("PREPARE p AS UPDATE t SET n = n; EXECUTE p").unwrap();
+    assert!(matches!(changed.last(), Some(SimpleQueryMessage::CommandComplete(2))));
 }
 
 /// psql where it is installed: the README's third quick start.
