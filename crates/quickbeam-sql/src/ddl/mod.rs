@@ -23,5 +23,6 @@ pub(crate) use routines::no_trigger;
 pub use sequences::SequenceState;
 pub(crate) use tables::depended;
 pub(crate) use user_types::{
-    attribute_exists, collation_exists, domain_constraint_name, no_type, type_exists,
+    attribute_exists, collation_exists, domain_constraint_name, no_type, relabelled_default,
+    type_exists,
 };

@@ -7,8 +7,38 @@ use quickbeam::Transaction;
 use crate::catalog::{Catalog, DropBehavior};
 use crate::ddl::change::CatalogChange;
 use crate::error::{Result, SqlError};
-use crate::schema::EnumType;
-use crate::types::EncodedType;
+use crate::schema::encoding::StoredRow;
+use crate::schema::{Column, EnumType};
+use crate::types::encoded::enums;
+use crate::types::{EncodedType, Value, ValueRef};
+
+/// Returns a value with another label in the place of one.
+fn relabelled(value: ValueRef<'_>, from: &str, to: &str) -> Result<Value> {
+    match value {
+        ValueRef::Encoded(encoded, bytes) if enums::label(bytes) == Some(from) => {
+            let order = &bytes[..bytes.len() - from.len()];
+            Ok(Value::Encoded(encoded, [order, to.as_bytes()].concat().into()))
+        }
+        ValueRef::Array(array) => {
+            let made = array.map(array.element_type(), |value| relabelled(value, from, to));
+            Ok(Value::Array(made?))
+        }
+        other => Ok(other.to_value()),
+    }
+}
+
+/// Returns the DEFAULT of a column of an enumerated type with another label in the place of one;
+/// `None` if it is not a literal of that label.
+pub(crate) fn relabelled_default(column: &Column, from: &str, to: &str) -> Option<String> {
+    let text = column.default.as_deref().filter(|_| column.generated.is_none())?;
+    let rest = text.strip_prefix(&literal(from))?;
+    let is_literal = rest.is_empty() || rest.starts_with("::") && !rest.contains('\'');
+    is_literal.then(|| format!("{}{rest}", literal(to)))
+}
+
+fn literal(label: &str) -> String {
+    format!("'{}'", label.replace('\'', "''"))
+}
 
 impl Catalog {
     /// CREATE TYPE … AS ENUM.
@@ -31,6 +61,40 @@ impl Catalog {
             change.check_type_free(&known.lookup_name())?;
         }
         change.put_enum(known)
+    }
+
+    /// ALTER TYPE … RENAME VALUE: gives an enumerated type its new definition. A value has its
+    /// label (`types/encoded/enums.rs`), so the tables with columns of the type are written again.
+    pub fn rename_label(
+        &self,
+        transaction: &Transaction,
+        known: EnumType,
+        from: &str,
+        to: &str,
+    ) -> Result<()> {
+        let before = self.snapshot(transaction)?;
+        let is_it = |column: &Column| before.is_enum(column.data_type, known.id);
+        for table in before.tables().filter(|table| table.columns.iter().any(is_it)) {
+            let change = CatalogChange::begin(self, transaction)?;
+            let mut new = (**table).clone();
+            for column in new.columns.iter_mut().filter(|column| is_it(column)) {
+                column.missing = Value::Null;
+                if let Some(default) = relabelled_default(column, from, to) {
+                    column.default = Some(default.into());
+                }
+            }
+            change.rewrite(table, &mut new, &mut |row: StoredRow<'_>| {
+                let value = |(at, column): (usize, &Column)| match is_it(column) {
+                    true => relabelled(row.get(at)?, from, to),
+                    false => Ok(row.get(at)?.to_value()),
+                };
+                table.columns.iter().enumerate().map(value).collect()
+            })?;
+            change.put_table(&new)?;
+        }
+        // A record of a table has values as texts, which are read under the new definition from
+        // now on.
+        CatalogChange::begin(self, transaction)?.put_enum(known)
     }
 
     /// DROP TYPE. With CASCADE, columns, functions, attributes and domains of the types go, too.

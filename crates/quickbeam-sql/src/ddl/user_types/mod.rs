@@ -6,6 +6,7 @@ mod enums;
 
 pub(crate) use collations::collation_exists;
 pub(crate) use composites::attribute_exists;
+pub(crate) use enums::relabelled_default;
 
 use std::sync::Arc;
 

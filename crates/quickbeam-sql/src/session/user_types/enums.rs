@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
+use super::labels::refuse_label;
 use super::{check_creation, refuse_named, set_owner, target_schema};
 use crate::catalog::{EnumType, ObjectId};
 use crate::compile::CompileContext;
@@ -97,16 +98,9 @@ impl Session {
                 if known.position(to).is_some() {
                     return Err(label_exists(to));
                 }
-                // Rows have the label.
-                if let Some((table, column)) = look.snapshot.columns_of_enum(known.id).next() {
-                    let what = format!(
-                        "renaming a value of the type {} while column {} of table {} has it",
-                        known.name, column.name, table.name
-                    );
-                    return Err(SqlError::unsupported(what));
-                }
-                refuse_named(look.snapshot, known.id, &known.name, "renaming a value of")?;
+                refuse_label(look.snapshot, known, from)?;
                 new.labels[at].label = to.clone();
+                return look.catalog.rename_label(look.transaction, new, from, to);
             }
             TypeChange::Rename(to) => {
                 refuse_named(look.snapshot, known.id, &known.name, "renaming")?;

@@ -2,7 +2,9 @@
 
 mod collations;
 mod composites;
+mod dependants;
 mod enums;
+mod labels;
 
 pub(in crate::session) use collations::made_collation;
 
@@ -12,6 +14,7 @@ use smol_str::SmolStr;
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, Tokenizer};
 
+use self::dependants::drop_type_users;
 use super::Session;
 use super::access::check_create_in;
 use super::definition::{RowSlot, new_owner};
@@ -139,6 +142,7 @@ impl Session {
         drop: &DropTypes,
         look: &CompileContext<'_>,
     ) -> Result<()> {
+        let behavior = DropBehavior::from(drop.cascade);
         let (mut domains, mut enums, mut composites) = (Vec::new(), Vec::new(), Vec::new());
         for name in &drop.names {
             let found = own_type(statement, name, look);
@@ -153,21 +157,20 @@ impl Session {
                 }
                 found => match found? {
                     UserType::Domain(domain) => {
-                        refuse_named(look.snapshot, domain.id, &domain.name, "dropping")?;
+                        drop_type_users(domain.id, &domain.name, behavior, look)?;
                         domains.push(domain);
                     }
                     UserType::Enum(known) => {
-                        refuse_named(look.snapshot, known.id, &known.name, "dropping")?;
+                        drop_type_users(known.id, &known.name, behavior, look)?;
                         enums.push(known);
                     }
                     UserType::Composite(known) => {
-                        refuse_named(look.snapshot, known.id, &known.name, "dropping")?;
+                        drop_type_users(known.id, &known.name, behavior, look)?;
                         composites.push(known);
                     }
                 },
             }
         }
-        let behavior = DropBehavior::from(drop.cascade);
         if !composites.is_empty() {
             look.catalog.drop_composites(look.transaction, &composites, behavior)?;
         }

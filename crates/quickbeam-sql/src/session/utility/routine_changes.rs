@@ -21,8 +21,8 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{AlterRoutine, RoutineChange};
 use crate::session::access::check_create_in;
 
-/// What calls a function.
-enum RoutineUser {
+/// What calls a function, or casts to a type.
+pub(in crate::session) enum RoutineUser {
     /// A view: its lookup name and its own, and whether it is materialized.
     View(SmolStr, SmolStr, bool),
     /// A default: the table's lookup name and its own, and the column.
@@ -33,7 +33,7 @@ enum RoutineUser {
 
 impl RoutineUser {
     /// Returns its name as messages have it.
-    fn shown(&self) -> String {
+    pub fn shown(&self) -> String {
         match self {
             RoutineUser::View(_, name, true) => format!("materialized view {name}"),
             RoutineUser::View(_, name, false) => format!("view {name}"),
@@ -44,7 +44,7 @@ impl RoutineUser {
         }
     }
 
-    fn drop(&self, look: &CompileContext<'_>) -> Result<()> {
+    pub fn drop(&self, look: &CompileContext<'_>) -> Result<()> {
         let (catalog, transaction) = (look.catalog, look.transaction);
         let is_there = |name: &str| -> Result<bool> {
             Ok(catalog.snapshot(transaction)?.relation(name).is_some())
