@@ -575,6 +575,16 @@ impl TokenCursor<'_> {
             self.expect("HOLD")?;
         }
         self.expect("FOR")?;
+        let is_query = match self.peek() {
+            Some(Token::LParen) => true,
+            Some(token) => {
+                ["SELECT", "VALUES", "TABLE", "WITH"].iter().any(|it| is_word(token, it))
+            }
+            None => false,
+        };
+        if !is_query {
+            return Err(self.error());
+        }
         Ok(Command::Declare(name, options, self.skip_rest()))
     }
 

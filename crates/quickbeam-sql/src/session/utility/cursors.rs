@@ -4,9 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
+use sqlparser::ast::Statement;
 
 use super::CommandCall;
-use crate::bind::OutputColumn;
+use crate::bind::{OutputColumn, has_changing_with};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::expression::ShownCursor;
@@ -53,7 +54,14 @@ impl Session {
             let message = format!("cursor \"{name}\" already exists");
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
-        let statement = PreparedStatement::new(call.text.get(query.clone()).unwrap_or_default());
+        let text = call.text.get(query.clone()).unwrap_or_default();
+        if let Some(Statement::Query(query)) = crate::parse::statement(text)?
+            && has_changing_with(&query)
+        {
+            let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        let statement = PreparedStatement::new(text);
         let statement = statement.with_types(call.types.clone()).of_cursor();
         let shifted = |error: SqlError| error.shifted(query.start);
         let mut rows =
