@@ -307,7 +307,7 @@ fn without(all: &Range<usize>, excluded: Range<usize>, kept: Option<usize>) -> F
 fn is_negative(offset: &Value) -> bool {
     match offset {
         Value::Double(offset) => *offset < 0.0 || offset.is_nan(),
-        Value::Numeric(offset) => offset.signum() < 0 && !offset.is_nan(),
+        Value::Numeric(offset) => offset.signum() < 0 || offset.is_nan(),
         Value::LongNumeric(offset) => offset.as_ref().decimal().signum() < 0,
         Value::Interval(offset) => offset.length() < 0,
         other => other.as_ref().as_i64().is_some_and(|offset| offset < 0),

@@ -242,13 +242,16 @@ const KNOWN: &[&str] = &[
 fn extract_zoned(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let unit = text(arguments, 0)?.to_ascii_lowercase();
     let moment = micros_of(arguments, 1)?;
+    if matches!(moment, TIMESTAMP_INFINITY | i64::MIN) {
+        return extract_field(arguments, TimestampTz);
+    }
     let zone = frame.settings().zone;
     let east = i64::from(zone.offset_at(moment));
     let field = match &unit[..] {
         "timezone" => Numeric::from(east),
         "timezone_hour" | "timezone_h" => Numeric::from(east / 3600),
         "timezone_minute" | "timezone_m" => Numeric::from(east / 60 % 60),
-        "epoch" if !matches!(moment, TIMESTAMP_INFINITY | i64::MIN) => scaled(moment, 6)?,
+        "epoch" => scaled(moment, 6)?,
         _ => {
             let of_local = [ValueRef::Text(&unit), ValueRef::Timestamp(local(moment, zone)?)];
             return extract_field(&of_local, TimestampTz);
@@ -281,7 +284,7 @@ fn extract_field(arguments: &[ValueRef<'_>], data_type: DataType) -> Result<Valu
         _ => {
             let micros = micros_of(arguments, 1)?;
             if matches!(micros, TIMESTAMP_INFINITY | i64::MIN) {
-                return Err(SqlError::unsupported("a field of an infinite date"));
+                return field_of_infinity(&unit, micros > 0, data_type).ok_or_else(missing);
             }
             let of = fields(micros);
             let is_date = data_type == Date;
@@ -301,6 +304,26 @@ fn extract_field(arguments: &[ValueRef<'_>], data_type: DataType) -> Result<Valu
         }
     };
     Ok(Value::Numeric(found.ok_or_else(missing)??))
+}
+
+/// Returns a field of an infinite time: infinite if it grows with time, otherwise NULL. Returns
+/// `None` if the type has no such field.
+fn field_of_infinity(unit: &str, is_late: bool, data_type: DataType) -> Option<Value> {
+    match unit.strip_suffix('s').unwrap_or(unit) {
+        "year" | "decade" | "century" | "millennium" | "isoyear" | "julian" | "epoch" => {
+            Some(Value::Numeric(if is_late {
+                Numeric::INFINITY
+            } else {
+                Numeric::NEGATIVE_INFINITY
+            }))
+        }
+        "day" | "month" | "quarter" | "week" | "dow" | "isodow" | "doy" => Some(Value::Null),
+        "hour" | "minute" | "second" | "millisecond" | "microsecond" if data_type != Date => {
+            Some(Value::Null)
+        }
+        "timezone" | "timezone_hour" | "timezone_minute" if data_type != Date => Some(Value::Null),
+        _ => None,
+    }
 }
 
 fn zoned_field(unit: &str, time: ZonedTime) -> Option<Result<Numeric>> {

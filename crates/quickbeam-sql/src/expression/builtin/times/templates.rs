@@ -278,6 +278,8 @@ struct TemplateFields {
     /// Whether the zone is west of UTC, and its distance in hours and minutes.
     is_west: bool,
     zone: [Option<i64>; 2],
+    /// Whether the fields of the date are those of ISO weeks.
+    is_iso: Option<bool>,
 }
 
 /// Returns the width of a numeric field in a text without separators.
@@ -343,6 +345,7 @@ fn read(text: &str, template: &str) -> Result<(i64, Option<i64>)> {
                 rest = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
             }
             TemplatePart::Keyword(keyword, ..) => {
+                found.take_convention(keyword)?;
                 rest = rest.trim_start();
                 let is_last_digits = !matches!(
                     parts.get(at + 1),
@@ -360,7 +363,51 @@ fn read(text: &str, template: &str) -> Result<(i64, Option<i64>)> {
     Ok((found.finish(text)?, zone))
 }
 
+/// Sets a field. A field that is 0 counts as one that is not set, as in PostgreSQL.
+fn set(field: &mut Option<i64>, number: i64, keyword: &str) -> Result<()> {
+    if field.is_some_and(|known| known != 0 && known != number) {
+        let message = format!("conflicting values for \"{keyword}\" field in formatting string");
+        return Err(SqlError::new(SqlState::InvalidDatetimeFormat, message)
+            .with_detail("This value contradicts a previous setting for the same field type."));
+    }
+    *field = Some(number);
+    Ok(())
+}
+
+/// Returns the number of `Y,YYY`, and the rest of the text.
+fn grouped_year(text: &str) -> Result<(i64, &str)> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let read = || {
+        let (thousands, rest) = text.split_at_checked(digits(text))?;
+        let rest = rest.strip_prefix(',')?;
+        let (years, rest) = rest.split_at_checked(digits(rest).min(3))?;
+        let thousands = thousands.parse::<i64>().ok()?.checked_mul(1000)?;
+        Some((thousands.checked_add(years.parse().ok()?)?, rest))
+    };
+    read().ok_or_else(|| {
+        let message = "invalid input string for \"Y,YYY\"";
+        SqlError::new(SqlState::InvalidDatetimeFormat, message)
+    })
+}
+
 impl TemplateFields {
+    /// Refuses fields of the Gregorian calendar beside those of ISO weeks.
+    fn take_convention(&mut self, keyword: &str) -> Result<()> {
+        let is_iso = match keyword {
+            "IDDD" | "ID" | "IW" | "IYYY" | "IYY" | "IY" | "I" => true,
+            "DDD" | "DD" | "D" | "MM" | "MONTH" | "MON" | "RM" | "WW" | "W" | "Y,YYY" | "YYYY"
+            | "YYY" | "YY" | "Y" => false,
+            _ => return Ok(()),
+        };
+        if self.is_iso.replace(is_iso).is_some_and(|known| known != is_iso) {
+            let message = "invalid combination of date conventions";
+            return Err(SqlError::new(SqlState::InvalidDatetimeFormat, message).with_hint(
+                "Do not mix Gregorian and ISO week date conventions in a formatting template.",
+            ));
+        }
+        Ok(())
+    }
+
     /// Reads a field; `is_open` allows more digits than the keyword has.
     fn read<'t>(&mut self, keyword: &str, rest: &'t str, is_open: bool) -> Result<&'t str> {
         let starts = |name: &str| {
@@ -385,19 +432,19 @@ impl TemplateFields {
             }
             "MONTH" => {
                 let month = named(&MONTHS, 9).ok_or_else(|| no_value(rest, keyword))?;
-                self.month = Some(month as i64 + 1);
+                set(&mut self.month, month as i64 + 1, keyword)?;
                 return Ok(&rest[MONTHS[month].len()..]);
             }
             "MON" => {
                 let month = named(&MONTHS, 3).ok_or_else(|| no_value(rest, keyword))?;
-                self.month = Some(month as i64 + 1);
+                set(&mut self.month, month as i64 + 1, keyword)?;
                 return Ok(&rest[3..]);
             }
             "RM" => {
                 let numeral = |name: &&str| starts(name);
                 let month = ROMAN_MONTHS.iter().rposition(numeral);
                 let month = month.ok_or_else(|| no_value(rest, keyword))?;
-                self.month = Some(month as i64 + 1);
+                set(&mut self.month, month as i64 + 1, keyword)?;
                 return Ok(&rest[ROMAN_MONTHS[month].len()..]);
             }
             "DAY" => {
@@ -409,6 +456,11 @@ impl TemplateFields {
                 return Ok(&rest[3..]);
             }
             _ => {}
+        }
+        if keyword == "Y,YYY" {
+            let (year, rest) = grouped_year(rest)?;
+            set(&mut self.year, year, keyword)?;
+            return Ok(rest);
         }
         let mut rest = rest;
         if keyword == "TZH" {
@@ -432,10 +484,10 @@ impl TemplateFields {
             kept.parse().unwrap_or(0_i64) * scale
         };
         match keyword {
-            "YYYY" => self.year = Some(number),
-            "IYYY" => self.iso[0] = Some(number),
-            "IW" => self.iso[1] = Some(number),
-            "ID" => self.iso[2] = Some(number),
+            "YYYY" => set(&mut self.year, number, keyword)?,
+            "IYYY" => set(&mut self.iso[0], number, keyword)?,
+            "IW" => set(&mut self.iso[1], number, keyword)?,
+            "ID" => set(&mut self.iso[2], number, keyword)?,
             "IDDD" => {
                 self.iso[1] = Some((number - 1).div_euclid(7) + 1);
                 self.iso[2] = Some((number - 1).rem_euclid(7) + 1);
@@ -443,17 +495,18 @@ impl TemplateFields {
             "WW" => self.week = Some(number),
             "W" => self.week_of_month = Some(number),
             "YYY" | "YY" | "Y" => {
-                self.year = Some(match (length, number) {
+                let year = match (length, number) {
                     (4.., number) => number,
                     (_, number) if number < 70 => number + 2000,
                     (_, number) if number < 100 => number + 1900,
                     (_, number) if number < 520 => number + 2000,
                     (_, number) => number + 1000,
-                });
+                };
+                set(&mut self.year, year, keyword)?;
             }
-            "MM" => self.month = Some(number),
-            "DD" => self.day = Some(number),
-            "DDD" => self.of_year = Some(number),
+            "MM" => set(&mut self.month, number, keyword)?,
+            "DD" => set(&mut self.day, number, keyword)?,
+            "DDD" => set(&mut self.of_year, number, keyword)?,
             "J" => self.julian = Some(number),
             "HH24" => self.hour = number,
             "HH12" | "HH" => {
@@ -519,7 +572,14 @@ impl TemplateFields {
         if let (Some(week @ 1..=5), None) = (self.week_of_month, self.day) {
             days = days_of(year, month, 1) + (week - 1) * 7;
         }
-        if let (Some(of_year), None, None) = (self.of_year, self.month, self.day) {
+        if let (Some(of_year @ 1..), None, None) = (self.of_year, self.month, self.day) {
+            if self.year.is_none() {
+                let message = "cannot calculate day of year without year information";
+                return Err(SqlError::new(SqlState::InvalidDatetimeFormat, message));
+            }
+            if of_year > days_of(year + 1, 1, 1) - days_of(year, 1, 1) {
+                return Err(fault());
+            }
             days = days_of(year, 1, 1) + of_year - 1;
         }
         if let Some(julian) = self.julian {
