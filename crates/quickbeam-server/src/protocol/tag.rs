@@ -6,6 +6,7 @@ pub struct Tag {
     words: String,
     has_count: bool,
     is_rollback_to: bool,
+    has_chain: bool,
     is_definition: bool,
     /// The tag of a definition under IF NOT EXISTS that stores no rows: most likely the name was
     /// taken.
@@ -18,6 +19,8 @@ impl Tag {
         let returns_rows = columns > 0;
         let is_rollback_to = keywords(text).next().as_deref() == Some("ROLLBACK")
             && keywords(text).any(|word| word == "TO");
+        let has_chain =
+            keywords(text).any(|word| word == "CHAIN") && keywords(text).all(|word| word != "NO");
         let mut words = keywords(text);
         let first = words.next().unwrap_or_default();
         let is_definition = first == "CREATE";
@@ -47,7 +50,7 @@ impl Tag {
             "TRUNCATE" => ("TRUNCATE TABLE".to_owned(), false),
             _ => (first, false),
         };
-        Tag { words, has_count, is_rollback_to, is_definition, if_skipped }
+        Tag { words, has_count, is_rollback_to, has_chain, is_definition, if_skipped }
     }
 
     /// Returns the tag of a statement that processed `count` rows.
@@ -68,6 +71,11 @@ impl Tag {
     /// Whether the statement ends a transaction.
     pub fn ends_transaction(&self) -> bool {
         matches!(self.words.as_str(), "COMMIT" | "ROLLBACK") && !self.is_rollback_to
+    }
+
+    /// Whether another transaction follows the one that the statement ends.
+    pub fn has_chain(&self) -> bool {
+        self.has_chain && self.ends_transaction()
     }
 
     /// Whether it leaves the rows that other portals have still to deliver as they are.

@@ -657,7 +657,7 @@ impl<'c> Session<'c> {
             io(self.warn("25001", "there is already a transaction in progress"))?;
             return self.complete(tag.with(0));
         }
-        if tag.ends_transaction() && !in_transaction {
+        if tag.ends_transaction() && !tag.has_chain() && !in_transaction {
             io(self.warn("25P01", "there is no transaction in progress"))?;
             return self.complete(tag.with(0));
         }
