@@ -374,6 +374,17 @@ fn set(field: &mut Option<i64>, number: i64, keyword: &str) -> Result<()> {
     Ok(())
 }
 
+/// Returns the year that a number means by its digits: one of fewer than four is near 2020.
+fn year_of(digits: usize, number: i64) -> i64 {
+    match (digits, number) {
+        (4.., number) => number,
+        (_, number) if number < 70 => number + 2000,
+        (_, number) if number < 100 => number + 1900,
+        (_, number) if number < 520 => number + 2000,
+        (_, number) => number + 1000,
+    }
+}
+
 /// Returns the number of `Y,YYY`, and the rest of the text.
 fn grouped_year(text: &str) -> Result<(i64, &str)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
@@ -495,14 +506,7 @@ impl TemplateFields {
             "WW" => self.week = Some(number),
             "W" => self.week_of_month = Some(number),
             "YYY" | "YY" | "Y" => {
-                let year = match (length, number) {
-                    (4.., number) => number,
-                    (_, number) if number < 70 => number + 2000,
-                    (_, number) if number < 100 => number + 1900,
-                    (_, number) if number < 520 => number + 2000,
-                    (_, number) => number + 1000,
-                };
-                set(&mut self.year, year, keyword)?;
+                set(&mut self.year, year_of(length, number), keyword)?;
             }
             "MM" => set(&mut self.month, number, keyword)?,
             "DD" => set(&mut self.day, number, keyword)?,
