@@ -73,6 +73,7 @@ pub fn write(environment: &Environment, sink: &mut impl Sink) -> anyhow::Result<
     catalog.create_composites().iter().try_for_each(|text| sink.statement(text))?;
     catalog.create_routines(RoutineKind::Other).try_for_each(|text| sink.statement(&text))?;
     catalog.create_domains().try_for_each(|text| sink.statement(&text))?;
+    catalog.create_routines(RoutineKind::OfDomains).try_for_each(|text| sink.statement(&text))?;
     let plain = || tables().filter(|table| table.materialized.is_none());
     for table in plain() {
         sink.statement(&create_table(&catalog, table, wording))?;

@@ -23,6 +23,8 @@ pub enum Qualification {
 pub enum RoutineKind {
     /// Those that return rows of a table.
     RowsOfTables,
+    /// Those of whose arguments or results some are of domains.
+    OfDomains,
     /// All others.
     Other,
 }
@@ -67,16 +69,18 @@ fn argument_list(routine: &Routine, defaults: ArgumentDefaults) -> String {
 }
 
 impl CatalogSnapshot {
-    /// Returns the statements that make the functions and procedures: those that return rows of a
-    /// table, or all others.
+    /// Returns the statements that make the functions and procedures of a kind.
     pub fn create_routines(&self, kind: RoutineKind) -> impl Iterator<Item = String> + '_ {
         let is_of_table = |it: &Routine| {
             matches!(it.result, RoutineResult::Row(_))
                 || it.has_type(&|data_type| data_type.row_object().is_some())
         };
-        let wanted = self
-            .routines()
-            .filter(move |it| is_of_table(it) == (kind == RoutineKind::RowsOfTables));
+        let kind_of = move |it: &Routine| match (is_of_table(it), it.has_domains()) {
+            (true, _) => RoutineKind::RowsOfTables,
+            (false, true) => RoutineKind::OfDomains,
+            (false, false) => RoutineKind::Other,
+        };
+        let wanted = self.routines().filter(move |it| kind_of(it) == kind);
         wanted.map(|it| self.routine_definition(it).trim_end().to_owned())
     }
 

@@ -254,10 +254,19 @@ impl Routine {
         }
     }
 
+    fn domains(&self) -> impl Iterator<Item = &NamedDomain> {
+        let arguments = self.arguments.iter().filter_map(|it| it.domain.as_ref());
+        arguments.chain(&self.result_domain)
+    }
+
     /// Whether an argument or the result has a domain.
     pub(crate) fn has_domain(&self, id: ObjectId) -> bool {
-        let arguments = self.arguments.iter().filter_map(|it| it.domain.as_ref());
-        arguments.chain(&self.result_domain).any(|it| it.used.id() == id)
+        self.domains().any(|it| it.used.id() == id)
+    }
+
+    /// Whether an argument or the result has any domain.
+    pub(crate) fn has_domains(&self) -> bool {
+        self.domains().next().is_some()
     }
 
     /// Returns the types in the definition.

@@ -91,10 +91,11 @@ impl Session {
             RoutineResult::Trigger => super::triggers::trigger_variables(&Default::default()),
             _ => Vec::new(),
         };
-        let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, given)?);
+        // A body may name types that a dump makes later.
         if self.setting_is_off("check_function_bodies") {
             return Ok(());
         }
+        let compiled = Arc::new(CompiledRoutine::new(Arc::new(routine.clone()), look, given)?);
         if routine.language == Language::Sql && routine.is_polymorphic() {
             // Its types are not known yet.
             return Ok(());
