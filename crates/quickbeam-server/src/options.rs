@@ -179,6 +179,7 @@ impl ServerOptions {
         self.log.connections = is_on;
         self
     }
+
     /// Counts the executions of as many statements, which `quickbeam_stat_statements` shows; those
     /// that were used longest ago go for new ones. Default: 0, which counts none.
     #[must_use]

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::{Derivation, WindowKind, Windows};
 use crate::catalog::{ObjectId, Table};
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
-use crate::types::{CollateStep, DataType, ElementType, TextSettings};
+use crate::types::{DataType, ElementType, TextSettings};
 
 /// A place for one row, as the binder knows it.
 #[derive(Clone, Debug)]
@@ -425,9 +425,9 @@ impl Aggregate {
     /// Returns what values of a DISTINCT list are distinguished by, if not by themselves: the sort
     /// key that they are ordered by.
     pub fn distinct_key(&self) -> Option<&Expr> {
-        let of_argument = |expr: &&Expr| match expr {
-            Expr::Collate(text, CollateStep::Key(_)) => Some(&**text) == self.argument.as_ref(),
-            _ => false,
+        let of_argument = |expr: &&Expr| {
+            let text = expr.text_of_sort_key();
+            text.is_some() && text == self.argument.as_ref()
         };
         self.order.iter().map(|key| &key.expr).find(of_argument)
     }

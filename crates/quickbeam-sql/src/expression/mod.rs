@@ -53,7 +53,7 @@ pub use pattern::{LetterCase, Pattern};
 pub use slots::Slots;
 
 use crate::types::encoded::RowShape;
-use crate::types::{CollateStep, DataType, ElementType, Value, cast_reads_settings};
+use crate::types::{CollateStep, Collation, DataType, ElementType, Value, cast_reads_settings};
 
 /// Maximum nesting depth, which the binder enforces.
 pub const MAX_DEPTH: usize = 120;
@@ -332,6 +332,19 @@ impl Expr {
             Expr::Column(column) => Some(*column),
             _ => None,
         }
+    }
+
+    /// Returns the text and the collation of which the expression is the sort key.
+    pub fn as_sort_key(&self) -> Option<(&Expr, Collation)> {
+        match self {
+            Expr::Collate(text, CollateStep::Key(own)) => Some((text, *own)),
+            _ => None,
+        }
+    }
+
+    /// Returns the text of which the expression is the sort key.
+    pub fn text_of_sort_key(&self) -> Option<&Expr> {
+        self.as_sort_key().map(|(text, _)| text)
     }
 
     /// Returns whether the expression reads or advances that sequence.

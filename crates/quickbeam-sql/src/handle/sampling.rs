@@ -39,15 +39,14 @@ impl TableHandle {
         Ok(self.database().estimate(transaction)?)
     }
 
-    /// Returns the shape of the tree of the rows, or of that of the index with that number, and
-    /// about how many records it has.
+    /// Returns the shape of the tree of the rows, or of that of the index with that number.
     pub fn shape(
         &self,
         transaction: &Transaction,
         index: Option<usize>,
-    ) -> Result<Option<(TreeShape, f64)>> {
+    ) -> Result<Option<TreeShape>> {
         let Some((tree, _)) = self.tree_of(index) else { return Ok(None) };
-        Ok(Some((tree.shape(transaction)?, tree.estimate(transaction)?)))
+        Ok(Some(tree.shape(transaction)?))
     }
 
     /// Returns about how many bytes the rows have, or the entries of the index with that number:

@@ -13,21 +13,32 @@ use crate::handle::table_handle::TableHandle;
 use crate::schema::encoding::row_format::StoredRow;
 
 impl TableHandle {
-    /// Appends the key of a new row.
-    #[inline]
-    pub(super) fn append_new_key(
+    /// Puts an encoded row, with the key of a new one, into the table's tree. `key` becomes that
+    /// key. Returns false, changing nothing, if the primary key is there already.
+    pub(super) fn put_new(
         &self,
         catalog: &Catalog,
         transaction: &Transaction,
         row: StoredRow<'_>,
         key: &mut Vec<u8>,
-    ) -> Result<()> {
-        if !self.key().parts.is_empty() {
-            return self.key().encode_with(key, |position| row.get(position));
+    ) -> Result<bool> {
+        let stored = self.stored(row.bytes())?;
+        let has_row_ids = self.key().parts.is_empty();
+        loop {
+            key.clear();
+            if has_row_ids {
+                let id = catalog.row_ids().next(catalog.environment(), transaction, self)?;
+                key.extend_from_slice(&id.to_be_bytes());
+            } else {
+                self.key().encode_with(key, |position| row.get(position))?;
+            }
+            let is_put = self.database().put_if_absent(transaction, key, &stored)?;
+            if is_put || !has_row_ids {
+                return Ok(is_put);
+            }
+            // Another catalog of the environment has given out that row id.
+            catalog.row_ids().catch_up(transaction, self)?;
         }
-        let id = catalog.row_ids().next(catalog.environment(), transaction, self)?;
-        key.extend_from_slice(&id.to_be_bytes());
-        Ok(())
     }
 
     /// Inserts an encoded row of a table that [has nothing but rows](Self::has_rows_only): one
@@ -42,18 +53,9 @@ impl TableHandle {
     ) -> Result<()> {
         let row = StoredRow::new(self.table(), bytes)?;
         check_not_null(self.table(), row)?;
-        let stored = self.stored(bytes)?;
-        loop {
-            key.clear();
-            self.append_new_key(catalog, transaction, row, key)?;
-            if self.database().put_if_absent(transaction, key, &stored)? {
-                return Ok(());
-            }
-            if !self.key().parts.is_empty() {
-                return Err(duplicate(self, None, bytes));
-            }
-            // Another catalog of the environment has given out that row id.
-            catalog.row_ids().catch_up(transaction, self)?;
+        match self.put_new(catalog, transaction, row, key)? {
+            true => Ok(()),
+            false => Err(duplicate(self, None, bytes)),
         }
     }
 

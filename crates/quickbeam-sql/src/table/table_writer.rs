@@ -222,17 +222,7 @@ impl<'a> TableWriter<'a> {
         let row = StoredRow::new(table, bytes)?;
         check_not_null(table, row)?;
         let mut key = std::mem::take(&mut self.key);
-        let placed = loop {
-            key.clear();
-            handle.append_new_key(self.catalog, self.transaction, row, &mut key)?;
-            match self.place(handle, row, &key) {
-                // Another catalog of the environment has given out that row id.
-                Ok(Some(KeyConflict { index: None, .. })) if handle.key().parts.is_empty() => {
-                    self.catalog.row_ids().catch_up(self.transaction, handle)?;
-                }
-                placed => break placed,
-            }
-        };
+        let placed = self.place(handle, row, &mut key);
         self.key = key;
         let conflict = placed?;
         if conflict.is_none() && handle.has_deferrable_keys() {
@@ -299,17 +289,17 @@ impl<'a> TableWriter<'a> {
         self.made
     }
 
-    /// Puts the row and its entries in place, or nothing when there is a conflict.
+    /// Puts the row and its entries in place, or nothing when there is a conflict. `key` becomes
+    /// the row's key.
     fn place(
         &mut self,
         handle: &TableHandle,
         row: StoredRow<'_>,
-        key: &[u8],
+        key: &mut Vec<u8>,
     ) -> Result<Option<KeyConflict>> {
         self.note_change();
         let rows = handle.database();
-        let stored = handle.stored(row.bytes())?;
-        if !rows.put_if_absent(self.transaction, key, &stored)? {
+        if !handle.put_new(self.catalog, self.transaction, row, key)? {
             return Ok(Some(KeyConflict { index: None, row_key: key.to_vec() }));
         }
         for (number, index) in handle.indexes().iter().enumerate() {

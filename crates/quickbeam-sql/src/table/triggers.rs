@@ -40,12 +40,21 @@ impl<'a> TableWriter<'a> {
     }
 
     /// Fires the BEFORE … FOR EACH STATEMENT triggers, once for all changes of a statement.
+    #[inline]
     pub fn begin_triggers(
         &mut self,
         triggers: Option<&Arc<FiredTriggers>>,
         table: &Arc<Table>,
     ) -> Result<()> {
-        let Some(triggers) = triggers else { return Ok(()) };
+        triggers.map_or(Ok(()), |triggers| self.fire_before_statement(triggers, table))
+    }
+
+    #[inline(never)]
+    fn fire_before_statement(
+        &mut self,
+        triggers: &FiredTriggers,
+        table: &Arc<Table>,
+    ) -> Result<()> {
         if !self.triggers.begin(table.id, triggers.event) {
             return Ok(());
         }
@@ -53,8 +62,15 @@ impl<'a> TableWriter<'a> {
     }
 
     /// Queues the AFTER … FOR EACH STATEMENT triggers. They fire after all rows queued before.
+    #[inline]
     pub fn end_triggers(&mut self, triggers: Option<&Arc<FiredTriggers>>, table: &Arc<Table>) {
-        let Some(triggers) = triggers else { return };
+        if let Some(triggers) = triggers {
+            self.queue_after_statement(triggers, table);
+        }
+    }
+
+    #[inline(never)]
+    fn queue_after_statement(&mut self, triggers: &Arc<FiredTriggers>, table: &Arc<Table>) {
         if let Some(record) = &mut self.record {
             return record.push(RecordedChange::Statement(triggers.clone(), table.clone()));
         }
@@ -84,6 +100,7 @@ impl<'a> TableWriter<'a> {
 
     /// Fires the BEFORE … FOR EACH ROW triggers of a change. `old`: the key and the row that is
     /// changed; `new`: the row that is inserted, or that the old one becomes.
+    #[inline]
     pub fn before_row(
         &mut self,
         triggers: Option<&Arc<FiredTriggers>>,
@@ -91,9 +108,20 @@ impl<'a> TableWriter<'a> {
         old: Option<(&[u8], &[u8])>,
         new: Option<&[u8]>,
     ) -> Result<RowDecision> {
-        let Some(triggers) = triggers.filter(|it| !it.before_row.is_empty()) else {
-            return Ok(RowDecision::Same);
-        };
+        match triggers.filter(|it| !it.before_row.is_empty()) {
+            None => Ok(RowDecision::Same),
+            Some(triggers) => self.fire_before_row(triggers, handle, old, new),
+        }
+    }
+
+    #[inline(never)]
+    fn fire_before_row(
+        &mut self,
+        triggers: &FiredTriggers,
+        handle: &TableHandle,
+        old: Option<(&[u8], &[u8])>,
+        new: Option<&[u8]>,
+    ) -> Result<RowDecision> {
         let (table, event) = (handle.table(), triggers.event);
         let old_values = values_in(table, old.map(|(_, row)| row))?;
         let mut new_values = values_in(table, new)?;

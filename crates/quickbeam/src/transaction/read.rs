@@ -60,11 +60,6 @@ impl Transaction {
         self.unless_expired(read)
     }
 
-    /// Estimates the number of records of a tree.
-    pub(super) fn estimate(&self, tree: Tree, fraction: f64) -> Result<f64> {
-        self.unless_expired(tree.estimate(&self.engine().pool, fraction))
-    }
-
     pub(super) fn read_with_state(
         &self,
         state: &mut State,

@@ -23,14 +23,6 @@ pub(in crate::bind) fn unmarked(expr: Expr) -> Expr {
     }
 }
 
-/// Returns the text of which an expression is the sort key.
-pub(in crate::bind) fn text_of_key(expr: &Expr) -> Option<&Expr> {
-    match expr {
-        Expr::Collate(inner, CollateStep::Key(_)) => Some(inner),
-        _ => None,
-    }
-}
-
 /// Returns the sort key of an expression.
 pub(in crate::bind) fn key_of(expr: Expr, collation: Collation) -> Result<Expr> {
     let step = CollateStep::Key(collation);
@@ -40,7 +32,7 @@ pub(in crate::bind) fn key_of(expr: Expr, collation: Collation) -> Result<Expr> 
             Ok(Expr::Constant(made.unwrap_or(value)))
         }
         // The key of the text of a key.
-        Expr::Collate(inner, CollateStep::Text) if text_of_key(&inner).is_some() => Ok(*inner),
+        Expr::Collate(inner, CollateStep::Text) if inner.as_sort_key().is_some() => Ok(*inner),
         other => Ok(Expr::Collate(Box::new(other), step)),
     }
 }
@@ -380,7 +372,7 @@ impl Binder<'_> {
         for (output, column) in outputs.iter().zip(columns) {
             let value = Typed::new(output.clone(), column.data_type, 0);
             let key = self.grouped_under(value, column.collation)?;
-            has_keys |= text_of_key(&key).is_some();
+            has_keys |= key.text_of_sort_key().is_some();
             keys.push(key);
         }
         Ok(has_keys.then_some(keys))
@@ -396,7 +388,7 @@ impl Binder<'_> {
         if !select.distinct || !self.has_collations {
             return Ok(false);
         }
-        let has_keys = order.iter().any(|key| text_of_key(&key.expr).is_some());
+        let has_keys = order.iter().any(|key| key.expr.text_of_sort_key().is_some());
         Ok(has_keys || self.distinct_keys(&select.outputs, columns)?.is_some())
     }
 
@@ -426,7 +418,7 @@ impl Binder<'_> {
         let mut order = Vec::with_capacity(query.order.len());
         let slot = self.slots.len();
         for key in std::mem::take(&mut query.order) {
-            let text = text_of_key(&key.expr);
+            let text = key.expr.text_of_sort_key();
             let listed = |text: &Expr| select.outputs.iter().position(|output| output == text);
             let output = match (key.output, text) {
                 (Some(output), _) => output,

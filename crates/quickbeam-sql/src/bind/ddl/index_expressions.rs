@@ -25,7 +25,7 @@ use crate::handle::{IndexCompiler, IndexEvaluator, KeyType};
 use crate::schema::OperatorClass;
 use crate::schema::errors::inverted_class;
 use crate::table::StoredRow;
-use crate::types::{CollateStep, Collation, DataType, Value};
+use crate::types::{Collation, DataType, Value};
 
 /// The expressions and the predicate of an index over a row in a slot.
 #[derive(Debug)]
@@ -100,8 +100,8 @@ fn condition(mut binder: Binder<'_>, parsed: &ast::Expr, scope: &Scope) -> Resul
 /// Refuses comparisons under a collation of ICU, whose results depend on the release of the
 /// library.
 fn refuse_keys(expr: &Expr) -> Result<()> {
-    if let Expr::Collate(_, CollateStep::Key(own)) = expr {
-        return Err(not_under("a comparison in an index", *own));
+    if let Some((_, own)) = expr.as_sort_key() {
+        return Err(not_under("a comparison in an index", own));
     }
     let mut result = Ok(());
     expr.each_child(&mut |child| {

@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr};
 
 use super::levels::grouping_error;
-use crate::bind::collations::keys::{key_of, text_of_key};
+use crate::bind::collations::keys::key_of;
 use crate::bind::collations::may_have_collation;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
@@ -142,7 +142,7 @@ impl Binder<'_> {
             return Ok(aggregate);
         }
         let is_argument = |key: &AggregateOrder| {
-            let value = text_of_key(&key.expr).unwrap_or(&key.expr);
+            let value = key.expr.text_of_sort_key().unwrap_or(&key.expr);
             Some(value) == aggregate.argument.as_ref() || Some(value) == aggregate.second.as_ref()
         };
         if !aggregate.order.iter().all(is_argument) {
@@ -165,7 +165,7 @@ impl Binder<'_> {
         }
         for argument in aggregate.argument.iter().chain(&aggregate.second) {
             let is_key =
-                |key: &AggregateOrder| text_of_key(&key.expr).unwrap_or(&key.expr) == argument;
+                |key: &AggregateOrder| key.expr.text_of_sort_key().unwrap_or(&key.expr) == argument;
             if argument.is_constant() || aggregate.order.iter().any(is_key) {
                 continue;
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::aggregates::AGGREGATES;
 use super::levels::grouping_error;
-use crate::bind::collations::keys::{text_in, text_of_key};
+use crate::bind::collations::keys::text_in;
 use crate::bind::{Aggregate, Binder, PartMut, Query, Source, Subquery};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr, Slots};
@@ -66,7 +66,7 @@ impl Regroup<'_> {
         if let Some(key) = self.keys.iter().position(|key| key == expr) {
             return Some(column(key));
         }
-        let is_text = |key: &Expr| text_of_key(key).is_some_and(|text| text == expr);
+        let is_text = |key: &Expr| key.text_of_sort_key().is_some_and(|text| text == expr);
         self.keys.iter().position(is_text).map(|key| text_in(column(key)))
     }
 

@@ -7,7 +7,7 @@ use sqlparser::ast::{self, Expr as Ast, GroupByExpr};
 
 use super::grouped_expressions::Regroup;
 use super::levels::grouping_error;
-use crate::bind::collations::keys::{text_of_key, unmarked};
+use crate::bind::collations::keys::unmarked;
 use crate::bind::query::select::Selected;
 use crate::bind::{Binder, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
@@ -272,7 +272,7 @@ impl Regroup<'_> {
         };
         let mut numbers = Vec::with_capacity(arguments.len());
         for argument in arguments {
-            let is_it = |key: &Expr| key == argument || text_of_key(key) == Some(argument);
+            let is_it = |key: &Expr| key == argument || key.text_of_sort_key() == Some(argument);
             let known = self.keys.iter().position(is_it);
             numbers.push(known.ok_or_else(|| {
                 let message =

@@ -120,10 +120,7 @@ impl Binder<'_> {
 
 /// Returns the type of the sort keys that texts under a collation are ordered by.
 fn type_of_key(key: &AggregateOrder) -> Option<DataType> {
-    match &key.expr {
-        Expr::Collate(_, CollateStep::Key(own)) => Some(DataType::Encoded(own.key_type())),
-        _ => None,
-    }
+    key.expr.as_sort_key().map(|(_, own)| DataType::Encoded(own.key_type()))
 }
 
 fn only_key(

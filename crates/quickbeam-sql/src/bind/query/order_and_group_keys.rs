@@ -6,7 +6,6 @@ use sqlparser::ast::{self, Expr as Ast};
 
 use super::row_calls::RowFunctions;
 use super::select::Selected;
-use crate::bind::collations::keys::text_of_key;
 use crate::bind::grouping::aggregates::AGGREGATES;
 use crate::bind::types::undefined::{refuse_unequal, refuse_unordered};
 use crate::bind::{Binder, OrderKey, OutputColumn, Scope, ScopeColumn, ScopeRelation, Typed, fold};
@@ -262,7 +261,7 @@ impl Binder<'_> {
                 output.or_else(|| selected.iter().position(|it| it.value.expr == value.expr));
             let expr = self.ordered(value, self.position(&item.expr))?;
             // The output is the text, not its sort key.
-            let output = output.filter(|_| text_of_key(&expr).is_none());
+            let output = output.filter(|_| expr.text_of_sort_key().is_none());
             keys.push(OrderKey { expr, output, descending, nulls_first });
         }
         Ok(keys)

@@ -169,9 +169,6 @@ impl InsertExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<u64> {
-        if self.triggers.is_none() && self.update_triggers.is_none() {
-            return self.insert_rows(context, statement, returned);
-        }
         self.begin_triggers(statement)?;
         let count = self.insert_rows(context, statement, returned)?;
         self.end_triggers(statement);

@@ -313,14 +313,8 @@ impl UpdateExec {
     ) -> Result<bool> {
         let old = self.without_row_id(row_in(&self.handle, context, self.slot)?.bytes());
         let triggers = self.triggers.as_ref();
-        if triggers.is_some() {
-            let old = Some((&self.key[..], old));
-            let decision = statement.before_row(triggers, &self.handle, old, None)?;
-            if decision == RowDecision::Skipped {
-                return Ok(false);
-            }
-        }
-        if !statement.delete(&self.handle, &self.key, old)? {
+        let before = statement.before_row(triggers, &self.handle, Some((&self.key, old)), None)?;
+        if before == RowDecision::Skipped || !statement.delete(&self.handle, &self.key, old)? {
             return Ok(false);
         }
         if triggers.is_some() {

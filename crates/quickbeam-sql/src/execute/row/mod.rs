@@ -138,7 +138,7 @@ impl EngineFigures for Context<'_> {
         handle.estimated_rows(self.transaction)
     }
 
-    fn shape(&self, table: &Table, index: Option<usize>) -> Result<Option<(TreeShape, f64)>> {
+    fn shape(&self, table: &Table, index: Option<usize>) -> Result<Option<TreeShape>> {
         let handle = self.snapshot.handle(self.transaction, table.id)?;
         handle.shape(self.transaction, index)
     }

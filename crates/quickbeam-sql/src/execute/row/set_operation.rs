@@ -177,7 +177,9 @@ impl SetOperationExec {
             self.make_key(context);
             let absent = match self.seen.locate(&self.key) {
                 Ok(number) => {
-                    self.counts.get_mut(number).into_iter().for_each(|count| *count += 1);
+                    if let Some(count) = self.counts.get_mut(number) {
+                        *count += 1;
+                    }
                     continue;
                 }
                 Err(absent) => absent,
@@ -215,18 +217,21 @@ impl SetOperationExec {
     /// written to a partition instead.
     fn is_returned(&mut self, context: &Context<'_>) -> Result<bool> {
         let wants = self.kind == CombineKind::Intersect;
-        if let Some(number) = self.seen.find(&self.key) {
-            return Ok(match self.counts.get_mut(number) {
-                // With ALL, each row of the second side cancels one of the first.
-                Some(count) if self.all && *count > 0 => {
-                    *count -= 1;
-                    wants
-                }
-                Some(count) if !self.all && wants => std::mem::take(count) > 0,
-                Some(_) => self.all && !wants,
-                None => false,
-            });
-        }
+        let absent = match self.seen.locate(&self.key) {
+            Ok(number) => {
+                return Ok(match self.counts.get_mut(number) {
+                    // With ALL, each row of the second side cancels one of the first.
+                    Some(count) if self.all && *count > 0 => {
+                        *count -= 1;
+                        wants
+                    }
+                    Some(count) if !self.all && wants => std::mem::take(count) > 0,
+                    Some(_) => self.all && !wants,
+                    None => false,
+                });
+            }
+            Err(absent) => absent,
+        };
         let is_awaited = self.waiting.as_ref().is_some_and(|waiting| waiting.awaits(&self.key));
         if !is_awaited {
             if wants || self.all {
@@ -234,7 +239,7 @@ impl SetOperationExec {
             }
             if !self.is_full && self.fits(context)? {
                 invariant!(SETS_1, !self.waits(), "a row of the table waits, too");
-                self.seen.insert(&self.key);
+                self.seen.insert_absent(&self.key, absent);
                 if self.kind == CombineKind::Except {
                     self.counts.push(0);
                 }

@@ -85,9 +85,8 @@ pub trait EngineFigures {
     /// Returns about how many rows a table has.
     fn estimated_rows(&self, table: &Table) -> Result<f64>;
 
-    /// Returns the shape of the tree of a table's rows, or of its index with that number, and about
-    /// how many records it has.
-    fn shape(&self, table: &Table, index: Option<usize>) -> Result<Option<(TreeShape, f64)>>;
+    /// Returns the shape of the tree of a table's rows, or of its index with that number.
+    fn shape(&self, table: &Table, index: Option<usize>) -> Result<Option<TreeShape>>;
 
     /// Returns the environment.
     fn environment(&self) -> &Environment;

@@ -93,9 +93,8 @@ fn number(known: Option<u64>) -> Value {
 }
 
 /// Sets what is known of the shape of a tree.
-fn set_shape(row: &mut SystemRow<'_>, records: &str, shape: (TreeShape, f64), page_size: usize) {
-    let (shape, count) = shape;
-    row.set(records, count as i64).set("bytes", (shape.leaves * page_size as f64) as i64);
+fn set_shape(row: &mut SystemRow<'_>, records: &str, shape: TreeShape, page_size: usize) {
+    row.set(records, shape.records as i64).set("bytes", (shape.leaves * page_size as f64) as i64);
     row.set("levels", shape.levels as i32).set("leaf_pages", shape.leaves as i64);
     row.set("leaf_fill", Value::Double(shape.fill));
 }
@@ -154,15 +153,7 @@ impl SystemSource<'_> {
                     row.text("query", HIDDEN);
                     return;
                 }
-                row.text("application_name", &activity.application_name);
-                if let Some(address) = &activity.address {
-                    row.text("client_addr", address);
-                }
-                row.set("backend_start", Value::TimestampTz(activity.began));
-                row.set("xact_start", moment(activity.transaction_began));
-                row.set("query_start", moment(activity.statement_began));
-                row.set("state_change", Value::TimestampTz(activity.changed));
-                row.text("state", activity.state).text("query", &activity.statement);
+                set_activity(row, &activity);
                 row.set("changes", open.map_or(0, |open| open.changes as i64));
                 set_wait(row, activity.number, &transactions, &locks);
             });
@@ -289,7 +280,7 @@ impl SystemSource<'_> {
             let mut index_pages = 0.0;
             for number in 0..table.indexes.len() {
                 let index = self.engine.shape(table, Some(number))?;
-                index_pages += index.map_or(0.0, |(shape, _)| shape.leaves);
+                index_pages += index.map_or(0.0, |shape| shape.leaves);
             }
             let is_hash = |key: &PrimaryKey| key.method == Method::Hash;
             self.add(|row| {
@@ -362,6 +353,19 @@ fn wait_of(
     let lock = locks.iter().find(|it| it.session == session && !it.is_held)?;
     let (blockers, since) = (advisory_blockers(locks, lock), moment(lock.waits_since));
     Some(SessionWait { event: "advisory", blockers, since })
+}
+
+/// Sets what a session does and since when.
+pub(super) fn set_activity(row: &mut SystemRow<'_>, activity: &SessionActivity) {
+    row.text("application_name", &activity.application_name);
+    if let Some(address) = &activity.address {
+        row.text("client_addr", address);
+    }
+    row.set("backend_start", Value::TimestampTz(activity.began));
+    row.set("xact_start", moment(activity.transaction_began));
+    row.set("query_start", moment(activity.statement_began));
+    row.set("state_change", Value::TimestampTz(activity.changed));
+    row.text("state", activity.state).text("query", &activity.statement);
 }
 
 /// Sets what a session waits for.

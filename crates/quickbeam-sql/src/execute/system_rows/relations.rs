@@ -14,10 +14,10 @@ use crate::catalog::system::{
 use crate::catalog::{Column, Sequence, Table, is_temporary_schema};
 use crate::types::{DataType, Value};
 
-/// The access methods in `pg_am`.
-const HEAP: i64 = 2;
 /// The OID of the collation "C".
 const C_COLLATION: i64 = 950;
+/// The access methods in `pg_am`.
+const HEAP: i64 = 2;
 const BTREE: i64 = 403;
 const HASH: i64 = 405;
 const GIN: i64 = 2742;

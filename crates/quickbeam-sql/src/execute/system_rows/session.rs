@@ -1,6 +1,6 @@
 //! Catalogs of the database, its schemas, its sessions and the settings.
 
-use super::monitoring::{HIDDEN, Transactions, set_wait};
+use super::monitoring::{HIDDEN, Transactions, set_activity, set_wait};
 use super::{NAME, SystemSource};
 use crate::catalog::system::{domain_oid, role_oid, type_oid};
 use crate::catalog::{BOOTSTRAP, DATABASE_ID};
@@ -62,25 +62,14 @@ impl SystemSource<'_> {
                     row.text("query", HIDDEN);
                     return;
                 }
-                row.text("application_name", &activity.application_name);
-                match &activity.address {
-                    Some(address) => row.text("client_addr", address),
+                set_activity(row, &activity);
+                if activity.address.is_none() {
                     // As PostgreSQL has it for UNIX sockets.
-                    None => row.set("client_port", -1_i32),
-                };
+                    row.set("client_port", -1_i32);
+                }
                 for name in ["leader_pid", "backend_xid", "backend_xmin"] {
                     row.set(name, Value::Null);
                 }
-                row.set("backend_start", Value::TimestampTz(activity.began));
-                let moments = [
-                    ("xact_start", activity.transaction_began),
-                    ("query_start", activity.statement_began),
-                    ("state_change", Some(activity.changed)),
-                ];
-                for (name, moment) in moments {
-                    row.set(name, moment.map_or(Value::Null, Value::TimestampTz));
-                }
-                row.text("state", activity.state).text("query", &activity.statement);
                 row.text("backend_type", "client backend");
                 set_wait(row, activity.number, &transactions, &locks);
             });

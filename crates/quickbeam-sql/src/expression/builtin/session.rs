@@ -245,8 +245,10 @@ const INET: DataType = EncodedKind::Inet.data_type();
 /// The type `name`.
 const NAME: DataType = DataType::System(SystemType::Name);
 
-/// The type `name[]`.
+/// The type `integer[]`.
 const INTEGERS: DataType = DataType::Array(ElementType::INTEGER);
+
+/// The type `name[]`.
 const NAMES: DataType = DataType::Array(ElementType::NAME);
 
 const EXCLUSIVE: bool = false;

@@ -5,10 +5,10 @@
 //! have equal sort keys, so a condition that a text equals another is one on these keys, too.
 
 use super::computed_indexes::{ComputedIndex, MOST};
-use super::{Table, column_of};
+use super::{PathRequest, Table, column_of};
 use crate::catalog::{EXPRESSIONS, KeyColumn};
 use crate::expression::{Comparison, Expr};
-use crate::types::{CollateStep, Collation};
+use crate::types::Collation;
 
 /// Where the positions of keys that a collation orders begin.
 const COLLATED: usize = 1 << 30;
@@ -54,7 +54,7 @@ impl IndexedRows<'_> {
 
     /// Returns the positions of keys on which a comparison of an expression is a condition.
     pub fn positions(&self, side: &Expr, comparison: Comparison) -> Vec<usize> {
-        if !matches!(side, Expr::Collate(_, CollateStep::Key(_))) {
+        let Some((text, of)) = side.as_sort_key() else {
             let column = column_of(side, self.slot, self.table);
             let expressions = self.computed.iter().filter_map(|index| index.position_of(side));
             let mut positions: Vec<usize> = column.into_iter().chain(expressions).collect();
@@ -65,20 +65,25 @@ impl IndexedRows<'_> {
                 positions.extend(keys.map(|(_, position, ..)| position));
             }
             return positions;
-        }
-        let keys = self.collated_keys().filter(|(index, _, key, own)| {
-            text_under(side, *own).is_some_and(|text| self.is_text_of(text, *index, key))
-        });
+        };
+        let keys = self
+            .collated_keys()
+            .filter(|(index, _, key, own)| *own == of && self.is_text_of(text, *index, key));
         keys.map(|(_, position, ..)| position).collect()
+    }
+
+    /// Returns whether rows can be looked up by a value that a key is compared with.
+    pub fn gives(&self, wish: &PathRequest<'_>, key: &Expr, value: &Expr) -> bool {
+        let typed = self.computed.iter().find_map(|index| index.typed(key));
+        wish.gives(self.slot, typed.as_ref().unwrap_or(key), value)
     }
 
     /// Returns whether an expression is what the keys at a position are.
     pub fn is_at(&self, expr: &Expr, position: usize) -> bool {
         if position >= COLLATED {
+            let Some((text, of)) = expr.as_sort_key() else { return false };
             let mut keys = self.collated_keys().filter(|(_, at, ..)| *at == position);
-            return keys.any(|(index, _, key, own)| {
-                text_under(expr, own).is_some_and(|text| self.is_text_of(text, index, key))
-            });
+            return keys.any(|(index, _, key, own)| own == of && self.is_text_of(text, index, key));
         }
         match self.table.columns.get(position) {
             Some(_) => expr
@@ -93,13 +98,5 @@ impl IndexedRows<'_> {
         let mut keys = self.collated_keys().filter(|(_, at, ..)| *at == position);
         let column = keys.next().map_or(position, |(_, _, key, _)| key.position);
         self.table.columns.get(column).is_some_and(|column| column.not_null)
-    }
-}
-
-/// Returns the text of which an expression is the sort key under that collation.
-fn text_under(expr: &Expr, collation: Collation) -> Option<&Expr> {
-    match expr {
-        Expr::Collate(text, CollateStep::Key(own)) if *own == collation => Some(text),
-        _ => None,
     }
 }

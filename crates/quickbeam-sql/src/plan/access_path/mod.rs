@@ -61,8 +61,7 @@ fn sargs<'e>(
         let sides = [(left, right, *comparison), (right, left, comparison.flipped())];
         for (side, value, comparison) in sides {
             let columns = rows.positions(side, comparison);
-            let typed = rows.computed.iter().find_map(|index| index.typed(side));
-            if !columns.is_empty() && wish.gives(rows.slot, typed.as_ref().unwrap_or(side), value) {
+            if !columns.is_empty() && rows.gives(wish, side, value) {
                 let sarg = |column| Sarg { number, column, comparison, value };
                 found.extend(columns.into_iter().map(sarg));
                 break;
@@ -273,6 +272,7 @@ fn candidates(
         column.is_some_and(|column| matches!(column.data_type, DataType::Array(_)))
     };
     let fits = |column: &Expr, value: &Expr| !is_array(column) && wish.gives(slot, column, value);
+    let collated = indexed.collated_positions();
     for (number, conjunct) in conjuncts.iter().enumerate() {
         if matches!(conjunct, Expr::Compare(..)) {
             continue;
@@ -301,15 +301,12 @@ fn candidates(
                 add(listed);
             }
         }
-        for position in indexed.collated_positions() {
+        for &position in &collated {
             let of_key = |side: &Expr| {
                 let positions = indexed.positions(side, Comparison::Equal);
                 positions.contains(&position).then_some(position)
             };
-            let fits = |side: &Expr, value: &Expr| {
-                let typed = computed.iter().find_map(|index| index.typed(side));
-                wish.gives(slot, typed.as_ref().unwrap_or(side), value)
-            };
+            let fits = |side: &Expr, value: &Expr| indexed.gives(wish, side, value);
             if let Some(listed) = find_in_list(conjunct, &of_key, &fits) {
                 add(listed);
             }

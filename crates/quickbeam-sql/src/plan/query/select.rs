@@ -405,14 +405,8 @@ impl<'p> Planner<'p> {
         else {
             return Ok(None);
         };
-        let at = match column {
-            Expr::Column(at) => at,
-            Expr::Collate(text, CollateStep::Key(_)) => match &**text {
-                Expr::Column(at) => at,
-                _ => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
+        let text = column.text_of_sort_key().unwrap_or(column);
+        let Some(at) = text.as_column() else { return Ok(None) };
         let descending = match kind {
             AggregateKind::Minimum => false,
             AggregateKind::Maximum => true,

@@ -3,6 +3,7 @@
 //!
 //! `QUICKBEAM_SEED` sets the first seed.
 
+use super::compare_with_scan;
 use quickbeam::Options;
 use quickbeam_sql::{Connection, SqlDatabase};
 use quickbeam_testing::{Random, number_in};
@@ -48,11 +49,6 @@ fn tail(random: &mut Random) -> String {
     }
 }
 
-fn ids(c: &Connection, tail: &str) -> Vec<String> {
-    let rows = c.query(&format!("SELECT id FROM t {tail}"), &[]).unwrap().collect().unwrap();
-    rows.iter().map(|row| row[0].to_string()).collect()
-}
-
 fn change(random: &mut Random, c: &Connection, next: &mut usize) {
     let of = random.below(*next + 1);
     let [a, b, col, d] = [(); 4].map(|()| literal(random));
@@ -74,14 +70,9 @@ fn change(random: &mut Random, c: &Connection, next: &mut usize) {
 fn compare(random: &mut Random, c: &Connection, seed: u64) -> usize {
     let mut used = 0;
     for _ in 0..12 {
-        let tail = tail(random);
-        c.execute_script("SET enable_indexscan = off; SET enable_seqscan = on").unwrap();
-        let expected = ids(c, &tail);
-        c.execute_script("SET enable_indexscan = on; SET enable_seqscan = off").unwrap();
-        let explain = format!("EXPLAIN SELECT id FROM t {tail}");
-        let plan = c.query(&explain, &[]).unwrap().collect().unwrap();
-        used += usize::from(format!("{plan:?}").contains("Index Scan using t_"));
-        assert_eq!(ids(c, &tail), expected, "seed {seed}: {tail}");
+        let query = format!("SELECT id FROM t {}", tail(random));
+        let words = "Index Scan using t_";
+        used += usize::from(compare_with_scan(c, &query, "enable_indexscan", words, seed));
     }
     used
 }

@@ -27,6 +27,8 @@ pub struct LeafSample {
     pub depth: usize,
     /// Bytes of the leaf's records.
     pub used_bytes: usize,
+    /// Estimated number of records.
+    pub records: f64,
     /// Estimated number of leaves.
     pub leaves: f64,
 }
@@ -51,14 +53,8 @@ impl Tree {
     pub fn sample(&self, pool: &Pool, fraction: f64) -> Result<LeafSample> {
         let depth = usize::from(pool.read(self.root)?.page.level()) + 1;
         let Sample { leaf, leaves, .. } = self.leaf_at_fraction(pool, fraction)?;
-        Ok(LeafSample { depth, used_bytes: leaf.page.used_bytes(), leaves })
-    }
-
-    /// Estimates the number of records from the leaf at the fraction `fraction` (0 to 1) of the
-    /// tree.
-    pub fn estimate(&self, pool: &Pool, fraction: f64) -> Result<f64> {
-        let Sample { leaf, leaves, .. } = self.leaf_at_fraction(pool, fraction)?;
-        Ok(leaves * leaf.page.count() as f64)
+        let records = leaves * leaf.page.count() as f64;
+        Ok(LeafSample { depth, used_bytes: leaf.page.used_bytes(), records, leaves })
     }
 
     /// Returns the stored key of the record at the fraction `fraction` (0 to 1) of the tree, or

@@ -474,18 +474,6 @@ impl Database {
         Ok(count)
     }
 
-    /// See `query_layer::DatabaseExt::estimate`.
-    pub(crate) fn estimate(&self, transaction: &impl ReadTransaction) -> Result<f64> {
-        let transaction = transaction.as_transaction();
-        let tree = self.tree(transaction, DatabaseUse::Read)?;
-        let fractions = [0.1, 0.5, 0.9];
-        let mut sum = 0.0;
-        for fraction in fractions {
-            sum += transaction.estimate(tree, fraction)?;
-        }
-        Ok(sum / fractions.len() as f64)
-    }
-
     /// See `query_layer::DatabaseExt::estimate_before`.
     pub(crate) fn estimate_before(
         &self,

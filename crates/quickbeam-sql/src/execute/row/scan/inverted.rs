@@ -100,13 +100,13 @@ impl InvertedScan {
         let mut by_index: BTreeMap<usize, Vec<KeyCondition>> = BTreeMap::new();
         let mut by_several = Vec::new();
         for condition in &self.path.conditions {
-            let Some(mut parts) = keys_of(condition, indexes, context)? else { continue };
+            let Some(parts) = keys_of(condition, indexes, context)? else { continue };
             if parts.len() < 2 {
                 parts.into_iter().for_each(|(index, keys)| {
                     by_index.entry(index).or_default().push(keys);
                 });
             } else {
-                by_several.push(std::mem::take(&mut parts));
+                by_several.push(parts);
             }
         }
         self.reads_all = by_index.is_empty() && by_several.is_empty();
@@ -122,12 +122,9 @@ impl InvertedScan {
                 let mut finder = RowFinder { index, context, charge, batch: ScanBatch::default() };
                 lists.push(finder.find(keys)?);
             }
-            let found = match (lists.len(), lists.pop()) {
-                (1, Some(only)) => only,
-                (_, last) => {
-                    lists.extend(last);
-                    RowKeys::merged(&lists)
-                }
+            let found = match lists.len() {
+                1 => lists.remove(0),
+                _ => RowKeys::merged(&lists),
             };
             rows = Some(match rows {
                 Some(before) => before.common(&found),
