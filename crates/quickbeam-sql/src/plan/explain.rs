@@ -3,7 +3,8 @@
 use std::fmt::Write;
 
 use super::{
-    AccessPath, Action, InvertedPath, Join, KeyRangeExpr, Plan, PlanNode, QueryPlan, TableAccess,
+    AccessPath, Action, HashJoin, HashJoinKind, InvertedPath, Join, KeyRangeExpr, Plan, PlanNode,
+    QueryPlan, TableAccess,
 };
 use crate::bind::{
     FunctionCall, SlotShape, Source, SubqueryKind, TableFunction, TableFunctionKind,
@@ -108,6 +109,27 @@ impl Writer<'_> {
         }
     }
 
+    fn hash_join(&mut self, join: &HashJoin, depth: usize, counted: &str) {
+        let kind = match join.kind {
+            HashJoinKind::Inner => "Hash Join",
+            HashJoinKind::Left => "Hash Left Join",
+            HashJoinKind::Full => "Hash Full Join",
+            HashJoinKind::RightSemi => "Hash Right Semi Join",
+            HashJoinKind::RightAnti => "Hash Right Anti Join",
+        };
+        self.line(depth, format!("{kind}{counted}"));
+        let pairs = join.outer_keys.iter().zip(&join.inner_keys);
+        let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
+        let pairs = pairs.collect::<Vec<_>>().join(" AND ");
+        self.detail(depth, format!("Hash Cond: {pairs}"));
+        self.condition(depth, "Join Filter", join.condition.as_ref());
+        self.node(&join.outer, depth + 1);
+        self.node(&join.inner, depth + 1);
+        if let Some(check) = &join.check {
+            self.node(check, depth + 1);
+        }
+    }
+
     fn node(&mut self, node: &PlanNode, depth: usize) {
         if let PlanNode::Vectorized(batch) = node {
             self.vectorized = true;
@@ -140,24 +162,7 @@ impl Writer<'_> {
                 self.node(outer, depth + 1);
                 self.node(inner, depth + 1);
             }
-            PlanNode::HashJoin(join) => {
-                let kind = match (join.join, join.full) {
-                    (_, true) => "Hash Full Join",
-                    (Join::Left, _) => "Hash Left Join",
-                    (Join::Inner, _) => "Hash Join",
-                };
-                self.line(depth, format!("{kind}{counted}"));
-                let pairs = join.outer_keys.iter().zip(&join.inner_keys);
-                let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
-                let pairs = pairs.collect::<Vec<_>>().join(" AND ");
-                self.detail(depth, format!("Hash Cond: {pairs}"));
-                self.condition(depth, "Join Filter", join.condition.as_ref());
-                self.node(&join.outer, depth + 1);
-                self.node(&join.inner, depth + 1);
-                if let Some(check) = &join.check {
-                    self.node(check, depth + 1);
-                }
-            }
+            PlanNode::HashJoin(join) => self.hash_join(join, depth, &counted),
             PlanNode::Subquery { .. } => self.subquery(node, depth, &counted),
             PlanNode::Group { .. } => self.aggregate(node, depth, &counted),
             PlanNode::Distinct { input, .. } => {

@@ -408,6 +408,47 @@ pub struct WindowAgg {
     pub functions: Vec<WindowFunction>,
 }
 
+/// The rows that a hash join returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HashJoinKind {
+    /// Matching rows.
+    Inner,
+    /// Matching rows, and outer rows without a match.
+    Left,
+    /// Matching rows, and rows of both sides without a match.
+    Full,
+    /// Inner rows with a match, each once.
+    RightSemi,
+    /// Inner rows without a match.
+    RightAnti,
+}
+
+impl HashJoinKind {
+    /// Whether outer rows without a match are left out.
+    pub fn skips_unmatched_outer(self) -> bool {
+        !matches!(self, HashJoinKind::Left | HashJoinKind::Full)
+    }
+
+    /// Whether the join returns inner rows alone, after the last outer row.
+    pub fn returns_inner(self) -> bool {
+        matches!(self, HashJoinKind::RightSemi | HashJoinKind::RightAnti)
+    }
+
+    /// Whether inner rows without a match are returned, also those whose keys are NULL.
+    pub fn returns_unmatched_inner(self) -> bool {
+        matches!(self, HashJoinKind::Full | HashJoinKind::RightAnti)
+    }
+}
+
+impl From<Join> for HashJoinKind {
+    fn from(join: Join) -> HashJoinKind {
+        match join {
+            Join::Inner => HashJoinKind::Inner,
+            Join::Left => HashJoinKind::Left,
+        }
+    }
+}
+
 /// A hash join.
 #[derive(Clone, Debug)]
 pub struct HashJoin {
@@ -417,16 +458,14 @@ pub struct HashJoin {
     pub inner: PlanNode,
     /// The slots of the inner rows.
     pub inner_slots: Vec<usize>,
-    /// The slots of the outer rows, for a full join.
+    /// The slots of the outer rows.
     pub outer_slots: Vec<usize>,
     /// The keys of an outer row.
     pub outer_keys: Vec<Expr>,
     /// The keys of an inner row.
     pub inner_keys: Vec<Expr>,
-    /// Which kind.
-    pub join: Join,
-    /// Whether inner rows without a match are returned.
-    pub full: bool,
+    /// Which rows are returned.
+    pub kind: HashJoinKind,
     /// The further condition on each pair.
     pub condition: Option<Expr>,
     /// The subqueries that are asked for each pair, above a single row, and the condition on their

@@ -685,7 +685,7 @@ impl Operator {
             Operator::Scan(scan) if scan.takes_keys(column) => Some(scan),
             Operator::Filter(input, _) | Operator::Counted(input, _) => input.scan_for_keys(column),
             Operator::NestedLoop(join) => join.outer.scan_for_keys(column),
-            Operator::HashJoin(join) => join.outer_scan(column),
+            Operator::HashJoin(join) => join.scan_for_keys(column),
             _ => None,
         }
     }

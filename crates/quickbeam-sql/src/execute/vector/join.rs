@@ -5,29 +5,30 @@
 //! are gathered.
 //!
 //! - JOIN-1: joined rows come in the order of row execution, unless inner rows do not fit into
-//!   memory and wait: outer rows in input order, and for each its inner rows in input order.
-//!   Results that depend on the order, such as floating point sums, are the same.
+//!   memory and wait: outer rows in input order, and for each its inner rows in input order. A
+//!   semi-join or anti-join returns inner rows in input order. Results that depend on the order,
+//!   such as floating point sums, are the same.
 //! - JOIN-2: only the first key and the first condition may fail. Row execution evaluates no
 //!   further part after one that is NULL or false.
 
 use std::sync::Arc;
 
-use arrow_array::Array;
+use arrow_array::{Array, Int64Array};
 use quickbeam::invariant;
 
 use super::super::row::{
-    Context, JoinIndex, MemoryCharge, NONE, OperatorBuilder, ROW_BYTES, members_of,
+    Context, JoinIndex, MemoryCharge, NONE, OperatorBuilder, ROW_BYTES, TableScan, members_of,
 };
 use super::column::{ColumnBuilder as Filling, Vector, VectorType, kind_of};
 use super::evaluate::VectorExpr;
 use super::join_input::{JoinInput, KeyColumns, make_key, rows_with_keys};
 use super::join_matches::{JoinMatches, JoinedColumn, Places, Sides};
-use super::join_spill::WaitingRows;
+use super::join_spill::{WaitingInnerRows, WaitingRows};
 use super::source::{ColumnBatch, VectorSource};
 use super::{can_check, conjuncts_of, known_columns, no_formula};
 use crate::error::{Result, SqlError};
 use crate::expression::{ColumnRef, Expr};
-use crate::plan;
+use crate::plan::{self, HashJoinKind};
 use crate::types::DataType;
 
 /// The operator of a vectorized hash join.
@@ -36,8 +37,7 @@ pub struct VectorJoin {
     outer: JoinInput,
     /// The inner rows; `None` in a worker's copy, whose hash table is built.
     inner: Option<JoinInput>,
-    /// Whether outer rows without a match are returned.
-    is_left: bool,
+    kind: HashJoinKind,
     condition: Vec<VectorExpr>,
     /// The columns that the condition reads.
     condition_columns: Vec<JoinedColumn>,
@@ -64,6 +64,10 @@ pub struct VectorJoin {
     candidate: Option<u32>,
     /// Something fitted that outer row.
     fitted: bool,
+    /// For each inner row whether it was matched, in a semi-join or anti-join.
+    fitted_rows: Vec<bool>,
+    /// After the last outer row of such a join: the inner row that may be returned next.
+    inner_row: Option<usize>,
     built: bool,
     /// See [`narrow_outer`](Self::narrow_outer).
     wanted: Option<ColumnRef>,
@@ -88,9 +92,14 @@ pub fn can_join(
     let is_of_sides = |(at, _): &(ColumnRef, DataType)| {
         join.outer_slots.contains(&at.slot) || join.inner_slots.contains(&at.slot)
     };
+    // Row execution checks no further pairs of an inner row that was matched.
+    let conjuncts = conjuncts_of(join.condition.as_ref());
+    let mut conditions = conjuncts.iter().filter_map(|part| formula(0, part));
+    let checks_more = join.kind.returns_inner() && conditions.any(|part| part.may_fail());
     // Without keys all rows match. A full join searches the rows for those without a match.
-    !join.full
+    join.kind != HashJoinKind::Full
         && join.check.is_none()
+        && !checks_more
         && !join.outer_keys.is_empty()
         && are_alike
         && can_check(join.condition.as_ref(), &known)
@@ -121,16 +130,15 @@ impl VectorJoin {
         let may_fail = later.into_iter().flatten().any(VectorExpr::may_fail);
         invariant!(JOIN_2, !may_fail, "a later key or condition may fail");
         let (condition_columns, outputs) = (places.of(&read)?, places.of(wanted)?);
-        let is_left = join.join == plan::Join::Left;
+        let skips = join.kind.skips_unmatched_outer();
         let first = join.outer_keys.first().and_then(Expr::as_column);
         let is_number = inner.keys.first().is_some_and(|key| key.data_type.is_integer());
-        let wanted = first.filter(|column| {
-            !is_left && is_number && outer.source.scan_for_keys(*column).is_some()
-        });
+        let wanted = first
+            .filter(|column| skips && is_number && outer.source.scan_for_keys(*column).is_some());
         Ok(VectorJoin {
             outer,
             inner: Some(inner),
-            is_left,
+            kind: join.kind,
             condition,
             condition_columns,
             outputs,
@@ -147,6 +155,8 @@ impl VectorJoin {
             row: 0,
             candidate: None,
             fitted: false,
+            fitted_rows: Vec::new(),
+            inner_row: None,
             built: false,
             wanted,
             delivered: builder.is_counted().then_some(0),
@@ -166,9 +176,17 @@ impl VectorJoin {
         self.inner.iter().for_each(|inner| inner.source.counts(counts));
     }
 
-    /// Returns the source of the outer rows, if only a join above misses the rows that it skips.
+    /// Returns the source of the outer rows.
     pub fn outer_source(&mut self) -> &mut VectorSource {
         &mut self.outer.source
+    }
+
+    /// See [`Operator::scan_for_keys`](super::super::row::Operator::scan_for_keys).
+    pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        match self.kind.returns_inner() {
+            true => self.inner.as_mut()?.source.scan_for_keys(column),
+            false => self.outer.source.scan_for_keys(column),
+        }
     }
 
     /// Returns the bytes of waiting rows that are read at a time.
@@ -204,6 +222,7 @@ impl VectorJoin {
         Arc::make_mut(&mut self.chains).clear();
         self.firsts.clear();
         (self.row, self.candidate, self.fitted) = (0, None, false);
+        (self.fitted_rows, self.inner_row) = (Vec::new(), None);
         let earlier = self.chains.rows();
         invariant!(DIRECT_2, earlier == 0, "{earlier} rows of an earlier run");
         let inner_keys = self.inner.iter_mut().flat_map(|inner| &mut inner.keys);
@@ -214,7 +233,10 @@ impl VectorJoin {
         while let Some(columns) = self.next_inner(context)? {
             context.check_cancelled()?;
             let keys = self.inner.as_ref().ok_or_else(no_formula)?.keys_of(&columns)?;
-            let has_key = rows_with_keys(&keys)?;
+            let has_key = match self.kind.returns_unmatched_inner() {
+                true => None,
+                false => rows_with_keys(&keys)?,
+            };
             let left = |vector: &Vector| match &has_key {
                 None => Ok(vector.clone()),
                 Some(has_key) => vector.filtered(has_key),
@@ -226,7 +248,7 @@ impl VectorJoin {
             };
             let kept = self.kept.iter().map(column).collect::<Result<Vec<Vector>>>()?;
             if let (Some(_), Some((Vector::Numbers(first), _))) = (self.wanted, left_keys.first()) {
-                self.note_numbers(&mut numbers, first.values());
+                self.note_numbers(&mut numbers, first);
             }
             if self.fits(&kept, &left_keys, context)? {
                 pieces.iter_mut().zip(kept).for_each(|(piece, column)| piece.push(column));
@@ -237,10 +259,17 @@ impl VectorJoin {
                 Some(waiting) => waiting,
                 waiting => waiting.insert(WaitingRows::new(context)?),
             };
-            waiting.push_inner(&columns, &self.inner_columns, &keys)?;
+            let rows = match self.kind.returns_unmatched_inner() {
+                true => WaitingInnerRows::All,
+                false => WaitingInnerRows::WithKeys,
+            };
+            waiting.push_inner(&columns, &self.inner_columns, &keys, rows)?;
         }
         let (kept, rows) = (self.account.kept(), self.chains.rows());
         invariant!(DIRECT_3, kept >= rows * ROW_BYTES, "{kept} bytes for {rows} rows");
+        if self.kind.returns_inner() {
+            self.fitted_rows.resize(rows, false);
+        }
         // The pieces of one column after the other are let go.
         let inner = pieces.into_iter().zip(&self.kept).map(|(pieces, (_, kind))| {
             if pieces.is_empty() {
@@ -261,15 +290,18 @@ impl VectorJoin {
     }
 
     /// Notes the first keys of inner rows: all of them, or their bounds if inner rows wait.
-    fn note_numbers(&self, numbers: &mut Vec<i64>, more: &[i64]) {
+    fn note_numbers(&self, numbers: &mut Vec<i64>, more: &Int64Array) {
         if self.waiting.is_none() {
-            return numbers.extend(more);
+            return match more.null_count() {
+                0 => numbers.extend(more.values()),
+                _ => numbers.extend(more.iter().flatten()),
+            };
         }
-        let all = || numbers.iter().chain(more).copied();
+        let all = || numbers.iter().copied().chain(more.iter().flatten());
         *numbers = all().min().into_iter().chain(all().max()).collect();
     }
 
-    /// Charges inner rows, all of which have keys. Returns false if they must wait.
+    /// Charges inner rows. Returns false if they must wait.
     fn fits(&mut self, kept: &[Vector], keys: &KeyColumns, context: &Context<'_>) -> Result<bool> {
         if self.waiting.as_ref().is_some_and(WaitingRows::has_inner_rows) {
             return Ok(false);
@@ -292,17 +324,25 @@ impl VectorJoin {
         self.account.fits(bytes, context)
     }
 
-    /// Adds inner rows, all of which have keys.
+    /// Adds inner rows.
     fn add_rows(&mut self, keys: &KeyColumns) {
         let rows = keys.first().map_or(0, |(vector, _)| vector.array().len());
         let chains = Arc::make_mut(&mut self.chains);
         if let [(Vector::Numbers(numbers), _)] = &keys[..] {
-            return numbers.values().iter().for_each(|number| chains.add_number(*number));
+            if numbers.null_count() == 0 {
+                return numbers.values().iter().for_each(|number| chains.add_number(*number));
+            }
+            return numbers.iter().for_each(|number| match number {
+                Some(number) => chains.add_number(number),
+                None => chains.add_without_key(),
+            });
         }
         let mut key = Vec::new();
         for row in 0..rows {
-            make_key(keys, row, &mut key);
-            chains.add_bytes(&key);
+            match make_key(keys, row, &mut key) {
+                true => chains.add_bytes(&key),
+                false => chains.add_without_key(),
+            }
         }
     }
 
@@ -334,8 +374,12 @@ impl VectorJoin {
         }
     }
 
-    /// See [`VectorSource::prepare`]. Inner rows that do not fit into memory cannot be shared.
+    /// See [`VectorSource::prepare`]. Inner rows that do not fit into memory cannot be shared, nor
+    /// those that are returned.
     pub fn prepare(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.kind.returns_inner() {
+            return Ok(false);
+        }
         self.begin(context);
         if !self.built {
             self.build(context)?;
@@ -348,7 +392,7 @@ impl VectorJoin {
         Some(VectorJoin {
             outer: JoinInput { source: self.outer.source.fork()?, keys: self.outer.keys.clone() },
             inner: None,
-            is_left: self.is_left,
+            kind: self.kind,
             condition: self.condition.clone(),
             condition_columns: self.condition_columns.clone(),
             outputs: self.outputs.clone(),
@@ -365,6 +409,8 @@ impl VectorJoin {
             row: 0,
             candidate: None,
             fitted: false,
+            fitted_rows: Vec::new(),
+            inner_row: None,
             built: true,
             wanted: None,
             delivered: self.delivered.map(|_| 0),
@@ -385,32 +431,101 @@ impl VectorJoin {
             if !self.built {
                 self.build(context)?;
             }
-            if self.row >= self.firsts.len() {
-                match self.next_outer(context)? {
-                    Some(columns) => self.look_up(columns)?,
-                    None if self.open_waiting()? => continue,
-                    None => return Ok(None),
+            let pairs = match self.kind.returns_inner() {
+                true => self.next_inner_rows(context)?,
+                false => self.next_pairs(context)?,
+            };
+            match pairs {
+                Some(pairs) if pairs.len() == 0 => {}
+                Some(pairs) => {
+                    if let Some(delivered) = &mut self.delivered {
+                        *delivered += pairs.len() as u64;
+                    }
+                    return self.sides.gather(&pairs, &self.outputs).map(Some);
                 }
-            }
-            let from = self.row;
-            let mut pairs = self.pair();
-            if !self.condition.is_empty() && pairs.len() > 0 {
-                pairs = self.fitting(&pairs)?;
-            }
-            if self.is_left {
-                pairs = self.with_unfitted(from, &pairs)?;
-            }
-            // Outer rows match at most once here. If there are as many matches as outer rows, every
-            // outer row matched.
-            pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
-            invariant!(JOIN_1, pairs.iter().is_sorted(), "{} pairs", pairs.len());
-            if pairs.len() > 0 {
-                if let Some(delivered) = &mut self.delivered {
-                    *delivered += pairs.len() as u64;
-                }
-                return self.sides.gather(&pairs, &self.outputs).map(Some);
+                None if self.open_waiting()? => {}
+                None => return Ok(None),
             }
         }
+    }
+
+    /// Takes the next batch of outer rows, if all rows of this one were tried. Returns false after
+    /// the last one.
+    fn advance_outer(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        if self.row >= self.firsts.len() {
+            let Some(columns) = self.next_outer(context)? else { return Ok(false) };
+            self.look_up(columns)?;
+        }
+        Ok(true)
+    }
+
+    /// Returns the next matches, or `None` after the last outer row.
+    fn next_pairs(&mut self, context: &mut Context<'_>) -> Result<Option<JoinMatches>> {
+        if !self.advance_outer(context)? {
+            return Ok(None);
+        }
+        let from = self.row;
+        let mut pairs = self.pair();
+        if !self.condition.is_empty() && pairs.len() > 0 {
+            pairs = self.fitting(&pairs)?;
+        }
+        if self.kind == HashJoinKind::Left {
+            pairs = self.with_unfitted(from, &pairs)?;
+        }
+        // Outer rows match at most once here. If there are as many matches as outer rows, every
+        // outer row matched.
+        pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
+        invariant!(JOIN_1, pairs.iter().is_sorted(), "{} pairs", pairs.len());
+        Ok(Some(pairs))
+    }
+
+    /// Returns the next inner rows of a semi-join or anti-join, without outer rows, or `None` after
+    /// the last one. All outer rows are read first.
+    fn next_inner_rows(&mut self, context: &mut Context<'_>) -> Result<Option<JoinMatches>> {
+        if self.inner_row.is_none() {
+            while self.advance_outer(context)? {
+                context.check_cancelled()?;
+                self.mark_matched()?;
+            }
+        }
+        let (mut row, mut room) = (self.inner_row.unwrap_or(0), Sides::ROOM);
+        let fitted = self.kind == HashJoinKind::RightSemi;
+        let mut pairs = JoinMatches::default();
+        while let Some(is_fitted) = self.fitted_rows.get(row).filter(|_| room > 0) {
+            if *is_fitted == fitted {
+                pairs.push(NONE, row as u32);
+                room = room.saturating_sub(self.sides.weight(NONE as usize, row as u32));
+            }
+            row += 1;
+        }
+        self.inner_row = Some(row);
+        invariant!(JOIN_1, pairs.iter().is_sorted(), "{} rows", pairs.len());
+        Ok((pairs.len() > 0).then_some(pairs))
+    }
+
+    /// Marks the inner rows that match outer rows of the batch.
+    fn mark_matched(&mut self) -> Result<()> {
+        if !self.condition.is_empty() {
+            let mut pairs = self.pair();
+            pairs.retain_inner(|row| self.fitted_rows.get(row as usize) == Some(&false));
+            if pairs.len() > 0 {
+                pairs = self.fitting(&pairs)?;
+            }
+            for (_, inner) in pairs.iter() {
+                self.fitted_rows[inner as usize] = true;
+            }
+            return Ok(());
+        }
+        for first in self.firsts.iter() {
+            // All rows of a key are marked with its first one.
+            let mut inner = *first;
+            while self.fitted_rows.get(inner as usize) == Some(&false) {
+                self.fitted_rows[inner as usize] = true;
+                inner = self.chains.next(inner).unwrap_or(NONE);
+            }
+        }
+        self.row = self.firsts.len();
+        Ok(())
     }
 
     /// Begins to read rows that wait. Returns false if there are none.
@@ -447,7 +562,7 @@ impl VectorJoin {
             self.sides.set_outer(columns);
             return Ok(());
         };
-        if !self.is_left {
+        if self.kind != HashJoinKind::Left {
             for row in 0..columns.rows {
                 waiting.push_outer(&columns, &self.outer_columns, &keys, (row, true))?;
             }

@@ -40,6 +40,12 @@ impl JoinMatches {
         self.outer.iter().copied().zip(self.inner.iter().copied())
     }
 
+    /// Keeps the pairs whose inner row satisfies a condition.
+    pub fn retain_inner(&mut self, is_kept: impl Fn(u32) -> bool) {
+        let kept: Vec<(u32, u32)> = self.iter().filter(|(_, inner)| is_kept(*inner)).collect();
+        (self.outer, self.inner) = kept.into_iter().unzip();
+    }
+
     /// Keeps the pairs with these numbers.
     pub fn only(&self, numbers: &[i64]) -> JoinMatches {
         let of = |rows: &[u32]| -> Vec<u32> {

@@ -34,6 +34,13 @@ enum WaitingSide {
     Outer,
 }
 
+/// The inner rows that wait. A row without a key matches none.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum WaitingInnerRows {
+    WithKeys,
+    All,
+}
+
 impl WaitingRows {
     pub fn new(context: &Context<'_>) -> Result<WaitingRows> {
         let partitions = PairedPartitions::new(context)?;
@@ -50,15 +57,16 @@ impl WaitingRows {
         self.partitions.has_build_rows()
     }
 
-    /// Writes the inner rows that have keys.
+    /// Writes the inner rows that have keys, or all of them.
     pub fn push_inner(
         &mut self,
         columns: &ColumnBatch,
         types: &RecordColumns,
         keys: &KeyColumns,
+        rows: WaitingInnerRows,
     ) -> Result<()> {
         for row in 0..columns.rows {
-            if make_key(keys, row, &mut self.key) {
+            if make_key(keys, row, &mut self.key) || rows == WaitingInnerRows::All {
                 let write = |out: &mut Vec<u8>| write_row(columns, types, row, out);
                 self.partitions.push_build(&self.key, write)?;
             }

@@ -247,7 +247,7 @@ impl VectorSource {
     pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
         match self {
             VectorSource::RowSource(rows) => rows.operator.scan_for_keys(column),
-            VectorSource::VectorJoin(join) => join.outer_source().scan_for_keys(column),
+            VectorSource::VectorJoin(join) => join.scan_for_keys(column),
             VectorSource::Filter(filter) => filter.source.scan_for_keys(column),
         }
     }
@@ -261,7 +261,7 @@ pub fn shared_scan<'n>(
 ) -> Option<&'n TableAccess> {
     match node {
         PlanNode::Vectorized(batch) => match &batch.step {
-            PlanNode::HashJoin(join) => {
+            PlanNode::HashJoin(join) if !join.kind.returns_inner() => {
                 let is_outer =
                     |(at, _): &&(ColumnRef, DataType)| join.outer_slots.contains(&at.slot);
                 let columns: Vec<_> = batch.columns.iter().filter(is_outer).copied().collect();

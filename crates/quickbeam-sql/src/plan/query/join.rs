@@ -14,11 +14,11 @@ use crate::plan::cost::RowGoal;
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, OUTGROWN_ESTIMATE};
 use crate::plan::in_list::{InListKeys, node_of};
 use crate::plan::rewrite::equalities::{KnownEqualities, close_equalities, infer_equalities};
-use crate::plan::{AccessPath, HashJoin, Join, LoopGuard, PlanNode, TableAccess};
+use crate::plan::{AccessPath, HashJoin, HashJoinKind, Join, LoopGuard, PlanNode, TableAccess};
 
 /// Returns the cost of a hash join besides its inputs. If the scan of the larger side skips rows
 /// without a partner, only as many are probed as the smaller side has keys.
-fn hash_cost(one: &JoinSide, other: &JoinSide) -> f64 {
+pub(super) fn hash_cost(one: &JoinSide, other: &JoinSide) -> f64 {
     let (few, many) = match one.rows < other.rows {
         true => (one, other),
         false => (other, one),
@@ -470,8 +470,7 @@ impl Planner<'_> {
             outer_slots: probe.slots.clone(),
             outer_keys,
             inner_keys,
-            join: Join::Inner,
-            full: false,
+            kind: HashJoinKind::Inner,
             condition: Expr::all(rest),
             check: None,
         }));
@@ -548,8 +547,7 @@ impl Planner<'_> {
             outer_slots: outer.slots.clone(),
             outer_keys,
             inner_keys,
-            join,
-            full: false,
+            kind: join.into(),
             condition: Expr::all(rest),
             check: None,
         };

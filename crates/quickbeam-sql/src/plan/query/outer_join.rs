@@ -11,7 +11,7 @@ use crate::error::{Result, SqlError};
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, RowGoal};
 use crate::plan::in_list::node_of;
-use crate::plan::{AccessPath, HashJoin, Join, PlanNode};
+use crate::plan::{AccessPath, HashJoin, HashJoinKind, Join, PlanNode};
 
 /// Subqueries and the conditions that read their answers.
 #[derive(Default)]
@@ -328,8 +328,10 @@ impl Planner<'_> {
                     outer_slots: outer.slots,
                     outer_keys,
                     inner_keys,
-                    join: Join::Left,
-                    full: kind == JoinKind::Full,
+                    kind: match kind {
+                        JoinKind::Full => HashJoinKind::Full,
+                        _ => HashJoinKind::Left,
+                    },
                     condition: Expr::all(rest),
                     check,
                 }))

@@ -1,7 +1,7 @@
 //! Queries: FROM, subqueries, groups, order, limits, one step above the other.
 
 use crate::plan::access_path::selectivity;
-use crate::plan::cost::MANY_ROWS;
+use crate::plan::cost::{MANY_ROWS, SUBQUERY_SELECTIVITY};
 use crate::plan::cost::{MemberUse, RowGoal};
 use crate::plan::query::tail::TailOrder;
 use std::cell::{Cell, RefCell};
@@ -489,7 +489,7 @@ impl<'p> Planner<'p> {
         let from = from.map(|from| without_answers(from, &answers, &mut after));
         let subqueries = &self.without_asked(from.as_ref(), subqueries)[..];
         let mut answered: Vec<Expr> = Vec::new();
-        let (PlannedRows { mut node, mut rows, cost, ordered }, mut around) = match from {
+        let (PlannedRows { mut node, mut rows, cost, mut ordered }, mut around) = match from {
             None => {
                 let mut node = PlanNode::SingleRow;
                 if let Some(condition) = Expr::all(before) {
@@ -522,6 +522,14 @@ impl<'p> Planner<'p> {
         };
         let is_open = |subquery: &&Subquery| !answered.contains(&Expr::column(subquery.slot, 0));
         for subquery in in_order_of_evaluation(subqueries, &around).into_iter().filter(is_open) {
+            if !few && members == MemberUse::Joined {
+                let asked = (subquery, &after[..]);
+                if let Some(join) = self.tested_by_join(&node, rows, asked, &around, outside)? {
+                    after.retain(|part| !part.slots().contains(subquery.slot));
+                    (node, rows, ordered) = (join, (rows * SUBQUERY_SELECTIVITY).max(1.0), false);
+                    continue;
+                }
+            }
             let asking = (!is_single(&node)).then_some(rows);
             let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
             let once = !subquery.reads.meets(&around);

@@ -1,18 +1,25 @@
+//! Subqueries as joins.
+//!
 //! `column IN (SELECT …)` the other way round: the subquery's rows, each once, look up the table's,
 //! or are joined like an item of FROM.
+//!
+//! EXISTS and NOT EXISTS as semi-joins and anti-joins: the rows that are asked for are hashed, and
+//! the subquery's rows, read once, mark those that they match.
 
-use super::select::{PlannedRows, Planner};
+use super::select::{PlannedRows, Planner, is_single};
 use super::types_alike;
 use std::sync::Arc;
 
-use super::join::JoinSide;
-use crate::bind::{Body, Derived, From, JoinKind, Query, Select, Source, Subquery, SubqueryKind};
+use super::join::{JoinSide, key_pair};
+use crate::bind::{
+    Body, Derived, From, JoinKind, Query, QueryPart, Select, Source, Subquery, SubqueryKind,
+};
 use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, column_of};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MIN_TABLE_ROWS, RowGoal};
-use crate::plan::{AccessPath, Join, PlanNode};
-use crate::types::DataType;
+use crate::plan::{AccessPath, HashJoin, HashJoinKind, Join, PlanNode};
+use crate::types::{DataType, Value};
 
 /// Rows of FROM joined with the rows of subqueries.
 pub(in crate::plan) struct JoinedMembers {
@@ -20,6 +27,47 @@ pub(in crate::plan) struct JoinedMembers {
     pub slots: Slots,
     /// The conditions that the join has checked: answers of subqueries.
     pub answered: Vec<Expr>,
+}
+
+/// An EXISTS or NOT EXISTS as a join.
+pub(in crate::plan) struct ExistenceTest<'s> {
+    kind: HashJoinKind,
+    /// FROM of the subquery, and the conditions on its rows alone.
+    from: &'s From,
+    own: Vec<Expr>,
+    /// The pairs that are equal: of the rows around, and of the subquery.
+    keys: Vec<(Expr, Expr)>,
+    /// The further condition on each pair of rows.
+    condition: Option<Expr>,
+}
+
+impl ExistenceTest<'_> {
+    /// Makes the join of the tested rows, which are those in `slots`, with the subquery's.
+    pub(super) fn joined(&self, tested: PlanNode, slots: Vec<usize>, found: JoinSide) -> PlanNode {
+        let (inner_keys, outer_keys) = self.keys.iter().cloned().unzip();
+        PlanNode::HashJoin(Box::new(HashJoin {
+            outer: found.node,
+            inner: tested,
+            inner_slots: slots,
+            outer_slots: found.slots,
+            outer_keys,
+            inner_keys,
+            kind: self.kind,
+            condition: self.condition.clone(),
+            check: None,
+        }))
+    }
+}
+
+/// Returns the join that an EXISTS becomes whose answer one of `conditions` is, or its negation.
+pub(super) fn existence_kind(subquery: &Subquery, conditions: &[Expr]) -> Option<HashJoinKind> {
+    let answer = Expr::column(subquery.slot, 0);
+    let mut readers = conditions.iter().filter(|part| part.slots().contains(subquery.slot));
+    match (readers.next()?, readers.next()) {
+        (reader, None) if *reader == answer => Some(HashJoinKind::RightSemi),
+        (reader, None) if *reader == Expr::Not(Box::new(answer)) => Some(HashJoinKind::RightAnti),
+        _ => None,
+    }
 }
 
 /// How many times less a join with the rows of subqueries must cost than checking each row.
@@ -104,6 +152,105 @@ impl Planner<'_> {
         }
         let condition = Expr::Compare(Comparison::Equal, Box::new([value.clone(), member]));
         Some((Derived { slot, query: Arc::new(distinct), reads: Slots::default() }, condition))
+    }
+
+    /// Returns an EXISTS whose condition has equalities with the rows `around` as the parts of a
+    /// semi-join or anti-join.
+    pub(super) fn existence_test<'s>(
+        &self,
+        subquery: &'s Subquery,
+        kind: HashJoinKind,
+        around: &Slots,
+        outside: &Slots,
+    ) -> Option<ExistenceTest<'s>> {
+        let query = &*subquery.query;
+        let (SubqueryKind::Exists, Body::Select(select)) = (&subquery.kind, &query.body) else {
+            return None;
+        };
+        let has_any = match &query.limit {
+            None => true,
+            Some(Expr::Constant(Value::BigInt(limit))) => *limit > 0,
+            Some(_) => false,
+        };
+        let is_plain = has_any
+            && query.offset.is_none()
+            && query.with.is_empty()
+            && select.group.is_none()
+            && select.windows.is_none()
+            && select.for_update.is_none()
+            && select.subqueries.is_empty();
+        let from = select.from.as_ref().filter(|from| is_plain && self.is_of_tables(from))?;
+        let (mut volatile, mut is_lateral, inner) = (false, false, from.slots());
+        query.each_expression(&mut |expr| volatile |= expr.is_volatile());
+        from.each_part(&mut |part| {
+            if let QueryPart::Expr(condition) = part {
+                is_lateral |= condition.slots().meets(around);
+            }
+        });
+        let known = &(&inner | around) | outside;
+        if volatile || is_lateral || inner.meets(around) || !query.reads().is_within(&known) {
+            return None;
+        }
+        let (mut own, mut keys, mut conditions) = (Vec::new(), Vec::new(), Vec::new());
+        for conjunct in &select.filter {
+            match key_pair(self, conjunct, around, &inner) {
+                Some(pair) => keys.push(pair),
+                None if conjunct.slots().meets(around) => conditions.push(conjunct.clone()),
+                None => own.push(conjunct.clone()),
+            }
+        }
+        let condition = Expr::all(conditions);
+        (!keys.is_empty()).then_some(ExistenceTest { kind, from, own, keys, condition })
+    }
+
+    /// Plans the rows of an existence test, without the conditions on the tested rows.
+    pub(super) fn rows_of_test(
+        &self,
+        test: &ExistenceTest<'_>,
+        outside: &Slots,
+    ) -> Result<JoinSide> {
+        self.joins(test.from, test.own.clone(), outside, &[], RowGoal::All)
+    }
+
+    /// Returns the cost of an existence test that looks for a match of each of `rows` rows in turn,
+    /// and of one that reads its own rows once.
+    pub(super) fn costs_of_test(
+        &self,
+        test: &ExistenceTest<'_>,
+        rows: f64,
+        around: &Slots,
+        outside: &Slots,
+    ) -> Result<(f64, f64)> {
+        let once = self.rows_of_test(test, outside)?;
+        let equal = test.keys.iter().map(|(tested, own)| {
+            Expr::Compare(Comparison::Equal, Box::new([own.clone(), tested.clone()]))
+        });
+        let all = test.own.iter().cloned().chain(equal).chain(test.condition.clone()).collect();
+        let each = self.joins(test.from, all, &(around | outside), &[], RowGoal::Few)?;
+        let hashed = once.cost + once.rows * HASH_BUILD_COST + rows * HASH_PROBE_COST;
+        Ok((rows * each.cost, hashed))
+    }
+
+    /// Plans an EXISTS of the rows of `node` as a semi-join or anti-join, if that costs less than
+    /// to look for a match of each row. One whose condition is of equalities alone is left to
+    /// hashed subqueries.
+    pub(super) fn tested_by_join(
+        &self,
+        node: &PlanNode,
+        rows: f64,
+        (subquery, conditions): (&Subquery, &[Expr]),
+        around: &Slots,
+        outside: &Slots,
+    ) -> Result<Option<PlanNode>> {
+        let Some(kind) = existence_kind(subquery, conditions) else { return Ok(None) };
+        let test = self.existence_test(subquery, kind, around, outside);
+        let Some(test) = test.filter(|test| test.condition.is_some()) else { return Ok(None) };
+        let (looped, once) = self.costs_of_test(&test, rows, around, outside)?;
+        if self.off.get().hash_join || is_single(node) || looped <= once {
+            return Ok(None);
+        }
+        let found = self.rows_of_test(&test, outside)?;
+        Ok(Some(test.joined(node.clone(), around.iter().collect(), found)))
     }
 
     /// Whether nothing but tables is joined.

@@ -7,13 +7,19 @@
 //! A scan of columns in the column cache costs still less, which makes joins of such scans cheaper
 //! than more lookups. For the same reason an aggregation over a range of an index is also planned
 //! with a scan of the table, if the column cache has the index's column.
+//!
+//! EXISTS and NOT EXISTS become semi-joins and anti-joins in such a plan (`semi_join.rs`).
 
+use super::join::{JoinSide, hash_cost};
 use super::select::{PlannedRows, Planner};
-use crate::bind::{From, Select};
+use super::semi_join::{ExistenceTest, existence_kind};
+use crate::bind::{From, QueryPart, Select, Subquery};
 use crate::error::Result;
-use crate::expression::{ColumnRef, Slots};
+use crate::expression::{ColumnRef, Expr, Slots};
 use crate::plan::column_pruning::each_expression;
-use crate::plan::cost::{CACHED_COST, MIN_VECTORIZED_COST, RowGoal, VECTORIZED_COST};
+use crate::plan::cost::{
+    CACHED_COST, MIN_VECTORIZED_COST, RowGoal, SUBQUERY_SELECTIVITY, VECTORIZED_COST,
+};
 use crate::plan::vectorize::is_wholly_vectorized;
 use crate::plan::{AccessPath, PlanNode, TableAccess, TurnedOff};
 
@@ -31,18 +37,20 @@ impl Planner<'_> {
     ) -> Result<PlannedRows> {
         let (Some(_), Some(from)) = (&select.group, &select.from) else { return Ok(known) };
         let Some(can_vectorize) = self.statistics.can_vectorize() else { return Ok(known) };
-        if known.cost < MIN_VECTORIZED_COST
-            || !select.subqueries.is_empty()
-            || select.for_update.is_some()
-            || !outside.is_empty()
-        {
+        if select.for_update.is_some() || !outside.is_empty() {
+            return Ok(known);
+        }
+        let Some((filter, tests)) = self.existence_tests(select, from) else { return Ok(known) };
+        let asked = self.cost_of_asking(&tests, from, &filter)?;
+        if known.cost + asked < MIN_VECTORIZED_COST {
             return Ok(known);
         }
         let rows = known.rows;
-        let mut best = known;
-        for tried in self.vectorized_tries(&best.node, from) {
+        let mut best = PlannedRows { cost: known.cost + asked, ..known };
+        for tried in self.vectorized_tries(&best.node, from, &tests) {
             let off = self.off.replace(tried);
-            let planned = self.joins(from, select.filter.clone(), outside, &[], RowGoal::All);
+            let planned = self.joins(from, filter.clone(), outside, &[], RowGoal::All);
+            let planned = planned.and_then(|planned| self.with_tests(planned, &tests));
             self.off.set(off);
             let planned = planned?.into_planned();
             let Some(step) = with_group(planned.node, select) else { continue };
@@ -57,10 +65,80 @@ impl Planner<'_> {
         Ok(best)
     }
 
+    /// Returns the conditions that read no answers of subqueries, and the subqueries as existence
+    /// tests. Returns `None` if one of them is used otherwise, or cannot be a semi-join.
+    fn existence_tests<'s>(
+        &self,
+        select: &'s Select,
+        from: &From,
+    ) -> Option<(Vec<Expr>, Vec<ExistenceTest<'s>>)> {
+        let subqueries = &select.subqueries;
+        if subqueries.is_empty() {
+            return Some((select.filter.clone(), Vec::new()));
+        }
+        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
+        let (after, before): (Vec<Expr>, Vec<Expr>) =
+            select.filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
+        let mut is_read_elsewhere = after.len() != subqueries.len() || self.off.get().hash_join;
+        from.each_part(&mut |part| {
+            if let QueryPart::Expr(condition) = part {
+                is_read_elsewhere |= condition.slots().meets(&answers);
+            }
+        });
+        if is_read_elsewhere {
+            return None;
+        }
+        let test = |subquery: &'s Subquery| {
+            let kind = existence_kind(subquery, &after)?;
+            self.existence_test(subquery, kind, &from.slots(), &Slots::default())
+        };
+        let tests = subqueries.iter().map(test).collect::<Option<Vec<ExistenceTest<'s>>>>()?;
+        Some((before, tests))
+    }
+
+    /// Returns the cost of existence tests of the rows of FROM in execution by rows.
+    fn cost_of_asking(
+        &self,
+        tests: &[ExistenceTest<'_>],
+        from: &From,
+        filter: &[Expr],
+    ) -> Result<f64> {
+        if tests.is_empty() {
+            return Ok(0.0);
+        }
+        let none = Slots::default();
+        let mut rows = self.joins(from, filter.to_vec(), &none, &[], RowGoal::All)?.rows;
+        let mut cost = 0.0;
+        for test in tests {
+            let (looped, once) = self.costs_of_test(test, rows, &from.slots(), &none)?;
+            cost += once.min(looped);
+            rows *= SUBQUERY_SELECTIVITY;
+        }
+        Ok(cost)
+    }
+
+    /// Plans existence tests of rows as joins.
+    fn with_tests(&self, mut rows: JoinSide, tests: &[ExistenceTest<'_>]) -> Result<JoinSide> {
+        for test in tests {
+            let found = self.rows_of_test(test, &Slots::default())?;
+            rows.cost += found.cost + hash_cost(&rows, &found);
+            rows.rows = (rows.rows * SUBQUERY_SELECTIVITY).max(1.0);
+            rows.node = test.joined(rows.node, rows.slots.clone(), found);
+            rows.ordered = false;
+        }
+        Ok(rows)
+    }
+
     /// Returns the steps to do without, so that the others may be vectorized.
-    fn vectorized_tries(&self, known: &PlanNode, from: &From) -> Vec<TurnedOff> {
+    fn vectorized_tries(
+        &self,
+        known: &PlanNode,
+        from: &From,
+        tests: &[ExistenceTest<'_>],
+    ) -> Vec<TurnedOff> {
         let off = self.off.get();
-        let is_looped = matches!(from, From::Join { .. }) && has_nested_loop(known);
+        let is_looped =
+            !tests.is_empty() || matches!(from, From::Join { .. }) && has_nested_loop(known);
         let without_loops = TurnedOff { nested_loop: off.nested_loop || is_looped, ..off };
         let mut is_cached = false;
         known.each_access(&mut |access| is_cached |= self.reads_cached_column(access));
@@ -76,7 +154,9 @@ impl Planner<'_> {
 
     /// Returns the cost of a vectorized step, of which `cost` is the cost by rows.
     fn vectorized_cost(&self, step: &PlanNode, cost: f64, from: &From) -> f64 {
-        if matches!(from, From::Table(_)) {
+        let is_joined = matches!(step, PlanNode::Group { input, .. }
+            if matches!(**input, PlanNode::HashJoin(_)));
+        if matches!(from, From::Table(_)) && !is_joined {
             // The scan decodes the other columns once.
             return cost * CACHED_COST;
         }

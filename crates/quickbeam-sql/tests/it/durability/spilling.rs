@@ -217,6 +217,38 @@ fn joins_beyond_the_memory_answer_as_those_within_it() {
     }
 }
 
+/// Existence tests as semi-joins and anti-joins: by numbers and by several keys, some of them NULL,
+/// with conditions on both rows; the last two with products that only row execution computes.
+const EXISTENCE_TESTS: [&str; 6] = [
+    "SELECT a.s, count(*), sum(a.id) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id = a.id * 2 AND b.k > a.k) GROUP BY a.s ORDER BY 1",
+    "SELECT count(*), sum(a.id), min(a.s) FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.id = a.k * 29)",
+    "SELECT a.k, count(*), min(a.s) FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.s = a.s AND b.f > a.f) GROUP BY a.k ORDER BY 1",
+    "SELECT count(*), sum(a.id) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id = a.id + 5) AND NOT EXISTS (SELECT 1 FROM t c WHERE c.id = a.id * 2 AND c.f > 3)",
+    "SELECT count(*), sum(a.n * 1.00000000000001 * 1.00000000000001 * 1.00000000000001) FROM t a WHERE EXISTS (SELECT 1 FROM t b WHERE b.id = a.id * 2 AND b.k > a.k)",
+    "SELECT count(*), sum(a.n * 1.00000000000001 * 1.00000000000001 * 1.00000000000001) FROM t a WHERE NOT EXISTS (SELECT 1 FROM t b WHERE b.k = a.k AND b.s = a.s AND b.f > a.f)",
+];
+
+#[test]
+fn semi_joins_beyond_the_memory_answer_as_those_within_it() {
+    let world = World::new(io::ErrorKind::Other, 3_000);
+    let [much, little, least] =
+        [LARGE, 40 << 10, 4 << 10].map(|memory| world.connect("vectorized", memory));
+    for text in EXISTENCE_TESTS {
+        let explained = ask(&much, &format!("EXPLAIN {text}")).unwrap();
+        assert!(format!("{explained:?}").contains("Hash Right "), "{text}: {explained:?}");
+        let (expected, before) = (ask(&much, text).unwrap(), world.created());
+        for _ in 0..2 {
+            check(&little, text, &expected, "vectorized");
+        }
+        assert!(world.created() > before, "{text} did not spill");
+        check(&least, text, &expected, "vectorized");
+        assert_eq!(world.files(), Vec::<PathBuf>::new());
+        much.execute("SET enable_hashjoin = off", &[]).unwrap();
+        check(&much, text, &expected, "without hash joins");
+        much.execute("RESET enable_hashjoin", &[]).unwrap();
+    }
+}
+
 #[test]
 fn rows_joined_beyond_the_memory_can_be_changed() {
     let world = World::new(io::ErrorKind::Other, 3_000);

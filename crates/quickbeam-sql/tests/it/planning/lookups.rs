@@ -195,13 +195,18 @@ fn subqueries_are_answered_by_hash() {
         ("SELECT count(*) FROM g WHERE a NOT IN (SELECT x FROM d)", "Hashed Subquery (ANY)", "0"),
         (
             "SELECT count(*) FROM g x WHERE NOT EXISTS (SELECT 1 FROM g y WHERE y.b = x.a + 1)",
-            "Hash Cond: (x.a + 1) = y.b",
+            "Hash Right Anti Join",
             "4001",
         ),
         (
             "SELECT count(*) FROM g x WHERE EXISTS (SELECT * FROM g y WHERE x.a = y.b AND y.a > 10)",
-            "Hashed Subquery (EXISTS)",
+            "Hash Right Semi Join",
             "1000",
+        ),
+        (
+            "SELECT count(*) FROM g x WHERE x.b = 8 OR EXISTS (SELECT * FROM g y WHERE x.a = y.b)",
+            "Hashed Subquery (EXISTS)",
+            "1004",
         ),
         (
             "SELECT count(*) FROM g x WHERE x.a IN (SELECT y.b FROM g y WHERE y.b = x.b)",

@@ -193,3 +193,108 @@ fn explain_writes_plans_in_every_format() {
     let xml = explained("FORMAT xml, VERBOSE");
     assert!(xml.starts_with("<explain xmlns=") && xml.ends_with("</explain>"), "{xml}");
 }
+
+#[test]
+fn existence_tests_below_an_aggregation_are_semi_joins() {
+    let c = filled_by(
+        "CREATE TABLE item (id INTEGER PRIMARY KEY, code TEXT, least INTEGER);
+         CREATE TABLE sale (id INTEGER PRIMARY KEY, item INTEGER, code TEXT, amount INTEGER);
+         INSERT INTO item SELECT g, CASE WHEN g % 7 > 0 THEN 'c' || g % 3000 END, g % 60
+         FROM generate_series(1, 6000) AS g;
+         INSERT INTO sale SELECT g, CASE WHEN g % 5 > 0 THEN g % 2500 END,
+         CASE WHEN g % 11 > 0 THEN 'c' || g % 900 END, g % 50 FROM generate_series(1, 20000) AS g;
+         CREATE INDEX sale_item ON sale (item);
+         CREATE INDEX sale_code ON sale (code, amount)",
+    );
+    let of = |condition: &str| {
+        format!("SELECT count(*), sum(id), min(code) FROM item WHERE {condition}")
+    };
+    let sold = "SELECT 1 FROM sale WHERE sale.item = item.id";
+    let coded = "SELECT * FROM sale WHERE sale.code = item.code";
+    for (condition, steps) in [
+        (format!("EXISTS ({sold})"), &["Semi"][..]),
+        (format!("NOT EXISTS ({sold})"), &["Anti"]),
+        (format!("NOT EXISTS ({coded})"), &["Anti"]),
+        (
+            "EXISTS (SELECT 1 FROM sale WHERE sale.item = item.id + 900 AND sale.code = item.code)"
+                .to_owned(),
+            &["Semi"],
+        ),
+        (format!("EXISTS ({sold} AND amount < item.least AND amount > 10)"), &["Semi"]),
+        (format!("NOT EXISTS ({coded} AND amount <= item.least)"), &["Anti"]),
+        (format!("EXISTS ({sold}) AND NOT EXISTS ({sold} AND amount > 30)"), &["Semi", "Anti"]),
+        (format!("id > 3000 AND NOT EXISTS ({sold} AND amount > 90)"), &["Anti"]),
+        (format!("id < 0 AND NOT EXISTS ({sold})"), &[]),
+    ] {
+        let text = of(&condition);
+        let explained = plan(&c, &text);
+        for step in steps {
+            let step = format!("Hash Right {step} Join (vectorized)");
+            assert!(explained.contains(&step), "{text}: no {step} in\n{explained}");
+        }
+        if steps.is_empty() {
+            assert!(!explained.contains("Hash Right"), "{text}\n{explained}");
+        }
+        let found = lines(&c, &text);
+        c.execute("SET enable_hashjoin = off", &[]).unwrap();
+        let explained = plan(&c, &text);
+        assert!(!explained.contains("Hash Right"), "{text}\n{explained}");
+        assert_eq!(lines(&c, &text), found, "{text}");
+        c.execute("RESET enable_hashjoin", &[]).unwrap();
+    }
+}
+
+#[test]
+fn existence_tests_with_inequalities_read_their_rows_once() {
+    let c = filled();
+    let later = "SELECT 1 FROM sale l WHERE l.item = s.item AND l.shop > s.shop";
+    for (text, step, first) in [
+        (format!("SELECT s.id FROM sale s WHERE NOT EXISTS ({later}) ORDER BY 1"), "Anti", "100"),
+        (format!("SELECT s.id FROM sale s WHERE EXISTS ({later}) ORDER BY 1"), "Semi", "1"),
+        (
+            format!(
+                "SELECT s.id FROM sale s JOIN item ON item.id = s.item WHERE EXISTS ({later}) AND NOT EXISTS ({later} AND l.id > 9000) ORDER BY 1"
+            ),
+            "Anti",
+            "1",
+        ),
+    ] {
+        let explained = plan(&c, &text);
+        assert!(explained.contains(&format!("Hash Right {step} Join")), "{text}\n{explained}");
+        let found = lines(&c, &text);
+        assert_eq!(found.first().map(String::as_str), Some(first), "{text}");
+        c.execute_script("SET enable_hashjoin = off; CREATE INDEX sale_item ON sale (item)")
+            .unwrap();
+        assert!(!plan(&c, &text).contains("Hash Right"), "{text}");
+        assert_eq!(lines(&c, &text), found, "{text}");
+        c.execute_script("RESET enable_hashjoin; DROP INDEX sale_item").unwrap();
+    }
+    // The first row may be found sooner, and a row that is locked stays the current one.
+    for end in ["LIMIT 1", "FOR UPDATE"] {
+        let text = format!("SELECT s.id FROM sale s WHERE EXISTS ({later}) {end}");
+        let explained = plan(&c, &text);
+        assert!(!explained.contains("Hash Right"), "{explained}");
+    }
+}
+
+#[test]
+fn a_semi_join_is_executed_by_rows_if_a_product_is_too_long() {
+    let c = filled_by(
+        "CREATE TABLE item (id INTEGER PRIMARY KEY, width NUMERIC(16, 12) NOT NULL);
+         CREATE TABLE sale (id INTEGER PRIMARY KEY, item INTEGER, amount INTEGER);
+         INSERT INTO item SELECT g, g + 0.123456789012 FROM generate_series(1, 6000) AS g;
+         INSERT INTO sale SELECT g, g % 2500, g % 50 FROM generate_series(1, 20000) AS g;
+         CREATE INDEX sale_item ON sale (item)",
+    );
+    for condition in ["", "NOT"] {
+        let text = format!(
+            "SELECT count(*), sum(width * width * width) FROM item WHERE {condition} EXISTS \
+             (SELECT 1 FROM sale WHERE sale.item = item.id AND amount < item.id)"
+        );
+        assert!(plan(&c, &text).contains("Join (vectorized)"), "{text}");
+        let found = lines(&c, &text);
+        c.execute("SET enable_hashjoin = off", &[]).unwrap();
+        assert_eq!(lines(&c, &text), found, "{text}");
+        c.execute("RESET enable_hashjoin", &[]).unwrap();
+    }
+}

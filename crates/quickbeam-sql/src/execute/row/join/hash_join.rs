@@ -19,7 +19,7 @@ use crate::execute::row::scan::TableScan;
 use crate::execute::row::{Context, Operator};
 use crate::execute::spill::{PairedPartitions, SavedKeys, restore_rows, save_rows, take};
 use crate::expression::{ColumnRef, Expr};
-use crate::plan::{self, Join};
+use crate::plan::{self, HashJoinKind};
 
 /// The operator of a hash join.
 #[derive(Debug)]
@@ -30,13 +30,13 @@ pub struct RowHashJoin {
     outer_slots: Vec<usize>,
     outer_keys: Vec<Expr>,
     inner_keys: Vec<Expr>,
-    join: Join,
-    full: bool,
+    kind: HashJoinKind,
     condition: Option<Expr>,
     /// Returns a row if a pair fits.
     check: Option<Operator>,
     keys: JoinKeys,
     rows: BufferedRows,
+    /// For each inner row whether it was matched, if `kind` returns rows by that.
     fitted_rows: Vec<bool>,
     built: bool,
     /// The inner row to be tried next.
@@ -44,8 +44,8 @@ pub struct RowHashJoin {
     current: usize,
     has_outer: bool,
     fitted: bool,
-    /// The next inner row that nothing fitted is from here on.
-    unfitted: Option<usize>,
+    /// After the last outer row: the inner row that may be returned next.
+    inner_row: Option<usize>,
     /// The column that is the first key of the outer rows, if the outer scan may skip rows without
     /// a partner.
     wanted: Option<ColumnRef>,
@@ -72,8 +72,8 @@ struct WaitingRecords {
 impl RowHashJoin {
     pub fn new(mut outer: Operator, inner: Operator, plan: &plan::HashJoin) -> RowHashJoin {
         let first = plan.outer_keys.first().and_then(Expr::as_column);
-        let is_inner = plan.join == Join::Inner && !plan.full;
-        let wanted = first.filter(|first| is_inner && outer.scan_for_keys(*first).is_some());
+        let skips = plan.kind.skips_unmatched_outer();
+        let wanted = first.filter(|first| skips && outer.scan_for_keys(*first).is_some());
         RowHashJoin {
             wanted,
             narrows: false,
@@ -85,8 +85,7 @@ impl RowHashJoin {
             outer_slots: plan.outer_slots.clone(),
             outer_keys: plan.outer_keys.clone(),
             inner_keys: plan.inner_keys.clone(),
-            join: plan.join,
-            full: plan.full,
+            kind: plan.kind,
             condition: plan.condition.clone(),
             check: None,
             keys: JoinKeys::default(),
@@ -96,7 +95,7 @@ impl RowHashJoin {
             current: 0,
             has_outer: false,
             fitted: false,
-            unfitted: None,
+            inner_row: None,
             waiting: None,
             fresh: true,
         }
@@ -138,8 +137,12 @@ impl RowHashJoin {
 
     /// See [`Operator::scan_for_keys`]. A left join returns outer rows without a partner, but a
     /// scan above it may skip them; a full join may not.
-    pub fn outer_scan(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
-        if self.full { None } else { self.outer.scan_for_keys(column) }
+    pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        match self.kind {
+            HashJoinKind::Inner | HashJoinKind::Left => self.outer.scan_for_keys(column),
+            HashJoinKind::Full => None,
+            HashJoinKind::RightSemi | HashJoinKind::RightAnti => self.inner.scan_for_keys(column),
+        }
     }
 
     /// Limits the scan of the outer rows to the keys of the inner rows.
@@ -205,7 +208,7 @@ impl RowHashJoin {
         while self.next_inner(context)? {
             let key = self.keys.make(&self.inner_keys, context)?;
             let has_key = !matches!(key, JoinKey::Null);
-            if !has_key && !self.full {
+            if !has_key && !self.kind.returns_unmatched_inner() {
                 continue;
             }
             let waits = !self.fits(has_key, context)?;
@@ -232,7 +235,7 @@ impl RowHashJoin {
         }
         self.narrow_outer(context)?;
         self.fitted_rows.clear();
-        if self.full {
+        if self.kind == HashJoinKind::Full || self.kind.returns_inner() {
             self.fitted_rows.resize(self.keys.chains.rows(), false);
         }
         Ok(())
@@ -325,14 +328,14 @@ impl RowHashJoin {
             if !self.built {
                 self.build(context)?;
             }
-            if let Some(from) = self.unfitted {
-                if self.next_unfitted(from, context)? {
+            if let Some(from) = self.inner_row {
+                if self.next_inner_row(from, context)? {
                     return Ok(true);
                 }
             } else if self.next_matched(context)? {
                 return Ok(true);
-            } else if self.full {
-                self.unfitted = Some(0);
+            } else if !self.fitted_rows.is_empty() {
+                self.inner_row = Some(0);
                 continue;
             }
             if !self.open_waiting()? {
@@ -348,7 +351,7 @@ impl RowHashJoin {
             return Ok(false);
         }
         waiting.is_read = true;
-        (self.built, self.has_outer, self.unfitted) = (false, false, None);
+        (self.built, self.has_outer, self.inner_row) = (false, false, None);
         Ok(true)
     }
 
@@ -367,29 +370,38 @@ impl RowHashJoin {
                 context.check_cancelled()?;
                 self.current = self.candidate as usize;
                 self.candidate = next;
+                let is_known = self.fitted_rows.get(self.current) == Some(&true);
+                if is_known && self.kind.returns_inner() {
+                    continue;
+                }
                 self.rows.stand(self.current, context)?;
                 if context.holds(self.condition.as_ref())? && self.is_checked(context)? {
                     self.fitted = true;
                     if let Some(fitted) = self.fitted_rows.get_mut(self.current) {
                         *fitted = true;
                     }
+                    if self.kind.returns_inner() {
+                        continue;
+                    }
                     return Ok(true);
                 }
             }
             self.has_outer = false;
             let waits = self.waiting.is_some() && self.postpone(context)?;
-            if self.join == Join::Left && !self.fitted && !waits {
+            if !self.kind.skips_unmatched_outer() && !self.fitted && !waits {
                 set_nothing(context, &self.inner_slots)?;
                 return Ok(true);
             }
         }
     }
 
-    /// Inner rows that nothing fitted, from that one on.
-    fn next_unfitted(&mut self, from: usize, context: &mut Context<'_>) -> Result<bool> {
+    /// Moves to the next inner row, from that one on, that was matched, in a semi-join, or was not,
+    /// in a full join or an anti-join.
+    fn next_inner_row(&mut self, from: usize, context: &mut Context<'_>) -> Result<bool> {
         let count = self.keys.chains.rows();
-        let next = (from..count).find(|row| self.fitted_rows.get(*row) == Some(&false));
-        self.unfitted = Some(next.map_or(count, |row| row + 1));
+        let fitted = self.kind == HashJoinKind::RightSemi;
+        let next = (from..count).find(|row| self.fitted_rows.get(*row) == Some(&fitted));
+        self.inner_row = Some(next.map_or(count, |row| row + 1));
         let Some(row) = next else { return Ok(false) };
         set_nothing(context, &self.outer_slots)?;
         self.current = row;
@@ -403,7 +415,7 @@ impl RowHashJoin {
         self.check.iter_mut().for_each(Operator::rewind);
         self.built = false;
         self.has_outer = false;
-        self.unfitted = None;
+        self.inner_row = None;
         self.fresh = true;
     }
 
