@@ -562,8 +562,20 @@ impl TokenCursor<'_> {
         let has_default = self.takes("DEFAULT")
             || self.takes_token(&Token::Eq)
             || self.takes_token(&Token::Assignment);
-        let default = has_default.then(|| self.text_at_level(false)).transpose()?;
+        let default = has_default.then(|| self.default_text()).transpose()?;
         Ok(WrittenArgument { name, mode, data_type, default, variadic })
+    }
+
+    /// Reads the default of an argument.
+    fn default_text(&mut self) -> Result<String> {
+        let start = self.offset();
+        let text = self.text_at_level(false)?;
+        match super::expression(&text) {
+            Ok(_) => Ok(text),
+            // The expression ends too early.
+            Err(error) if error.position().is_none_or(|at| at >= text.len()) => Err(self.error()),
+            Err(error) => Err(error.shifted(start)),
+        }
     }
 
     /// Reads the text up to a comma or closing parenthesis at this level, or also up to a default.

@@ -16,8 +16,10 @@ const SETUP: &str = "
 
 /// Statements with the place of their error marked by «, and its code.
 #[rustfmt::skip]
-const CASES: [(&str, &str); 119] = [
+const CASES: [(&str, &str); 121] = [
     ("SELECT «nothing FROM t", "42703"),
+    ("CREATE FUNCTION f(a INT DEFAULT 3 + «) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "42601"),
+    ("CREATE FUNCTION f(a INT DEFAULT 3 «4) RETURNS INT LANGUAGE sql AS 'SELECT 1'", "42601"),
     ("SELECT «t.nothing FROM t", "42703"),
     ("SELECT «q.id FROM t", "42P01"),
     ("SELECT «id FROM t JOIN p ON p.id = t.p", "42702"),
