@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::BooleanArray;
+use arrow_array::{BooleanArray, Int64Array};
 use quickbeam::query_layer::{IntRange, LeafVersions};
 
 use super::super::row::{Context, TableScan};
@@ -153,8 +153,8 @@ pub fn in_key_ranges(
             continue;
         };
         // NULL stands as 0, as it does in rows. A join that asks for keys drops it in any case.
-        let holds: BooleanArray =
-            array.values().iter().map(|number| Some(range.holds(*number))).collect();
+        let numbers = Int64Array::new(array.values().clone(), None);
+        let holds = BooleanArray::from_unary(&numbers, |number| range.holds(number));
         found = Some(match found {
             None => holds,
             Some(other) => arrow_arith::boolean::and(&other, &holds)
