@@ -9,7 +9,7 @@ use crate::plan::{PlanNode, produced};
 use crate::table::{Origin, Splice};
 use crate::types::ValueRef;
 
-/// Hash-based DISTINCT. Rows whose keys do not fit into memory wait in partitions.
+/// Hash-based DISTINCT. Rows whose keys do not fit into memory are spilled to partitions.
 #[derive(Debug)]
 pub struct Distinct {
     pub input: Operator,
@@ -18,9 +18,9 @@ pub struct Distinct {
     splice: Option<Splice>,
     table: KeyTable,
     key: Vec<u8>,
-    waiting: Option<Partitions>,
-    /// Whether the rows that wait are read.
-    from_waiting: bool,
+    spilled: Option<Partitions>,
+    /// Whether the spilled rows are read.
+    from_spilled: bool,
     image: RowImage,
     account: MemoryCharge,
     fresh: bool,
@@ -42,8 +42,8 @@ impl Distinct {
             splice,
             table,
             key,
-            waiting: None,
-            from_waiting: false,
+            spilled: None,
+            from_spilled: false,
             image,
             account: MemoryCharge::default(),
             fresh: true,
@@ -58,19 +58,19 @@ impl Distinct {
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if self.fresh {
             self.fresh = false;
-            self.from_waiting = false;
+            self.from_spilled = false;
             self.account.clear(context);
             self.table.clear();
-            if let Some(waiting) = self.waiting.take() {
-                waiting.remove(context);
+            if let Some(spilled) = self.spilled.take() {
+                spilled.remove(context);
             }
         }
         while self.next_input(context)? {
             let Err(absent) = self.table.locate(&self.key) else { continue };
             let bytes = self.account.kept() + self.key.len() + 48;
-            let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
-            if has_waiting || !self.account.fits(bytes, context)? {
-                self.wait(context)?;
+            let has_spilled = self.spilled.as_ref().is_some_and(Partitions::has_new_rows);
+            if has_spilled || !self.account.fits(bytes, context)? {
+                self.spill(context)?;
                 continue;
             }
             self.table.insert_absent(&self.key, absent);
@@ -79,20 +79,20 @@ impl Distinct {
         Ok(false)
     }
 
-    /// Moves to the next row of the input, or of those that wait, and makes its key.
+    /// Moves to the next row of the input, or of the spilled ones, and makes its key.
     fn next_input(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if !self.from_waiting {
+        if !self.from_spilled {
             if self.input.next(context)? {
                 self.make_key(context)?;
                 return Ok(true);
             }
-            self.from_waiting = true;
+            self.from_spilled = true;
         }
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
         context.check_cancelled()?;
         let mut is_open = true;
         while is_open {
-            if let Some(mut record) = waiting.next()? {
+            if let Some(mut record) = spilled.next()? {
                 let length = u32::from_le_bytes(*take(&mut record)?) as usize;
                 let (key, image) = record.split_at_checked(length).ok_or_else(damaged)?;
                 self.key.clear();
@@ -100,7 +100,7 @@ impl Distinct {
                 self.image.restore(image, context)?;
                 return Ok(true);
             }
-            is_open = waiting.open_next()?;
+            is_open = spilled.open_next()?;
             self.account.clear(context);
             self.table.clear();
         }
@@ -108,15 +108,15 @@ impl Distinct {
     }
 
     /// Writes the current row to the partition of its key.
-    fn wait(&mut self, context: &Context<'_>) -> Result<()> {
+    fn spill(&mut self, context: &Context<'_>) -> Result<()> {
         let mut record = (self.key.len() as u32).to_le_bytes().to_vec();
         record.extend_from_slice(&self.key);
         self.image.save(context, &mut record)?;
-        let waiting = match &mut self.waiting {
-            Some(waiting) => waiting,
-            waiting => waiting.insert(Partitions::new(context)?),
+        let spilled = match &mut self.spilled {
+            Some(spilled) => spilled,
+            spilled => spilled.insert(Partitions::new(context)?),
         };
-        waiting.push(&self.key, |out| out.extend_from_slice(&record))
+        spilled.push(&self.key, |out| out.extend_from_slice(&record))
     }
 
     /// Makes the key of the current row.

@@ -1,9 +1,9 @@
 //! UNION, INTERSECT and EXCEPT.
 //!
 //! Above: operators over the result slot. Below: key tables, partitions of a temporary file. Rows
-//! that do not fit into memory wait in partitions (SPILL-1).
+//! that do not fit into memory are spilled to partitions (SPILL-1).
 //!
-//! - SETS-1: a row is in the table of this level or waits for the next one, never both. So all
+//! - SETS-1: a row is in the table of this level or spilled for the next one, never both. So all
 //!   equal rows of both sides meet in one table.
 
 use quickbeam::invariant;
@@ -33,10 +33,10 @@ pub struct SetOperationExec {
     counts: Vec<u64>,
     key: Vec<u8>,
     account: MemoryCharge,
-    waiting: Option<PairedPartitions>,
-    /// Whether the rows that wait are read.
-    from_waiting: bool,
-    /// Whether a row of the first side waits because the table is full.
+    spilled: Option<PairedPartitions>,
+    /// Whether the spilled rows are read.
+    from_spilled: bool,
+    /// Whether a row of the first side was spilled because the table is full.
     is_full: bool,
     /// Whether the second side was read.
     has_second: bool,
@@ -60,8 +60,8 @@ impl SetOperationExec {
             counts: Vec::new(),
             key: Vec::new(),
             account: MemoryCharge::default(),
-            waiting: None,
-            from_waiting: false,
+            spilled: None,
+            from_spilled: false,
             is_full: false,
             has_second: false,
             fresh: true,
@@ -78,10 +78,10 @@ impl SetOperationExec {
     }
 
     fn begin(&mut self, context: &Context<'_>) {
-        if let Some(waiting) = self.waiting.take() {
-            waiting.remove(context);
+        if let Some(spilled) = self.spilled.take() {
+            spilled.remove(context);
         }
-        self.from_waiting = false;
+        self.from_spilled = false;
         self.side = 0;
         self.forget(context);
     }
@@ -114,7 +114,7 @@ impl SetOperationExec {
                     return Ok(true);
                 }
             }
-            if !self.open_waiting(context)? {
+            if !self.open_spilled(context)? {
                 return Ok(false);
             }
         }
@@ -135,11 +135,11 @@ impl SetOperationExec {
         }
     }
 
-    /// Moves to the next row that waits.
-    fn next_waiting(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
+    /// Moves to the next spilled row.
+    fn next_spilled(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
         context.check_cancelled()?;
-        let Some(mut record) = waiting.next()? else { return Ok(false) };
+        let Some(mut record) = spilled.next()? else { return Ok(false) };
         let slot = context.slot(self.slot)?;
         slot.values.clear();
         while !record.is_empty() {
@@ -151,8 +151,8 @@ impl SetOperationExec {
 
     /// Moves to the next row of the first side, or of all sides of a UNION.
     fn next_first(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if self.from_waiting {
-            return self.next_waiting(context);
+        if self.from_spilled {
+            return self.next_spilled(context);
         }
         let sides = if self.kind == CombineKind::Union { self.sides.len() } else { 1 };
         while self.side < sides {
@@ -167,8 +167,8 @@ impl SetOperationExec {
     /// Counts the rows of the second side.
     fn read_second(&mut self, context: &mut Context<'_>) -> Result<()> {
         loop {
-            let more = match self.from_waiting {
-                true => self.next_waiting(context)?,
+            let more = match self.from_spilled {
+                true => self.next_spilled(context)?,
                 false => self.next_of(1, context)?,
             };
             if !more {
@@ -184,27 +184,28 @@ impl SetOperationExec {
                 }
                 Err(absent) => absent,
             };
-            let has_waiting = self.waiting.as_ref().is_some_and(PairedPartitions::has_build_rows);
-            if has_waiting || !self.fits(context)? {
+            let has_spilled = self.spilled.as_ref().is_some_and(PairedPartitions::has_build_rows);
+            if has_spilled || !self.fits(context)? {
                 let values = values_of(context, self.slot);
-                let waiting = partitions(&mut self.waiting, context)?;
-                waiting.push_build(&self.key, |out| write_all(values, out))?;
+                let spilled = partitions(&mut self.spilled, context)?;
+                spilled.push_build(&self.key, |out| write_all(values, out))?;
                 continue;
             }
-            invariant!(SETS_1, !self.waits(), "a row of the table waits, too");
+            invariant!(SETS_1, !self.spills(), "a row of the table is spilled, too");
             self.seen.insert_absent(&self.key, absent);
             self.counts.push(1);
         }
-        if let Some(waiting) = &mut self.waiting {
-            waiting.finish_build()?;
-            waiting.open_probe();
+        if let Some(spilled) = &mut self.spilled {
+            spilled.finish_build()?;
+            spilled.open_probe();
         }
         Ok(())
     }
 
-    /// Whether rows that equal the current one may wait.
-    fn waits(&self) -> bool {
-        self.is_full || self.waiting.as_ref().is_some_and(|waiting| waiting.awaits(&self.key))
+    /// Whether rows that equal the current one may be spilled.
+    fn spills(&self) -> bool {
+        self.is_full
+            || self.spilled.as_ref().is_some_and(|spilled| spilled.has_build_rows_of(&self.key))
     }
 
     /// Charges one more row of the table. Returns false if it does not fit.
@@ -232,13 +233,14 @@ impl SetOperationExec {
             }
             Err(absent) => absent,
         };
-        let is_awaited = self.waiting.as_ref().is_some_and(|waiting| waiting.awaits(&self.key));
-        if !is_awaited {
+        let is_matched_later =
+            self.spilled.as_ref().is_some_and(|spilled| spilled.has_build_rows_of(&self.key));
+        if !is_matched_later {
             if wants || self.all {
                 return Ok(!wants);
             }
             if !self.is_full && self.fits(context)? {
-                invariant!(SETS_1, !self.waits(), "a row of the table waits, too");
+                invariant!(SETS_1, !self.spills(), "a row of the table is spilled, too");
                 self.seen.insert_absent(&self.key, absent);
                 if self.kind == CombineKind::Except {
                     self.counts.push(0);
@@ -248,21 +250,21 @@ impl SetOperationExec {
             self.is_full = true;
         }
         let values = values_of(context, self.slot);
-        let waiting = partitions(&mut self.waiting, context)?;
-        waiting.push_probe(&self.key, |out| write_all(values, out))?;
+        let spilled = partitions(&mut self.spilled, context)?;
+        spilled.push_probe(&self.key, |out| write_all(values, out))?;
         Ok(false)
     }
 
-    /// Begins to read the rows that wait. Returns false if there are none.
-    fn open_waiting(&mut self, context: &Context<'_>) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
-        if !waiting.open_next()? {
+    /// Begins to read the spilled rows. Returns false if there are none.
+    fn open_spilled(&mut self, context: &Context<'_>) -> Result<bool> {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
+        if !spilled.open_next()? {
             return Ok(false);
         }
         if self.kind == CombineKind::Union {
-            waiting.open_probe();
+            spilled.open_probe();
         }
-        self.from_waiting = true;
+        self.from_spilled = true;
         self.forget(context);
         Ok(true)
     }
@@ -277,11 +279,11 @@ fn write_all(values: &[Value], out: &mut Vec<u8>) {
 }
 
 fn partitions<'w>(
-    waiting: &'w mut Option<PairedPartitions>,
+    spilled: &'w mut Option<PairedPartitions>,
     context: &Context<'_>,
 ) -> Result<&'w mut PairedPartitions> {
-    Ok(match waiting {
-        Some(waiting) => waiting,
-        waiting => waiting.insert(PairedPartitions::new(context)?),
+    Ok(match spilled {
+        Some(spilled) => spilled,
+        spilled => spilled.insert(PairedPartitions::new(context)?),
     })
 }

@@ -14,7 +14,7 @@ use crate::execute::row::Context;
 /// Partitions of one input.
 const FAN_OUT: usize = 16;
 
-/// Rows of both sides that wait in partitions.
+/// Spilled rows of both sides, in partitions.
 #[derive(Debug)]
 pub struct PairedPartitions {
     file: SpillFile,
@@ -24,7 +24,7 @@ pub struct PairedPartitions {
     build: Vec<Stream>,
     probe: Vec<Stream>,
     /// The pairs to be read, with the level of their rows.
-    waiting: Vec<(u32, Stream, Stream)>,
+    spilled: Vec<(u32, Stream, Stream)>,
     /// The probe rows of the pair that is read.
     next_probe: Option<Stream>,
     reader: Option<StreamReader>,
@@ -34,13 +34,13 @@ impl PairedPartitions {
     /// Makes empty partitions.
     pub fn new(context: &Context<'_>) -> Result<PairedPartitions> {
         let file = SpillFile::create(context)?;
-        let (build, probe, waiting) = (Vec::new(), Vec::new(), Vec::new());
+        let (build, probe, spilled) = (Vec::new(), Vec::new(), Vec::new());
         Ok(PairedPartitions {
             file,
             level: 0,
             build,
             probe,
-            waiting,
+            spilled,
             next_probe: None,
             reader: None,
         })
@@ -73,7 +73,7 @@ impl PairedPartitions {
     }
 
     /// Whether the partition of a key has build rows.
-    pub fn awaits(&self, key: &[u8]) -> bool {
+    pub fn has_build_rows_of(&self, key: &[u8]) -> bool {
         let place = partition_of(key, self.level, FAN_OUT);
         self.build.get(place).is_some_and(|stream| !stream.is_empty())
     }
@@ -99,10 +99,10 @@ impl PairedPartitions {
             build.finish(&mut self.file)?;
             probe.finish(&mut self.file)?;
             if !build.is_empty() || !probe.is_empty() {
-                self.waiting.push((self.level + 1, build, probe));
+                self.spilled.push((self.level + 1, build, probe));
             }
         }
-        let Some((level, build, probe)) = self.waiting.pop() else {
+        let Some((level, build, probe)) = self.spilled.pop() else {
             self.reader = None;
             return Ok(false);
         };

@@ -14,7 +14,7 @@ use crate::types::Value;
 /// Partitions of one input.
 const FAN_OUT: usize = 16;
 
-/// Rows that wait in partitions.
+/// Spilled rows in partitions.
 #[derive(Debug)]
 pub struct Partitions {
     file: SpillFile,
@@ -23,7 +23,7 @@ pub struct Partitions {
     /// The rows written at this level.
     streams: Vec<Stream>,
     /// The partitions to be read, with the level of their rows.
-    waiting: Vec<(u32, Stream)>,
+    spilled: Vec<(u32, Stream)>,
     reader: Option<StreamReader>,
 }
 
@@ -31,8 +31,8 @@ impl Partitions {
     /// Makes empty partitions.
     pub fn new(context: &Context<'_>) -> Result<Partitions> {
         let file = SpillFile::create(context)?;
-        let (streams, waiting) = (Vec::new(), Vec::new());
-        Ok(Partitions { file, level: 0, streams, waiting, reader: None })
+        let (streams, spilled) = (Vec::new(), Vec::new());
+        Ok(Partitions { file, level: 0, streams, spilled, reader: None })
     }
 
     /// Removes the file.
@@ -61,10 +61,10 @@ impl Partitions {
         for mut stream in std::mem::take(&mut self.streams) {
             stream.finish(&mut self.file)?;
             if !stream.is_empty() {
-                self.waiting.push((self.level + 1, stream));
+                self.spilled.push((self.level + 1, stream));
             }
         }
-        let next = self.waiting.pop();
+        let next = self.spilled.pop();
         self.reader = next.map(|(level, stream)| {
             self.level = level;
             stream.into_reader()

@@ -11,7 +11,8 @@ use crate::expression::{Current, Datum, Expr};
 use crate::types::{Value, ValueRef};
 
 /// Hash aggregation. Without keys there is one group, even for an empty input. Rows of groups that
-/// do not fit into memory wait in partitions, each of which is then aggregated like an input.
+/// do not fit into memory are spilled to partitions, each of which is then aggregated like an
+/// input.
 #[derive(Debug)]
 pub struct RowAggregate {
     pub input: Operator,
@@ -29,7 +30,7 @@ pub struct RowAggregate {
     /// Values seen, of aggregates with DISTINCT: number of the aggregate, the group, the value.
     seen: KeyTable,
     /// The rows of groups that do not fit into memory.
-    waiting: Option<Partitions>,
+    spilled: Option<Partitions>,
     image: RowImage,
     account: MemoryCharge,
     groups: usize,
@@ -59,7 +60,7 @@ impl RowAggregate {
             values: Vec::new(),
             states: Vec::new(),
             seen: KeyTable::default(),
-            waiting: None,
+            spilled: None,
             image,
             account: MemoryCharge::default(),
             groups: 0,
@@ -78,7 +79,7 @@ impl RowAggregate {
         self.states.extend(self.aggregates.iter().map(AggregateState::new));
     }
 
-    /// Returns the group of the current row, or `None` if the row has to wait.
+    /// Returns the group of the current row, or `None` if the row is spilled.
     fn group_of(&mut self, context: &Context<'_>) -> Result<Option<usize>> {
         if self.keys.is_empty() {
             return Ok(Some(0));
@@ -99,7 +100,7 @@ impl RowAggregate {
         self.new_group(absent, start, None, context)
     }
 
-    /// Returns the group of the current row in a grouping set, or `None` if the row has to wait.
+    /// Returns the group of the current row in a grouping set, or `None` if the row is spilled.
     fn group_in_set(&mut self, set: usize, context: &Context<'_>) -> Result<Option<usize>> {
         let frame = context.frame();
         let RowAggregate { keys, sets, key: bytes, .. } = self;
@@ -128,7 +129,7 @@ impl RowAggregate {
     }
 
     /// Adds a group with the values from `start` on and the key at hand. If it does not fit into
-    /// memory, the current row waits.
+    /// memory, the current row is spilled.
     fn new_group(
         &mut self,
         absent: AbsentKey,
@@ -138,10 +139,10 @@ impl RowAggregate {
     ) -> Result<Option<usize>> {
         let values = bytes_of(self.values.get(start..).unwrap_or_default());
         let bytes = self.key.len() + self.aggregates.len() * 64 + 48 + values;
-        let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
-        if has_waiting || !self.account.fits(self.account.kept() + bytes, context)? {
+        let has_spilled = self.spilled.as_ref().is_some_and(Partitions::has_new_rows);
+        if has_spilled || !self.account.fits(self.account.kept() + bytes, context)? {
             self.values.truncate(start);
-            self.wait(set, context)?;
+            self.spill(set, context)?;
             return Ok(None);
         }
         let group = self.table.insert_absent(&self.key, absent);
@@ -150,14 +151,14 @@ impl RowAggregate {
     }
 
     /// Writes the current row to the partition of its key.
-    fn wait(&mut self, set: Option<usize>, context: &Context<'_>) -> Result<()> {
+    fn spill(&mut self, set: Option<usize>, context: &Context<'_>) -> Result<()> {
         let mut record = (set.unwrap_or(0) as u32).to_le_bytes().to_vec();
         self.image.save(context, &mut record)?;
-        let waiting = match &mut self.waiting {
-            Some(waiting) => waiting,
-            waiting => waiting.insert(Partitions::new(context)?),
+        let spilled = match &mut self.spilled {
+            Some(spilled) => spilled,
+            spilled => spilled.insert(Partitions::new(context)?),
         };
-        waiting.push(&self.key, |out| out.extend_from_slice(&record))
+        spilled.push(&self.key, |out| out.extend_from_slice(&record))
     }
 
     /// Forgets all groups.
@@ -174,8 +175,8 @@ impl RowAggregate {
     fn start(&mut self, context: &Context<'_>) -> Result<()> {
         self.done = true;
         self.clear(context);
-        if let Some(waiting) = self.waiting.take() {
-            waiting.remove(context);
+        if let Some(spilled) = self.spilled.take() {
+            spilled.remove(context);
         }
         if self.keys.is_empty() && self.sets.is_empty() {
             self.add_group();
@@ -206,15 +207,15 @@ impl RowAggregate {
         Ok(())
     }
 
-    /// Aggregates the next partition of rows that wait. Returns false if there is none.
-    fn run_waiting(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
-        if !waiting.open_next()? {
+    /// Aggregates the next partition of spilled rows. Returns false if there is none.
+    fn run_spilled(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
+        if !spilled.open_next()? {
             return Ok(false);
         }
         self.clear(context);
-        while let Some(waiting) = &mut self.waiting
-            && let Some(mut record) = waiting.next()?
+        while let Some(spilled) = &mut self.spilled
+            && let Some(mut record) = spilled.next()?
         {
             context.check_cancelled()?;
             let set = u32::from_le_bytes(*take(&mut record)?) as usize;
@@ -297,7 +298,7 @@ impl RowAggregate {
             self.run(context)?;
         }
         while self.next >= self.groups {
-            if !self.run_waiting(context)? {
+            if !self.run_spilled(context)? {
                 return Ok(false);
             }
         }

@@ -1,8 +1,8 @@
 //! Hash joins by rows.
 //!
 //! The inner rows are stored by key, then each outer row looks up its matches. Inner rows that do
-//! not fit into memory wait in partitions of a temporary file, with the outer rows that may match
-//! them (SPILL-1).
+//! not fit into memory are spilled to partitions of a temporary file, with the outer rows that may
+//! match them (SPILL-1).
 //!
 //! - SPILLJOIN-1: an outer row meets the inner rows in memory first, then those of its partition.
 //!   The record of an outer row tells whether it was matched, so that a row without any match is
@@ -50,17 +50,17 @@ pub struct RowHashJoin {
     /// a partner.
     wanted: Option<ColumnRef>,
     /// Whether all first keys of the inner rows of this run are integers so far; `numbers` lists
-    /// them, or their bounds if inner rows wait.
+    /// them, or their bounds if inner rows were spilled.
     narrows: bool,
     numbers: Vec<i64>,
-    waiting: Option<WaitingRecords>,
-    /// Whether a new run begins, to which the rows that wait do not belong.
+    spilled: Option<SpilledRecords>,
+    /// Whether a new run begins, to which the spilled rows do not belong.
     fresh: bool,
 }
 
-/// Rows that wait in partitions.
+/// Spilled rows in partitions.
 #[derive(Debug)]
-struct WaitingRecords {
+struct SpilledRecords {
     partitions: PairedPartitions,
     /// Whether they are read now.
     is_read: bool,
@@ -96,7 +96,7 @@ impl RowHashJoin {
             has_outer: false,
             fitted: false,
             inner_row: None,
-            waiting: None,
+            spilled: None,
             fresh: true,
         }
     }
@@ -130,8 +130,8 @@ impl RowHashJoin {
     /// Releases the memory and the file of the join.
     pub fn forget(mut self, context: &Context<'_>) {
         self.rows.clear(context);
-        if let Some(waiting) = self.waiting.take() {
-            waiting.partitions.remove(context);
+        if let Some(spilled) = self.spilled.take() {
+            spilled.partitions.remove(context);
         }
     }
 
@@ -148,7 +148,7 @@ impl RowHashJoin {
     /// Limits the scan of the outer rows to the keys of the inner rows.
     fn narrow_outer(&mut self, context: &Context<'_>) -> Result<()> {
         let Some(column) = self.wanted.filter(|_| self.narrows) else { return Ok(()) };
-        let (low, high, members) = match (&self.waiting, &self.numbers[..]) {
+        let (low, high, members) = match (&self.spilled, &self.numbers[..]) {
             (Some(_), [low, high]) => (*low, *high, None),
             _ => members_of(&self.numbers),
         };
@@ -171,7 +171,7 @@ impl RowHashJoin {
             (_, Some(first)) => first.evaluate(&context.frame())?.as_ref().as_i64(),
             _ => None,
         };
-        match (number, &self.waiting) {
+        match (number, &self.spilled) {
             (Some(number), None) => self.numbers.push(number),
             (Some(number), Some(_)) => {
                 let all = || self.numbers.iter().copied().chain([number]);
@@ -184,13 +184,13 @@ impl RowHashJoin {
         Ok(())
     }
 
-    /// Moves to the next inner row, of the input or of those that wait.
+    /// Moves to the next inner row, of the input or of the spilled ones.
     fn next_inner(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        match &mut self.waiting {
-            Some(waiting) if waiting.is_read => {
+        match &mut self.spilled {
+            Some(spilled) if spilled.is_read => {
                 context.check_cancelled()?;
-                let Some(record) = waiting.partitions.next()? else { return Ok(false) };
-                restore_rows(&self.inner_slots, record, context, &mut waiting.keys)?;
+                let Some(record) = spilled.partitions.next()? else { return Ok(false) };
+                restore_rows(&self.inner_slots, record, context, &mut spilled.keys)?;
                 Ok(true)
             }
             _ => self.inner.next(context),
@@ -200,7 +200,7 @@ impl RowHashJoin {
     /// Stores the inner rows of this level.
     fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
-        let is_first = self.waiting.as_ref().is_none_or(|waiting| !waiting.is_read);
+        let is_first = self.spilled.as_ref().is_none_or(|spilled| !spilled.is_read);
         self.narrows = is_first && self.wanted.is_some();
         self.numbers.clear();
         self.keys.chains.clear();
@@ -211,13 +211,13 @@ impl RowHashJoin {
             if !has_key && !self.kind.returns_unmatched_inner() {
                 continue;
             }
-            let waits = !self.fits(has_key, context)?;
-            if waits {
+            let is_spilled = !self.fits(has_key, context)?;
+            if is_spilled {
                 self.put_aside(&key, context)?;
             } else {
-                match &self.waiting {
-                    Some(waiting) if waiting.is_read => self.rows.push(context, |slot| {
-                        let known = waiting.keys.iter().find(|(of, _)| *of == slot);
+                match &self.spilled {
+                    Some(spilled) if spilled.is_read => self.rows.push(context, |slot| {
+                        let known = spilled.keys.iter().find(|(of, _)| *of == slot);
                         known.map(|(_, key)| &key[..])
                     }),
                     _ => self.rows.push(context, |slot| self.inner.row_key(slot, context)),
@@ -229,9 +229,9 @@ impl RowHashJoin {
             }
         }
         self.rows.settle(context)?;
-        if let Some(waiting) = &mut self.waiting {
-            waiting.partitions.finish_build()?;
-            waiting.partitions.open_probe();
+        if let Some(spilled) = &mut self.spilled {
+            spilled.partitions.finish_build()?;
+            spilled.partitions.open_probe();
         }
         self.narrow_outer(context)?;
         self.fitted_rows.clear();
@@ -241,9 +241,9 @@ impl RowHashJoin {
         Ok(())
     }
 
-    /// Charges the current inner row. Returns false if it must wait.
+    /// Charges the current inner row. Returns false if it must be spilled.
     fn fits(&mut self, has_key: bool, context: &Context<'_>) -> Result<bool> {
-        if self.waiting.as_ref().is_some_and(|waiting| waiting.partitions.has_build_rows()) {
+        if self.spilled.as_ref().is_some_and(|spilled| spilled.partitions.has_build_rows()) {
             return Ok(false);
         }
         let of_key = if has_key { self.keys.bytes.len() + ROW_BYTES } else { 0 };
@@ -253,16 +253,16 @@ impl RowHashJoin {
 
     /// Writes the current inner row to the partition of its key.
     fn put_aside(&mut self, key: &JoinKey, context: &Context<'_>) -> Result<()> {
-        let waiting = match &mut self.waiting {
-            Some(waiting) => waiting,
-            waiting => waiting.insert(WaitingRecords {
+        let spilled = match &mut self.spilled {
+            Some(spilled) => spilled,
+            spilled => spilled.insert(SpilledRecords {
                 partitions: PairedPartitions::new(context)?,
                 is_read: false,
                 keys: SavedKeys::new(),
                 record: Vec::new(),
             }),
         };
-        let WaitingRecords { partitions, is_read, keys, record } = waiting;
+        let SpilledRecords { partitions, is_read, keys, record } = spilled;
         record.clear();
         let known = |slot: usize| match is_read {
             true => keys.iter().find(|(of, _)| *of == slot).map(|(_, key)| &key[..]),
@@ -273,16 +273,16 @@ impl RowHashJoin {
         partitions.push_build(key, |out| out.extend_from_slice(record))
     }
 
-    /// Moves to the next outer row, of the input or of those that wait.
+    /// Moves to the next outer row, of the input or of the spilled ones.
     fn next_outer(&mut self, context: &mut Context<'_>) -> Result<bool> {
         self.fitted = false;
-        match &mut self.waiting {
-            Some(waiting) if waiting.is_read => {
+        match &mut self.spilled {
+            Some(spilled) if spilled.is_read => {
                 context.check_cancelled()?;
-                let Some(mut record) = waiting.partitions.next()? else { return Ok(false) };
+                let Some(mut record) = spilled.partitions.next()? else { return Ok(false) };
                 let [fitted] = *take(&mut record)?;
                 self.fitted = fitted != 0;
-                restore_rows(&self.outer_slots, record, context, &mut waiting.keys)?;
+                restore_rows(&self.outer_slots, record, context, &mut spilled.keys)?;
                 Ok(true)
             }
             _ => self.outer.next(context),
@@ -290,10 +290,10 @@ impl RowHashJoin {
     }
 
     /// Writes the current outer row, which was matched with the rows in memory, to the partition of
-    /// its key, if there are inner rows. Returns whether it waits.
+    /// its key, if there are inner rows. Returns whether it was spilled.
     fn postpone(&mut self, context: &Context<'_>) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
-        if !waiting.partitions.has_build_rows() {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
+        if !spilled.partitions.has_build_rows() {
             return Ok(false);
         }
         let key = self.keys.make(&self.outer_keys, context)?;
@@ -301,8 +301,8 @@ impl RowHashJoin {
             return Ok(false);
         }
         let key = self.keys.partition_key(&key);
-        let WaitingRecords { partitions, is_read, keys, record } = waiting;
-        if !partitions.awaits(key) {
+        let SpilledRecords { partitions, is_read, keys, record } = spilled;
+        if !partitions.has_build_rows_of(key) {
             return Ok(false);
         }
         let has_met = self.candidate == NONE;
@@ -320,9 +320,9 @@ impl RowHashJoin {
 
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         if std::mem::take(&mut self.fresh)
-            && let Some(waiting) = self.waiting.take()
+            && let Some(spilled) = self.spilled.take()
         {
-            waiting.partitions.remove(context);
+            spilled.partitions.remove(context);
         }
         loop {
             if !self.built {
@@ -338,19 +338,19 @@ impl RowHashJoin {
                 self.inner_row = Some(0);
                 continue;
             }
-            if !self.open_waiting()? {
+            if !self.open_spilled()? {
                 return Ok(false);
             }
         }
     }
 
-    /// Begins to read rows that wait. Returns false if there are none.
-    fn open_waiting(&mut self) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
-        if !waiting.partitions.open_next()? {
+    /// Begins to read spilled rows. Returns false if there are none.
+    fn open_spilled(&mut self) -> Result<bool> {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
+        if !spilled.partitions.open_next()? {
             return Ok(false);
         }
-        waiting.is_read = true;
+        spilled.is_read = true;
         (self.built, self.has_outer, self.inner_row) = (false, false, None);
         Ok(true)
     }
@@ -387,8 +387,8 @@ impl RowHashJoin {
                 }
             }
             self.has_outer = false;
-            let waits = self.waiting.is_some() && self.postpone(context)?;
-            if !self.kind.skips_unmatched_outer() && !self.fitted && !waits {
+            let is_spilled = self.spilled.is_some() && self.postpone(context)?;
+            if !self.kind.skips_unmatched_outer() && !self.fitted && !is_spilled {
                 set_nothing(context, &self.inner_slots)?;
                 return Ok(true);
             }
@@ -423,9 +423,9 @@ impl RowHashJoin {
         if self.inner_slots.contains(&slot) {
             return self.rows.row_key(slot, self.current, context);
         }
-        match &self.waiting {
-            Some(waiting) if waiting.is_read => {
-                let known = waiting.keys.iter().find(|(of, _)| *of == slot);
+        match &self.spilled {
+            Some(spilled) if spilled.is_read => {
+                let known = spilled.keys.iter().find(|(of, _)| *of == slot);
                 known.map(|(_, key)| &key[..])
             }
             _ => self.outer.row_key(slot, context),

@@ -31,7 +31,8 @@ const WAITS: u32 = u32::MAX;
 const ROWS: usize = 4096;
 
 /// Groups rows by their keys; without keys there is one group, even of no rows. Rows of groups that
-/// do not fit into memory wait in partitions, each of which is then aggregated like an input.
+/// do not fit into memory are spilled to partitions, each of which is then aggregated like an
+/// input.
 #[derive(Debug)]
 pub struct VectorAggregate {
     pub source: VectorSource,
@@ -49,7 +50,7 @@ pub struct VectorAggregate {
     /// For each row of a batch its group, or [`WAITS`].
     places: Vec<u32>,
     /// The rows of groups that do not fit into memory.
-    waiting: Option<Partitions>,
+    spilled: Option<Partitions>,
     /// The types of the source's columns.
     types: Vec<DataType>,
     account: MemoryCharge,
@@ -161,7 +162,7 @@ impl VectorAggregate {
             values: Vec::new(),
             finished: Vec::new(),
             places: Vec::new(),
-            waiting: None,
+            spilled: None,
             types,
             account: MemoryCharge::default(),
             groups: 0,
@@ -193,8 +194,8 @@ impl VectorAggregate {
     /// Charges a new group. Returns false if it does not fit into memory.
     fn add_group(&mut self, context: &Context<'_>, bytes: usize) -> Result<bool> {
         let bytes = bytes + self.keys.len() * 32 + self.parts.len() * 32 + 48;
-        let has_waiting = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
-        let fits = !has_waiting && self.account.fits(self.account.kept() + bytes, context)?;
+        let has_spilled = self.spilled.as_ref().is_some_and(Partitions::has_new_rows);
+        let fits = !has_spilled && self.account.fits(self.account.kept() + bytes, context)?;
         if !fits && self.role == AggregateRole::Worker {
             return Err(context.limits.out_of_memory());
         }
@@ -203,13 +204,13 @@ impl VectorAggregate {
     }
 
     /// Writes a row of a batch to the partition of its key.
-    fn wait(&mut self, columns: &ColumnBatch, row: usize, context: &Context<'_>) -> Result<()> {
-        let waiting = match &mut self.waiting {
-            Some(waiting) => waiting,
-            waiting => waiting.insert(Partitions::new(context)?),
+    fn spill(&mut self, columns: &ColumnBatch, row: usize, context: &Context<'_>) -> Result<()> {
+        let spilled = match &mut self.spilled {
+            Some(spilled) => spilled,
+            spilled => spilled.insert(Partitions::new(context)?),
         };
         let values = columns.vectors.iter().zip(&self.types);
-        waiting.push(&self.key, |out| {
+        spilled.push(&self.key, |out| {
             values.for_each(|(vector, data_type)| write_value(vector.value(row, *data_type), out));
         })
     }
@@ -274,7 +275,7 @@ impl VectorAggregate {
             let bytes = self.key.len().max(PackedTable::KEY_BYTES);
             if !self.add_group(context, bytes)? {
                 self.places.push(WAITS);
-                self.wait(columns, row, context)?;
+                self.spill(columns, row, context)?;
                 continue;
             }
             let group = self.groups as u32 - 1;
@@ -306,8 +307,8 @@ impl VectorAggregate {
     ) -> Result<()> {
         let mut places = std::mem::take(&mut self.places);
         places.reserve(numbers.size_hint().0);
-        // Once a row waits, no group is added, so the table is only searched.
-        let mut is_full = self.waiting.as_ref().is_some_and(Partitions::has_new_rows);
+        // Once a row is spilled, no group is added, so the table is only searched.
+        let mut is_full = self.spilled.as_ref().is_some_and(Partitions::has_new_rows);
         // Rows of one group often follow each other.
         let mut last = None;
         for (row, number) in numbers.enumerate() {
@@ -330,7 +331,7 @@ impl VectorAggregate {
             if is_full {
                 places.push(WAITS);
                 self.set_number_key(number);
-                self.wait(columns, row, context)?;
+                self.spill(columns, row, context)?;
                 continue;
             }
             let (place, new) = match number {
@@ -342,7 +343,7 @@ impl VectorAggregate {
                 is_full = true;
                 places.push(WAITS);
                 self.set_number_key(number);
-                self.wait(columns, row, context)?;
+                self.spill(columns, row, context)?;
                 continue;
             }
             last = Some((number, place));
@@ -378,11 +379,11 @@ impl VectorAggregate {
         }
     }
 
-    /// Aggregates the rows of a batch, except those that wait.
+    /// Aggregates the rows of a batch, except the spilled ones.
     fn add_batch(&mut self, columns: ColumnBatch, context: &Context<'_>) -> Result<()> {
         self.place_rows(&columns, context)?;
         let mut columns = columns;
-        if self.waiting.as_ref().is_some_and(Partitions::has_new_rows) {
+        if self.spilled.as_ref().is_some_and(Partitions::has_new_rows) {
             let is_kept: Vec<bool> = self.places.iter().map(|place| *place != WAITS).collect();
             let (vectors, rows) = keep(&columns.vectors, &is_kept.into())?;
             columns = ColumnBatch { rows, vectors };
@@ -398,8 +399,8 @@ impl VectorAggregate {
     fn run(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.done = true;
         self.clear(usize::from(self.keys.is_empty()), context);
-        if let Some(waiting) = self.waiting.take() {
-            waiting.remove(context);
+        if let Some(spilled) = self.spilled.take() {
+            spilled.remove(context);
         }
         self.keys.iter_mut().try_for_each(|key| key.begin(context))?;
         for part in &mut self.parts {
@@ -418,14 +419,14 @@ impl VectorAggregate {
         Ok(())
     }
 
-    /// Aggregates the next partition of rows that wait. Returns false if there is none.
-    fn run_waiting(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        let Some(waiting) = &mut self.waiting else { return Ok(false) };
-        if !waiting.open_next()? {
+    /// Aggregates the next partition of spilled rows. Returns false if there is none.
+    fn run_spilled(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let Some(spilled) = &mut self.spilled else { return Ok(false) };
+        if !spilled.open_next()? {
             return Ok(false);
         }
         self.clear(0, context);
-        while let Some(columns) = self.next_waiting()? {
+        while let Some(columns) = self.next_spilled()? {
             context.check_cancelled()?;
             self.add_batch(columns, context)?;
         }
@@ -433,8 +434,8 @@ impl VectorAggregate {
     }
 
     /// Returns the next rows of a partition.
-    fn next_waiting(&mut self) -> Result<Option<ColumnBatch>> {
-        let Some(waiting) = &mut self.waiting else { return Ok(None) };
+    fn next_spilled(&mut self) -> Result<Option<ColumnBatch>> {
+        let Some(spilled) = &mut self.spilled else { return Ok(None) };
         let mut builders = Vec::with_capacity(self.types.len());
         for data_type in &self.types {
             let kind = kind_of(*data_type);
@@ -443,7 +444,7 @@ impl VectorAggregate {
         }
         let mut rows = 0;
         while rows < ROWS
-            && let Some(mut record) = waiting.next()?
+            && let Some(mut record) = spilled.next()?
         {
             for builder in &mut builders {
                 builder.push(read_value(&mut record)?)?;
@@ -459,7 +460,7 @@ impl VectorAggregate {
             self.run(context)?;
         }
         while self.next >= self.groups {
-            if !self.run_waiting(context)? {
+            if !self.run_spilled(context)? {
                 return Ok(false);
             }
         }

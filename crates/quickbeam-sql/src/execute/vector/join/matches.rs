@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use arrow_array::{Array, UInt32Array};
 
-use super::super::row::NONE;
-use super::column::{Vector, VectorType, kind_of};
-use super::evaluate::failed;
-use super::source::ColumnBatch;
+use super::super::column::{Vector, VectorType, kind_of};
+use super::super::evaluate::failed;
+use super::super::source::ColumnBatch;
 use crate::error::{Result, SqlError};
+use crate::execute::row::NONE;
 use crate::expression::ColumnRef;
 use crate::plan::HashJoin;
 use crate::types::DataType;

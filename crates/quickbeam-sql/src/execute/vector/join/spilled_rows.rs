@@ -1,12 +1,12 @@
-//! Rows of a vectorized join that wait in partitions of a temporary file.
+//! Spilled rows of a vectorized join, in partitions of a temporary file.
 //!
 //! Above: the join. Below: paired partitions. A record has the values of one row; that of an outer
 //! row begins with a byte that tells whether it was matched.
 
-use super::column::{ColumnBuilder, kind_of};
-use super::join_input::{KeyColumns, make_key};
-use super::no_formula;
-use super::source::{ColumnBatch, ROWS};
+use super::super::column::{ColumnBuilder, kind_of};
+use super::super::no_formula;
+use super::super::source::{ColumnBatch, ROWS};
+use super::input::{KeyColumns, make_key};
 use crate::error::Result;
 use crate::execute::row::Context;
 use crate::execute::spill::{PairedPartitions, read_value, take, write_value};
@@ -16,35 +16,35 @@ use crate::types::DataType;
 /// The columns of a row, in the order of its record.
 type RecordColumns = [(ColumnRef, DataType)];
 
-/// Rows that wait.
+/// Spilled rows.
 #[derive(Debug)]
-pub struct WaitingRows {
+pub struct SpilledRows {
     partitions: PairedPartitions,
     /// Whether they are read now.
     pub is_read: bool,
     key: Vec<u8>,
-    /// Which rows of the batch of outer rows were matched before, if they waited.
+    /// Which rows of the batch of outer rows were matched before they were spilled.
     fitted: Vec<bool>,
 }
 
-/// The side of the join that waiting rows are of. Outer rows come with a flag.
+/// The side of the join that spilled rows are of. Outer rows come with a flag.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WaitingSide {
+enum SpilledSide {
     Inner,
     Outer,
 }
 
-/// The inner rows that wait. A row without a key matches none.
+/// The inner rows that are spilled. A row without a key matches none.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum WaitingInnerRows {
+pub enum SpilledInnerRows {
     WithKeys,
     All,
 }
 
-impl WaitingRows {
-    pub fn new(context: &Context<'_>) -> Result<WaitingRows> {
+impl SpilledRows {
+    pub fn new(context: &Context<'_>) -> Result<SpilledRows> {
         let partitions = PairedPartitions::new(context)?;
-        Ok(WaitingRows { partitions, is_read: false, key: Vec::new(), fitted: Vec::new() })
+        Ok(SpilledRows { partitions, is_read: false, key: Vec::new(), fitted: Vec::new() })
     }
 
     /// Removes the file.
@@ -52,7 +52,7 @@ impl WaitingRows {
         self.partitions.remove(context);
     }
 
-    /// Whether inner rows wait for the next level.
+    /// Whether inner rows were spilled for the next level.
     pub fn has_inner_rows(&self) -> bool {
         self.partitions.has_build_rows()
     }
@@ -63,10 +63,10 @@ impl WaitingRows {
         columns: &ColumnBatch,
         types: &RecordColumns,
         keys: &KeyColumns,
-        rows: WaitingInnerRows,
+        rows: SpilledInnerRows,
     ) -> Result<()> {
         for row in 0..columns.rows {
-            if make_key(keys, row, &mut self.key) || rows == WaitingInnerRows::All {
+            if make_key(keys, row, &mut self.key) || rows == SpilledInnerRows::All {
                 let write = |out: &mut Vec<u8>| write_row(columns, types, row, out);
                 self.partitions.push_build(&self.key, write)?;
             }
@@ -81,8 +81,8 @@ impl WaitingRows {
         Ok(())
     }
 
-    /// Writes an outer row, and whether it was matched, if inner rows with its key may wait.
-    /// Returns whether it waits.
+    /// Writes an outer row, and whether it was matched, if inner rows with its key may be
+    /// spilled. Returns whether it was written.
     pub fn push_outer(
         &mut self,
         columns: &ColumnBatch,
@@ -90,7 +90,7 @@ impl WaitingRows {
         keys: &KeyColumns,
         (row, fitted): (usize, bool),
     ) -> Result<bool> {
-        if !make_key(keys, row, &mut self.key) || !self.partitions.awaits(&self.key) {
+        if !make_key(keys, row, &mut self.key) || !self.partitions.has_build_rows_of(&self.key) {
             return Ok(false);
         }
         self.partitions.push_probe(&self.key, |out| {
@@ -100,7 +100,7 @@ impl WaitingRows {
         Ok(true)
     }
 
-    /// Whether a row of the batch of outer rows was matched before it waited.
+    /// Whether a row of the batch of outer rows was matched before it was spilled.
     pub fn was_fitted(&self, row: usize) -> bool {
         self.fitted.get(row).copied().unwrap_or(false)
     }
@@ -117,7 +117,7 @@ impl WaitingRows {
         types: &RecordColumns,
         most: usize,
     ) -> Result<Option<ColumnBatch>> {
-        self.read(types, most, WaitingSide::Inner)
+        self.read(types, most, SpilledSide::Inner)
     }
 
     /// Reads outer rows, at most about `most` bytes of them.
@@ -126,14 +126,14 @@ impl WaitingRows {
         types: &RecordColumns,
         most: usize,
     ) -> Result<Option<ColumnBatch>> {
-        self.read(types, most, WaitingSide::Outer)
+        self.read(types, most, SpilledSide::Outer)
     }
 
     fn read(
         &mut self,
         types: &RecordColumns,
         most: usize,
-        side: WaitingSide,
+        side: SpilledSide,
     ) -> Result<Option<ColumnBatch>> {
         self.fitted.clear();
         let mut builders = Vec::with_capacity(types.len());
@@ -144,7 +144,7 @@ impl WaitingRows {
         while rows < ROWS && bytes < most {
             let Some(mut record) = self.partitions.next()? else { break };
             bytes += record.len();
-            if side == WaitingSide::Outer {
+            if side == SpilledSide::Outer {
                 let [fitted] = *take(&mut record)?;
                 self.fitted.push(fitted != 0);
             }

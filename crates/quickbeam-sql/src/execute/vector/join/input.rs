@@ -5,12 +5,12 @@
 use arrow_arith::boolean::{and, is_not_null};
 use arrow_array::BooleanArray;
 
-use super::super::row::{OperatorBuilder, append};
-use super::column::Vector;
-use super::evaluate::{VectorExpr, failed};
-use super::source::{ColumnBatch, VectorSource};
-use super::{known_columns, no_formula};
+use super::super::column::Vector;
+use super::super::evaluate::{VectorExpr, failed};
+use super::super::source::{ColumnBatch, VectorSource};
+use super::super::{known_columns, no_formula};
 use crate::error::Result;
+use crate::execute::row::{OperatorBuilder, append};
 use crate::expression::{ColumnRef, Expr};
 use crate::plan::PlanNode;
 use crate::types::DataType;

@@ -1,0 +1,66 @@
+//! Vectorized semi-joins and anti-joins: outer rows mark the inner rows that they match, and the
+//! marked rows, or the others, are returned after the last outer row.
+//!
+//! Above: the join. Below: the probe side.
+
+use quickbeam::invariant;
+
+use super::VectorJoin;
+use super::matches::{JoinMatches, Sides};
+use crate::error::Result;
+use crate::execute::row::{Context, NONE};
+use crate::plan::HashJoinKind;
+
+impl VectorJoin {
+    /// Returns the next inner rows of a semi-join or anti-join, without outer rows, or `None` after
+    /// the last one. All outer rows are read first.
+    pub(super) fn next_inner_rows(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Result<Option<JoinMatches>> {
+        if self.inner_row.is_none() {
+            while self.advance_outer(context)? {
+                context.check_cancelled()?;
+                self.mark_matched()?;
+            }
+        }
+        let (mut row, mut room) = (self.inner_row.unwrap_or(0), Sides::ROOM);
+        let fitted = self.kind == HashJoinKind::RightSemi;
+        let mut pairs = JoinMatches::default();
+        while let Some(is_fitted) = self.fitted_rows.get(row).filter(|_| room > 0) {
+            if *is_fitted == fitted {
+                pairs.push(NONE, row as u32);
+                room = room.saturating_sub(self.sides.weight(NONE as usize, row as u32));
+            }
+            row += 1;
+        }
+        self.inner_row = Some(row);
+        invariant!(JOIN_1, pairs.iter().is_sorted(), "{} rows", pairs.len());
+        Ok((pairs.len() > 0).then_some(pairs))
+    }
+
+    /// Marks the inner rows that match outer rows of the batch.
+    pub(super) fn mark_matched(&mut self) -> Result<()> {
+        if !self.condition.is_empty() {
+            let mut pairs = self.pair();
+            pairs.retain_inner(|row| self.fitted_rows.get(row as usize) == Some(&false));
+            if pairs.len() > 0 {
+                pairs = self.fitting(&pairs)?;
+            }
+            for (_, inner) in pairs.iter() {
+                self.fitted_rows[inner as usize] = true;
+            }
+            return Ok(());
+        }
+        for first in self.firsts.iter() {
+            // All rows of a key are marked with its first one.
+            let mut inner = *first;
+            while self.fitted_rows.get(inner as usize) == Some(&false) {
+                self.fitted_rows[inner as usize] = true;
+                inner = self.chains.next(inner).unwrap_or(NONE);
+            }
+        }
+        self.row = self.firsts.len();
+        Ok(())
+    }
+}
