@@ -125,9 +125,14 @@ fn can_check(condition: Option<&Expr>, known: &InputColumns<'_>) -> bool {
     formulas.all(|formula| formula.is_some())
 }
 
-fn has_numeric_arithmetic(expr: &Expr) -> bool {
-    let mut found = matches!(expr, Expr::Arithmetic(_, NumberKind::Numeric, ..));
-    expr.each_child(&mut |child| found |= has_numeric_arithmetic(child));
+/// Whether a NUMERIC is computed that a column may have no place for.
+fn may_exceed_decimals(expr: &Expr) -> bool {
+    let mut found = match expr {
+        Expr::Arithmetic(_, NumberKind::Numeric, ..) => true,
+        Expr::Call(function, ..) => function.0.name == "extract",
+        _ => false,
+    };
+    expr.each_child(&mut |child| found |= may_exceed_decimals(child));
     found
 }
 
@@ -183,7 +188,7 @@ impl BatchProgram {
             }
             _ => return Err(SqlError::internal("a step that cannot go by columns")),
         };
-        each_expression(step, &mut |expr| computes_numeric |= has_numeric_arithmetic(expr));
+        each_expression(step, &mut |expr| computes_numeric |= may_exceed_decimals(expr));
         let rows = computes_numeric.then(|| builder.operator(step)).transpose()?;
         let (rows, by_rows, has_returned) = (rows.map(Box::new), false, false);
         Ok(BatchProgram { work, rows, by_rows, has_returned })

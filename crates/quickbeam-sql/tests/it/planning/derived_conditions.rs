@@ -116,14 +116,16 @@ fn functions_of_columns_give_the_same_by_rows() {
         assert!(!rows.is_empty() && rows == answer("vectorized"), "{text}");
         assert_eq!(rows, answer("auto"), "{text}");
     }
-    let text = "SELECT extract(year FROM day), count(*) FROM c GROUP BY 1";
+    // The year of a day without end is infinite, which row execution computes.
+    let text = "SELECT extract(year FROM day), count(*) FROM c GROUP BY 1 ORDER BY 1 DESC";
     assert!(plan(&c, text).contains("vectorized"), "{}", plan(&c, text));
     c.execute("INSERT INTO c VALUES (10000, 1, 'infinity')", &[]).unwrap();
-    for mode in ["row", "vectorized"] {
+    let answers = ["row", "vectorized"].map(|mode| {
         c.execute(&format!("SET execution_mode = '{mode}'"), &[]).unwrap();
-        let error = c.query(text, &[]).and_then(|rows| rows.collect()).unwrap_err();
-        assert_eq!(error.code(), "0A000");
-    }
+        lines(&c, text)
+    });
+    assert_eq!(answers[0][0], "Infinity 1");
+    assert_eq!(answers[0], answers[1]);
 }
 
 #[test]

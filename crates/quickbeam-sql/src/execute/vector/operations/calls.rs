@@ -7,7 +7,7 @@ use arrow_array::{Datum, Int64Array};
 
 use super::super::column::{ColumnBuilder, Vector, VectorType, kind_of};
 use super::super::evaluate::VectorValues;
-use crate::error::{Result, SqlError};
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function};
 use crate::types::{DataType, ValueRef, date_of};
 
@@ -91,10 +91,26 @@ impl VectorCall {
             }));
             match values.iter().any(|value| value.is_null()) {
                 true => builder.push(ValueRef::Null)?,
-                false => builder.push(evaluate(&values)?.as_ref())?,
+                false => {
+                    let value = evaluate(&values)?;
+                    check_finite(value.as_ref())?;
+                    builder.push(value.as_ref())?;
+                }
             }
         }
         Ok(VectorValues::Column(builder.finish()))
+    }
+}
+
+/// Refuses a field of an infinite date, for which a column of NUMERIC has no place. The step is
+/// then executed by rows, as for a product that is too long (DECIMAL-1).
+fn check_finite(value: ValueRef<'_>) -> Result<()> {
+    match value {
+        ValueRef::Numeric(number) if !number.is_finite() => {
+            let message = "a field of an infinite date";
+            Err(SqlError::new(SqlState::NumericValueOutOfRange, message))
+        }
+        _ => Ok(()),
     }
 }
 
