@@ -19,10 +19,11 @@ impl Tag {
         let returns_rows = columns > 0;
         let is_rollback_to = keywords(text).next().as_deref() == Some("ROLLBACK")
             && keywords(text).any(|word| word == "TO");
-        let has_chain =
-            keywords(text).any(|word| word == "CHAIN") && keywords(text).all(|word| word != "NO");
         let mut words = keywords(text);
         let first = words.next().unwrap_or_default();
+        let has_chain = matches!(first.as_str(), "COMMIT" | "END" | "ROLLBACK" | "ABORT")
+            && keywords(text).any(|word| word == "CHAIN")
+            && keywords(text).all(|word| word != "NO");
         let is_definition = first == "CREATE";
         let if_skipped = is_definition.then(|| skipped_definition(text)).flatten();
         let (words, has_count) = match first.as_str() {

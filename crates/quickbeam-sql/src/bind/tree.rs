@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::{Derivation, WindowKind, Windows};
 use crate::catalog::{ObjectId, Table};
 use crate::expression::{Comparison, Expr, RowFunction, Slots};
-use crate::types::{DataType, ElementType, TextSettings};
+use crate::types::{DataType, ElementType, TextSettings, Value};
 
 /// A place for one row, as the binder knows it.
 #[derive(Clone, Debug)]
@@ -60,6 +60,12 @@ impl Query {
             offset: None,
             with_ties: false,
         }
+    }
+
+    /// Returns whether the query has a first row whenever it has one without its LIMIT and OFFSET.
+    pub fn keeps_first_row(&self) -> bool {
+        let keeps = |limit: &Expr| matches!(limit, Expr::Constant(Value::BigInt(1..)));
+        self.limit.as_ref().is_none_or(keeps) && self.offset.is_none()
     }
 }
 

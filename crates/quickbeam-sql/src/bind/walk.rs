@@ -242,6 +242,17 @@ impl From {
         }
     }
 
+    /// Returns the slots that the conditions of its joins read.
+    pub fn condition_slots(&self) -> Slots {
+        let mut read = Slots::default();
+        self.each_part(&mut |part| {
+            if let QueryPart::Expr(condition) = part {
+                read.extend(&condition.slots());
+            }
+        });
+        read
+    }
+
     /// [`each_part`](Self::each_part), to change the parts.
     pub fn each_part_mut(&mut self, visit: &mut dyn FnMut(PartMut<'_>)) {
         match self {
@@ -277,6 +288,11 @@ impl Subquery {
             value.replace_columns(slot, outputs);
         }
         PartMut::Subquery(self).replace_columns(slot, outputs);
+    }
+
+    /// Returns the slots of the answers of subqueries.
+    pub fn answers(subqueries: &[Subquery]) -> Slots {
+        subqueries.iter().map(|subquery| subquery.slot).collect()
     }
 
     /// A subquery, and the rows that it reads.

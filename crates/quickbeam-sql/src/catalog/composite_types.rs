@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::CatalogSnapshot;
 use super::records::TableRecord;
-use super::system::{row_array_oid, row_type_oid};
+use super::system::{object_array_oid, row_type_oid};
 use super::text::{quoted, quoted_relation};
 use super::user_types::shown_type;
 use crate::error::{Result, SqlError};
@@ -21,7 +21,7 @@ use crate::types::{DataType, EncodedType};
 /// Returns the name of the type of the rows of a relation or composite type.
 pub(crate) fn row_type_name(id: ObjectId, schema: &str, name: &SmolStr) -> RowTypeName {
     let oid = |number: i64| u32::try_from(number).unwrap_or_default();
-    let oids = (oid(row_type_oid(id)), oid(row_array_oid(id)));
+    let oids = (oid(row_type_oid(id)), oid(object_array_oid(id)));
     RowTypeName { id: id.0, name: name.clone(), shown: shown_type(schema, name), oids }
 }
 

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::CatalogSnapshot;
 use super::composite_types::missing_type;
 use super::describe::{name_parts, quoted_if_needed};
-use super::system::{domain_array_oid, object_oid, row_array_oid, row_type_oid};
+use super::system::{object_array_oid, object_oid, row_type_oid};
 use super::text::{literal, quoted, quoted_relation};
 use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
@@ -152,12 +152,12 @@ impl CatalogSnapshot {
         let enums = self.enums().map(|it| (it.id, &it.schema, &it.name));
         let array = |id: &ObjectId| Some(i64::from(self.enum_types.get(id)?.oids().1));
         let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
-            let is_array = array(id).unwrap_or_else(|| domain_array_oid(*id)) == oid;
+            let is_array = array(id).unwrap_or_else(|| object_array_oid(*id)) == oid;
             object_oid(*id) == oid || is_array
         };
         let composites = self.composites().map(|it| (it.id, &it.schema, &it.name));
         let is_composite = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
-            row_type_oid(*id) == oid || row_array_oid(*id) == oid
+            row_type_oid(*id) == oid || object_array_oid(*id) == oid
         };
         let found = domains.chain(enums).find(is_it);
         let Some((id, schema, name)) = found.or_else(|| composites.into_iter().find(is_composite))
@@ -179,7 +179,7 @@ impl CatalogSnapshot {
         let tables = self.tables().map(|it| (it.id, &it.schema, &it.name));
         let views = self.views().map(|it| (it.id, &it.schema, &it.name));
         let is_it = |(id, ..): &(ObjectId, &SmolStr, &SmolStr)| {
-            row_type_oid(*id) == oid || row_array_oid(*id) == oid
+            row_type_oid(*id) == oid || object_array_oid(*id) == oid
         };
         let (id, schema, name) = tables.chain(views).find(is_it)?;
         let shown = match path.contains(schema) {
@@ -208,7 +208,7 @@ impl CatalogSnapshot {
             return Some(i64::from(if is_array { array } else { own }));
         }
         match is_array {
-            true if self.domain(*id).is_some() => Some(domain_array_oid(*id)),
+            true if self.domain(*id).is_some() => Some(object_array_oid(*id)),
             true => self.enum_types.get(id).map(|it| i64::from(it.oids().1)),
             false => Some(object_oid(*id)),
         }
@@ -226,18 +226,18 @@ impl CatalogSnapshot {
     /// Returns the type that a domain, or an array of one, is, as a statement names it.
     #[must_use]
     pub fn domain_type(&self, used: DomainUse) -> String {
-        let domain = self.domain(used.id());
-        let mut name = domain.map_or_else(String::new, |it| quoted_relation(&it.schema, &it.name));
-        if let DomainUse::Elements(_) = used {
-            name.push_str("[]");
-        }
-        name
+        self.domain_name(used, quoted_relation)
     }
 
     /// Returns the type that a domain, or an array of one, is, as messages show it.
     pub(crate) fn domain_shown(&self, used: DomainUse) -> String {
+        self.domain_name(used, shown_type)
+    }
+
+    /// Returns the type that a domain, or an array of one, is, from its schema and its name.
+    fn domain_name(&self, used: DomainUse, name: fn(&str, &str) -> String) -> String {
         let domain = self.domain(used.id());
-        let mut name = domain.map_or_else(String::new, |it| shown_type(&it.schema, &it.name));
+        let mut name = domain.map_or_else(String::new, |it| name(&it.schema, &it.name));
         if let DomainUse::Elements(_) = used {
             name.push_str("[]");
         }

@@ -347,6 +347,11 @@ impl Expr {
         self.as_sort_key().map(|(text, _)| text)
     }
 
+    /// Returns the text of which the expression is the sort key, or else the expression.
+    pub fn without_sort_key(&self) -> &Expr {
+        self.text_of_sort_key().unwrap_or(self)
+    }
+
     /// Returns whether the expression reads or advances that sequence.
     pub fn takes_from(&self, sequence: u32) -> bool {
         let own = match self {

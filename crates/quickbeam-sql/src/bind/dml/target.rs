@@ -18,11 +18,11 @@ use crate::bind::relation_names::qualified_parts;
 use crate::bind::rights::Right;
 use crate::bind::scope::{relation_of, relation_with};
 use crate::bind::{
-    Binder, Change, Insert, Names, OutputColumn, Query, Returning, ScopeRelation, Source,
+    Binder, Change, Insert, Names, OutputColumn, Query, Returning, ScopeRelation, Source, Subquery,
 };
 use crate::catalog::{ObjectId, Privileges, Relation, Table, TriggerEvent, View, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, Slots};
+use crate::expression::Expr;
 
 /// What a statement does with the rows of its target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl ChangeTarget {
     /// Refuses an expression that reads a subquery of a view where none is computed.
     fn check_subqueries<'e>(&self, mut exprs: impl Iterator<Item = &'e Expr>) -> Result<()> {
         let Some(view) = &self.view else { return Ok(()) };
-        let answers: Slots = view.row.subqueries.iter().map(|subquery| subquery.slot).collect();
+        let answers = Subquery::answers(&view.row.subqueries);
         if !answers.is_empty() && exprs.any(|expr| expr.slots().meets(&answers)) {
             let what = "a column of a view with a subquery in RETURNING or ON CONFLICT";
             return Err(SqlError::unsupported(what));

@@ -2,17 +2,17 @@
 
 use super::target::{ChangeTarget, ViewLayer};
 use crate::bind::ddl::view_default;
-use crate::bind::{Binder, ViewCheck};
+use crate::bind::{Binder, Subquery, ViewCheck};
 use crate::catalog::{AclKind, CheckOption, Privileges};
 use crate::error::{Result, SqlError};
-use crate::expression::{Expr, Slots};
+use crate::expression::Expr;
 
 impl Binder<'_> {
     /// Returns the conditions that WITH CHECK OPTION has a new row in that slot satisfy, those of
     /// the innermost view first.
     pub(super) fn view_checks(&self, target: &ChangeTarget, slot: usize) -> Result<Vec<ViewCheck>> {
         let Some(view) = &target.view else { return Ok(Vec::new()) };
-        let answers: Slots = view.row.subqueries.iter().map(|subquery| subquery.slot).collect();
+        let answers = Subquery::answers(&view.row.subqueries);
         let may_see_row = self.acting().is_none_or(|(role, snapshot)| {
             let rights = snapshot.rights(role, target.table.id, AclKind::Table);
             rights.has(Privileges::SELECT)

@@ -142,7 +142,7 @@ impl Binder<'_> {
             return Ok(aggregate);
         }
         let is_argument = |key: &AggregateOrder| {
-            let value = key.expr.text_of_sort_key().unwrap_or(&key.expr);
+            let value = key.expr.without_sort_key();
             Some(value) == aggregate.argument.as_ref() || Some(value) == aggregate.second.as_ref()
         };
         if !aggregate.order.iter().all(is_argument) {
@@ -164,8 +164,7 @@ impl Binder<'_> {
             return Ok(());
         }
         for argument in aggregate.argument.iter().chain(&aggregate.second) {
-            let is_key =
-                |key: &AggregateOrder| key.expr.text_of_sort_key().unwrap_or(&key.expr) == argument;
+            let is_key = |key: &AggregateOrder| key.expr.without_sort_key() == argument;
             if argument.is_constant() || aggregate.order.iter().any(is_key) {
                 continue;
             }

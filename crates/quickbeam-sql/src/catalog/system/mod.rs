@@ -13,9 +13,9 @@ use smol_str::SmolStr;
 
 pub use oids::{
     CATALOG_SCHEMA, CLASS_OF_CLASS, INFORMATION_SCHEMA, OWNER, PUBLIC_SCHEMA, argument_oid,
-    check_oid, constraint_oid, default_oid, domain_array_oid, domain_check_oid, domain_oid,
-    enum_label_oid, foreign_key_oid, object_oid, primary_key_oid, role_oid, row_array_oid,
-    row_type_oid, type_modifier, type_named, type_oid,
+    check_oid, constraint_oid, default_oid, domain_check_oid, domain_oid, enum_label_oid,
+    foreign_key_oid, object_array_oid, object_oid, primary_key_oid, role_oid, row_type_oid,
+    type_modifier, type_named, type_oid,
 };
 
 pub use operators::{is_operator, operator_of};

@@ -26,7 +26,7 @@ const FIRST: i64 = FIRST_OBJECT_OID as i64;
 const OF_PRIMARY_KEY: i64 = 1 << 28;
 const OF_CONSTRAINT: i64 = 2 << 28;
 const OF_ROW_TYPE: i64 = 3 << 28;
-const OF_ROW_ARRAY: i64 = 5 << 28;
+const OF_ARRAY: i64 = 5 << 28;
 
 /// Returns the OID of a table, view, sequence or index.
 pub fn object_oid(id: ObjectId) -> i64 {
@@ -58,21 +58,16 @@ pub fn row_type_oid(id: ObjectId) -> i64 {
     OF_ROW_TYPE + object_oid(id)
 }
 
-/// Returns the OID of the type of arrays of a relation's rows.
-pub fn row_array_oid(id: ObjectId) -> i64 {
-    OF_ROW_ARRAY + object_oid(id)
-}
-
-/// Returns the OID of the type of arrays of a domain.
-pub fn domain_array_oid(id: ObjectId) -> i64 {
-    OF_ROW_ARRAY + object_oid(id)
+/// Returns the OID of the type of arrays of a relation's rows, or of a domain.
+pub fn object_array_oid(id: ObjectId) -> i64 {
+    OF_ARRAY + object_oid(id)
 }
 
 /// Returns the OID of the type that a domain, or an array of one, is.
 pub fn domain_oid(used: DomainUse) -> i64 {
     match used {
         DomainUse::Value(id) => object_oid(id),
-        DomainUse::Elements(id) => domain_array_oid(id),
+        DomainUse::Elements(id) => object_array_oid(id),
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
+use crate::catalog::text::literal;
 use crate::catalog::{Catalog, DropBehavior};
 use crate::ddl::change::CatalogChange;
 use crate::error::{Result, SqlError};
@@ -34,10 +35,6 @@ pub(crate) fn relabelled_default(column: &Column, from: &str, to: &str) -> Optio
     let rest = text.strip_prefix(&literal(from))?;
     let is_literal = rest.is_empty() || rest.starts_with("::") && !rest.contains('\'');
     is_literal.then(|| format!("{}{rest}", literal(to)))
-}
-
-fn literal(label: &str) -> String {
-    format!("'{}'", label.replace('\'', "''"))
 }
 
 impl Catalog {

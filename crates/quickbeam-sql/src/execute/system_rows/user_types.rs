@@ -4,7 +4,7 @@ use super::information_schema::{column_row, over_domain, qualified, user_type};
 use super::relations::{attribute, small};
 use super::{SystemRow, SystemSource};
 use crate::catalog::system::{
-    CATALOG_SCHEMA, OWNER, domain_array_oid, domain_check_oid, enum_label_oid, fixed_rows,
+    CATALOG_SCHEMA, OWNER, domain_check_oid, enum_label_oid, fixed_rows, object_array_oid,
     object_oid, row_type_oid, type_modifier, type_oid, type_row,
 };
 use crate::catalog::{Domain, DomainCheck};
@@ -104,7 +104,7 @@ impl SystemSource<'_> {
                 row.set("oid", object_oid(domain.id)).text("typname", &domain.name);
                 row.set("typnamespace", schema).set("typowner", owner).text("typtype", "d");
                 row.set("typispreferred", false).set("typelem", 0_i64);
-                row.set("typarray", domain_array_oid(domain.id));
+                row.set("typarray", object_array_oid(domain.id));
                 row.text("typinput", "domain_in").text("typreceive", "domain_recv");
                 for none in ["typmodin", "typmodout", "typanalyze", "typsubscript"] {
                     row.set(none, 0_i64);
@@ -119,7 +119,7 @@ impl SystemSource<'_> {
                 }
             });
             let oid = |oid| u32::try_from(oid).unwrap_or_default();
-            let oids = (oid(object_oid(domain.id)), oid(domain_array_oid(domain.id)));
+            let oids = (oid(object_oid(domain.id)), oid(object_array_oid(domain.id)));
             let common = UserTypeRow { name: &domain.name, schema, owner, oids };
             let align = type_row(base).map_or("i", |it| it.align);
             self.add(|row| common.set_array(row, if align == "d" { "d" } else { "i" }));

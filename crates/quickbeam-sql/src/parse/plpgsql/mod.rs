@@ -187,7 +187,6 @@ impl BlockParser<'_> {
         Ok(names)
     }
 
-    /// Reads `<<label>>`, if there is one.
     /// Parses the options before the outermost block.
     fn options(&mut self) -> Result<()> {
         while self.takes_symbol("#") {
@@ -216,6 +215,7 @@ impl BlockParser<'_> {
         self.error()
     }
 
+    /// Reads `<<label>>`, if there is one.
     fn label(&mut self) -> Result<Option<SmolStr>> {
         if !self.takes_symbol("<<") {
             return Ok(None);

@@ -58,10 +58,6 @@ fn reads_of(from: &From) -> Slots {
     reads
 }
 
-fn answers_of(subqueries: &[Subquery]) -> Slots {
-    subqueries.iter().map(|subquery| subquery.slot).collect()
-}
-
 impl Planner<'_> {
     /// Returns the subqueries that no condition of `from` reads. Notes the others, which are asked
     /// below its joins.
@@ -70,16 +66,10 @@ impl Planner<'_> {
         from: Option<&From>,
         subqueries: &[Subquery],
     ) -> Vec<Subquery> {
-        let mut read = Slots::default();
-        if let Some(from @ From::Join { .. }) = from
-            && !subqueries.is_empty()
-        {
-            from.each_part(&mut |part| {
-                if let QueryPart::Expr(condition) = part {
-                    read.extend(&condition.slots());
-                }
-            });
-        }
+        let read = match from {
+            Some(from @ From::Join { .. }) if !subqueries.is_empty() => from.condition_slots(),
+            _ => Slots::default(),
+        };
         let asked = needed(subqueries, read);
         let is_asked = |slot: usize| asked.iter().any(|other| other.slot == slot);
         let rest = subqueries.iter().filter(|subquery| !is_asked(subquery.slot)).cloned().collect();
@@ -97,7 +87,7 @@ impl Planner<'_> {
         if asked.is_empty() {
             return Asking::default();
         }
-        let mut answers = answers_of(&asked);
+        let mut answers = Subquery::answers(&asked);
         answers.remove(outside);
         let (conditions, rest): (Vec<Expr>, Vec<Expr>) =
             on.drain(..).partition(|condition| condition.slots().meets(&answers));
@@ -150,12 +140,12 @@ impl Planner<'_> {
         on.iter().for_each(|condition| read.extend(&condition.slots()));
         for subquery in needed(&asked, read) {
             let reads = &subquery.reads;
-            let of_left = reads.meets(left) || reads.meets(&answers_of(&sides.left));
-            let of_right = reads.meets(right) || reads.meets(&answers_of(&sides.right));
+            let of_left = reads.meets(left) || reads.meets(&Subquery::answers(&sides.left));
+            let of_right = reads.meets(right) || reads.meets(&Subquery::answers(&sides.right));
             // The answer that reads neither side is asked where all its readers are.
             let mut readers = on.iter().map(Expr::slots).filter(|it| it.contains(subquery.slot));
             let is_of_right = !of_left && readers.all(|it| !it.meets(left));
-            if reads.meets(&answers_of(&sides.both)) || (of_left && of_right) {
+            if reads.meets(&Subquery::answers(&sides.both)) || (of_left && of_right) {
                 sides.both.push(subquery);
             } else if of_right || is_of_right {
                 sides.right.push(subquery);
@@ -187,7 +177,7 @@ impl Planner<'_> {
         };
         let outer = self.joins(left, down, outside, &[], RowGoal::All)?;
         let asking = Asking { subqueries: of_left, conditions: Vec::new() };
-        let answers = answers_of(&asking.subqueries);
+        let answers = Subquery::answers(&asking.subqueries);
         let outer = self.answered(outer, asking, &left_slots, outside)?;
         left_slots.extend(&answers);
         let mut on = on.clone();
@@ -197,7 +187,7 @@ impl Planner<'_> {
         };
         let needs = reads_of(right);
         let around = outside | &left_slots;
-        let (of_right_slots, of_both) = (answers_of(&of_right), answers_of(&both));
+        let (of_right_slots, of_both) = (Subquery::answers(&of_right), Subquery::answers(&both));
         let answers = &of_right_slots | &of_both;
         let is_looped = if is_full || both.is_empty() {
             false

@@ -351,7 +351,7 @@ impl<'p> Planner<'p> {
                 sets: group.sets.clone(),
                 aggregates: group.aggregates.clone(),
             };
-            let answers: Slots = group.subqueries.iter().map(|subquery| subquery.slot).collect();
+            let answers = Subquery::answers(&group.subqueries);
             let (after, before): (Vec<Expr>, Vec<Expr>) =
                 group.having.iter().cloned().partition(|part| part.slots().meets(&answers));
             if !keys_are_none {
@@ -405,8 +405,7 @@ impl<'p> Planner<'p> {
         else {
             return Ok(None);
         };
-        let text = column.text_of_sort_key().unwrap_or(column);
-        let Some(at) = text.as_column() else { return Ok(None) };
+        let Some(at) = column.without_sort_key().as_column() else { return Ok(None) };
         let descending = match kind {
             AggregateKind::Minimum => false,
             AggregateKind::Maximum => true,
@@ -483,7 +482,7 @@ impl<'p> Planner<'p> {
         few: bool,
         members: MemberUse,
     ) -> Result<PlannedRows> {
-        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
+        let answers = Subquery::answers(subqueries);
         let (mut after, before): (Vec<Expr>, Vec<Expr>) =
             filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
         let from = from.map(|from| without_answers(from, &answers, &mut after));

@@ -11,15 +11,13 @@ use super::types_alike;
 use std::sync::Arc;
 
 use super::join::{JoinSide, key_pair};
-use crate::bind::{
-    Body, Derived, From, JoinKind, Query, QueryPart, Select, Source, Subquery, SubqueryKind,
-};
+use crate::bind::{Body, Derived, From, JoinKind, Query, Select, Source, Subquery, SubqueryKind};
 use crate::error::Result;
 use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::access_path::{PathRequest, choose, column_of};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MIN_TABLE_ROWS, RowGoal};
 use crate::plan::{AccessPath, HashJoin, HashJoinKind, Join, PlanNode};
-use crate::types::{DataType, Value};
+use crate::types::DataType;
 
 /// Rows of FROM joined with the rows of subqueries.
 pub(in crate::plan) struct JoinedMembers {
@@ -167,26 +165,16 @@ impl Planner<'_> {
         let (SubqueryKind::Exists, Body::Select(select)) = (&subquery.kind, &query.body) else {
             return None;
         };
-        let has_any = match &query.limit {
-            None => true,
-            Some(Expr::Constant(Value::BigInt(limit))) => *limit > 0,
-            Some(_) => false,
-        };
-        let is_plain = has_any
-            && query.offset.is_none()
+        let is_plain = query.keeps_first_row()
             && query.with.is_empty()
             && select.group.is_none()
             && select.windows.is_none()
             && select.for_update.is_none()
             && select.subqueries.is_empty();
         let from = select.from.as_ref().filter(|from| is_plain && self.is_of_tables(from))?;
-        let (mut volatile, mut is_lateral, inner) = (false, false, from.slots());
+        let (mut volatile, inner) = (false, from.slots());
         query.each_expression(&mut |expr| volatile |= expr.is_volatile());
-        from.each_part(&mut |part| {
-            if let QueryPart::Expr(condition) = part {
-                is_lateral |= condition.slots().meets(around);
-            }
-        });
+        let is_lateral = from.condition_slots().meets(around);
         let known = &(&inner | around) | outside;
         if volatile || is_lateral || inner.meets(around) || !query.reads().is_within(&known) {
             return None;
@@ -213,15 +201,15 @@ impl Planner<'_> {
     }
 
     /// Returns the cost of an existence test that looks for a match of each of `rows` rows in turn,
-    /// and of one that reads its own rows once.
+    /// and of one that reads its own rows once, as `once` does.
     pub(super) fn costs_of_test(
         &self,
         test: &ExistenceTest<'_>,
+        once: &JoinSide,
         rows: f64,
         around: &Slots,
         outside: &Slots,
     ) -> Result<(f64, f64)> {
-        let once = self.rows_of_test(test, outside)?;
         let equal = test.keys.iter().map(|(tested, own)| {
             Expr::Compare(Comparison::Equal, Box::new([own.clone(), tested.clone()]))
         });
@@ -242,14 +230,17 @@ impl Planner<'_> {
         around: &Slots,
         outside: &Slots,
     ) -> Result<Option<PlanNode>> {
+        if self.off.get().hash_join || is_single(node) {
+            return Ok(None);
+        }
         let Some(kind) = existence_kind(subquery, conditions) else { return Ok(None) };
         let test = self.existence_test(subquery, kind, around, outside);
         let Some(test) = test.filter(|test| test.condition.is_some()) else { return Ok(None) };
-        let (looped, once) = self.costs_of_test(&test, rows, around, outside)?;
-        if self.off.get().hash_join || is_single(node) || looped <= once {
+        let found = self.rows_of_test(&test, outside)?;
+        let (looped, once) = self.costs_of_test(&test, &found, rows, around, outside)?;
+        if looped <= once {
             return Ok(None);
         }
-        let found = self.rows_of_test(&test, outside)?;
         Ok(Some(test.joined(node.clone(), around.iter().collect(), found)))
     }
 

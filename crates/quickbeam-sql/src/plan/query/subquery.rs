@@ -63,15 +63,10 @@ impl Planner<'_> {
             | SubqueryKind::All(_, Comparison::NotEqual) => Some(select.outputs.first()?.clone()),
             _ => return None,
         };
-        let all = match &query.limit {
-            None => true,
-            Some(Expr::Constant(Value::BigInt(limit))) => {
-                (first.is_none() || select.group.is_some()) && *limit > 0
-            }
-            Some(_) => false,
-        };
+        let asks_for_one = first.is_none() || select.group.is_some();
+        let is_whole = query.limit.is_none() || asks_for_one;
         let is_scalar = matches!(subquery.kind, SubqueryKind::Scalar);
-        if !all || query.offset.is_some() || select.for_update.is_some() {
+        if !is_whole || !query.keeps_first_row() || select.for_update.is_some() {
             return None;
         }
         if select.group.is_some() != is_scalar {
@@ -176,11 +171,11 @@ impl Planner<'_> {
         let (Body::Select(asked), Body::Select(free)) = (&query.body, &alone.body) else {
             return Ok(false);
         };
-        let (Some(from), answers) = (&asked.from, &asked.subqueries) else { return Ok(false) };
+        let Some(from) = &asked.from else { return Ok(false) };
         if !self.is_of_tables(from) {
             return Ok(true);
         }
-        let answers: Slots = answers.iter().map(|subquery| subquery.slot).collect();
+        let answers = Subquery::answers(&asked.subqueries);
         let own = |filter: &[Expr]| -> Vec<Expr> {
             filter.iter().filter(|conjunct| !conjunct.slots().meets(&answers)).cloned().collect()
         };

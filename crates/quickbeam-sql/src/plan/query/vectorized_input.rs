@@ -13,7 +13,7 @@
 use super::join::{JoinSide, hash_cost};
 use super::select::{PlannedRows, Planner};
 use super::semi_join::{ExistenceTest, existence_kind};
-use crate::bind::{From, QueryPart, Select, Subquery};
+use crate::bind::{From, Select, Subquery};
 use crate::error::Result;
 use crate::expression::{ColumnRef, Expr, Slots};
 use crate::plan::column_pruning::each_expression;
@@ -76,16 +76,12 @@ impl Planner<'_> {
         if subqueries.is_empty() {
             return Some((select.filter.clone(), Vec::new()));
         }
-        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
+        let answers = Subquery::answers(subqueries);
         let (after, before): (Vec<Expr>, Vec<Expr>) =
             select.filter.iter().cloned().partition(|conjunct| conjunct.slots().meets(&answers));
-        let mut is_read_elsewhere = after.len() != subqueries.len() || self.off.get().hash_join;
-        from.each_part(&mut |part| {
-            if let QueryPart::Expr(condition) = part {
-                is_read_elsewhere |= condition.slots().meets(&answers);
-            }
-        });
-        if is_read_elsewhere {
+        let is_read_elsewhere =
+            after.len() != subqueries.len() || from.condition_slots().meets(&answers);
+        if is_read_elsewhere || self.off.get().hash_join {
             return None;
         }
         let test = |subquery: &'s Subquery| {
@@ -110,7 +106,9 @@ impl Planner<'_> {
         let mut rows = self.joins(from, filter.to_vec(), &none, &[], RowGoal::All)?.rows;
         let mut cost = 0.0;
         for test in tests {
-            let (looped, once) = self.costs_of_test(test, rows, &from.slots(), &none)?;
+            let found = self.rows_of_test(test, &none)?;
+            let around = from.slots();
+            let (looped, once) = self.costs_of_test(test, &found, rows, &around, &none)?;
             cost += once.min(looped);
             rows *= SUBQUERY_SELECTIVITY;
         }

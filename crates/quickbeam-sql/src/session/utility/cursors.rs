@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
-use sqlparser::ast::Statement;
 
 use super::CommandCall;
-use crate::bind::{OutputColumn, has_changing_with};
+use crate::bind::OutputColumn;
+use crate::compile::Program;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
 use crate::expression::ShownCursor;
@@ -55,15 +55,15 @@ impl Session {
             return Err(SqlError::new(SqlState::DuplicateCursor, message));
         }
         let text = call.text.get(query.clone()).unwrap_or_default();
-        if let Some(Statement::Query(query)) = crate::parse::statement(text)?
-            && has_changing_with(&query)
-        {
+        let statement = PreparedStatement::new(text);
+        let mut statement = statement.with_types(call.types.clone()).of_cursor();
+        let shifted = |error: SqlError| error.shifted(query.start);
+        self.prepare(&mut statement).map_err(shifted)?;
+        let work = statement.prepared.as_ref().map(|prepared| &prepared.work);
+        if let Some(Program::ChangingWith(_)) = work {
             let message = "DECLARE CURSOR must not contain data-modifying statements in WITH";
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
-        let statement = PreparedStatement::new(text);
-        let statement = statement.with_types(call.types.clone()).of_cursor();
-        let shifted = |error: SqlError| error.shifted(query.start);
         let mut rows =
             self.query(Lease::Owned(Box::new(statement)), call.parameters).map_err(shifted)?;
         let columns: Arc<[OutputColumn]> = rows.columns().into();

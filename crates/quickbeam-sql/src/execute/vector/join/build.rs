@@ -40,9 +40,9 @@ impl VectorJoin {
         self.built = true;
         self.account.clear(context);
         Arc::make_mut(&mut self.chains).clear();
-        self.firsts.clear();
-        (self.row, self.candidate, self.fitted) = (0, None, false);
-        (self.fitted_rows, self.inner_row) = (Vec::new(), None);
+        self.probe.firsts.clear();
+        (self.probe.row, self.probe.candidate, self.probe.fitted) = (0, None, false);
+        (self.probe.fitted_rows, self.probe.inner_row) = (Vec::new(), None);
         let earlier = self.chains.rows();
         invariant!(DIRECT_2, earlier == 0, "{earlier} rows of an earlier run");
         let inner_keys = self.inner.iter_mut().flat_map(|inner| &mut inner.keys);
@@ -88,7 +88,7 @@ impl VectorJoin {
         let (kept, rows) = (self.account.kept(), self.chains.rows());
         invariant!(DIRECT_3, kept >= rows * ROW_BYTES, "{kept} bytes for {rows} rows");
         if self.kind.returns_inner() {
-            self.fitted_rows.resize(rows, false);
+            self.probe.fitted_rows.resize(rows, false);
         }
         // The pieces of one column after the other are let go.
         let inner = pieces.into_iter().zip(&self.kept).map(|(pieces, (_, kind))| {

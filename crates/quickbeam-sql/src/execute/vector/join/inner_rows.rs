@@ -18,23 +18,23 @@ impl VectorJoin {
         &mut self,
         context: &mut Context<'_>,
     ) -> Result<Option<JoinMatches>> {
-        if self.inner_row.is_none() {
+        if self.probe.inner_row.is_none() {
             while self.advance_outer(context)? {
                 context.check_cancelled()?;
                 self.mark_matched()?;
             }
         }
-        let (mut row, mut room) = (self.inner_row.unwrap_or(0), Sides::ROOM);
+        let (mut row, mut room) = (self.probe.inner_row.unwrap_or(0), Sides::ROOM);
         let fitted = self.kind == HashJoinKind::RightSemi;
         let mut pairs = JoinMatches::default();
-        while let Some(is_fitted) = self.fitted_rows.get(row).filter(|_| room > 0) {
+        while let Some(is_fitted) = self.probe.fitted_rows.get(row).filter(|_| room > 0) {
             if *is_fitted == fitted {
                 pairs.push(NONE, row as u32);
                 room = room.saturating_sub(self.sides.weight(NONE as usize, row as u32));
             }
             row += 1;
         }
-        self.inner_row = Some(row);
+        self.probe.inner_row = Some(row);
         invariant!(JOIN_1, pairs.iter().is_sorted(), "{} rows", pairs.len());
         Ok((pairs.len() > 0).then_some(pairs))
     }
@@ -43,24 +43,24 @@ impl VectorJoin {
     pub(super) fn mark_matched(&mut self) -> Result<()> {
         if !self.condition.is_empty() {
             let mut pairs = self.pair();
-            pairs.retain_inner(|row| self.fitted_rows.get(row as usize) == Some(&false));
+            pairs.retain_inner(|row| self.probe.fitted_rows.get(row as usize) == Some(&false));
             if pairs.len() > 0 {
                 pairs = self.fitting(&pairs)?;
             }
             for (_, inner) in pairs.iter() {
-                self.fitted_rows[inner as usize] = true;
+                self.probe.fitted_rows[inner as usize] = true;
             }
             return Ok(());
         }
-        for first in self.firsts.iter() {
+        for first in self.probe.firsts.iter() {
             // All rows of a key are marked with its first one.
             let mut inner = *first;
-            while self.fitted_rows.get(inner as usize) == Some(&false) {
-                self.fitted_rows[inner as usize] = true;
+            while self.probe.fitted_rows.get(inner as usize) == Some(&false) {
+                self.probe.fitted_rows[inner as usize] = true;
                 inner = self.chains.next(inner).unwrap_or(NONE);
             }
         }
-        self.row = self.firsts.len();
+        self.probe.row = self.probe.firsts.len();
         Ok(())
     }
 }

@@ -61,6 +61,17 @@ pub struct VectorJoin {
     chains: Arc<JoinIndex>,
     account: MemoryCharge,
     sides: Sides,
+    probe: ProbeState,
+    built: bool,
+    /// See [`narrow_outer`](Self::narrow_outer).
+    wanted: Option<ColumnRef>,
+    /// Rows returned, if they are counted.
+    delivered: Option<u64>,
+}
+
+/// The state of the probe side: the batch of outer rows and what has been matched.
+#[derive(Debug, Default)]
+struct ProbeState {
     /// For each outer row of the batch its first matching inner row.
     firsts: Vec<u32>,
     /// The outer row whose turn it is, and the inner row to be tried next, if some were tried.
@@ -72,11 +83,6 @@ pub struct VectorJoin {
     fitted_rows: Vec<bool>,
     /// After the last outer row of such a join: the inner row that may be returned next.
     inner_row: Option<usize>,
-    built: bool,
-    /// See [`narrow_outer`](Self::narrow_outer).
-    wanted: Option<ColumnRef>,
-    /// Rows returned, if they are counted.
-    delivered: Option<u64>,
 }
 
 /// Whether a join can be vectorized. `columns` are those that it reads and returns.
@@ -155,12 +161,7 @@ impl VectorJoin {
             chains: Arc::default(),
             account: MemoryCharge::default(),
             sides: Sides::default(),
-            firsts: Vec::new(),
-            row: 0,
-            candidate: None,
-            fitted: false,
-            fitted_rows: Vec::new(),
-            inner_row: None,
+            probe: ProbeState::default(),
             built: false,
             wanted,
             delivered: builder.is_counted().then_some(0),
@@ -233,12 +234,7 @@ impl VectorJoin {
             chains: self.chains.clone(),
             account: MemoryCharge::default(),
             sides: self.sides.fork(),
-            firsts: Vec::new(),
-            row: 0,
-            candidate: None,
-            fitted: false,
-            fitted_rows: Vec::new(),
-            inner_row: None,
+            probe: ProbeState::default(),
             built: true,
             wanted: None,
             delivered: self.delivered.map(|_| 0),

@@ -27,7 +27,7 @@ impl VectorJoin {
     /// Takes the next batch of outer rows, if all rows of this one were tried. Returns false after
     /// the last one.
     pub(super) fn advance_outer(&mut self, context: &mut Context<'_>) -> Result<bool> {
-        if self.row >= self.firsts.len() {
+        if self.probe.row >= self.probe.firsts.len() {
             let Some(columns) = self.next_outer(context)? else { return Ok(false) };
             self.look_up(columns)?;
         }
@@ -39,7 +39,7 @@ impl VectorJoin {
         if !self.advance_outer(context)? {
             return Ok(None);
         }
-        let from = self.row;
+        let from = self.probe.row;
         let mut pairs = self.pair();
         if !self.condition.is_empty() && pairs.len() > 0 {
             pairs = self.fitting(&pairs)?;
@@ -49,7 +49,7 @@ impl VectorJoin {
         }
         // Outer rows match at most once here. If there are as many matches as outer rows, every
         // outer row matched.
-        pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.firsts.len();
+        pairs.are_all_outer = !self.chains.is_repeated() && pairs.len() == self.probe.firsts.len();
         invariant!(JOIN_1, pairs.iter().is_sorted(), "{} pairs", pairs.len());
         Ok(Some(pairs))
     }
@@ -57,22 +57,22 @@ impl VectorJoin {
     /// Takes a batch of outer rows and looks up the first inner row of each.
     pub(super) fn look_up(&mut self, columns: ColumnBatch) -> Result<()> {
         let keys = self.outer.keys_of(&columns)?;
-        (self.row, self.candidate, self.fitted) = (0, None, false);
-        self.firsts.clear();
+        (self.probe.row, self.probe.candidate, self.probe.fitted) = (0, None, false);
+        self.probe.firsts.clear();
         let chains = &*self.chains;
         match &keys[..] {
             [(Vector::Numbers(numbers), _)] if numbers.null_count() == 0 => {
                 let firsts = numbers.values().iter().map(|number| chains.first_of_number(*number));
-                self.firsts.extend(firsts);
+                self.probe.firsts.extend(firsts);
             }
             [(Vector::Numbers(numbers), _)] => {
                 let first =
                     |number: Option<i64>| number.map_or(NONE, |n| chains.first_of_number(n));
-                self.firsts.extend(numbers.iter().map(first));
+                self.probe.firsts.extend(numbers.iter().map(first));
             }
             _ => {
                 let mut key = Vec::new();
-                self.firsts.extend((0..columns.rows).map(|row| {
+                self.probe.firsts.extend((0..columns.rows).map(|row| {
                     if make_key(&keys, row, &mut key) { chains.first_of_bytes(&key) } else { NONE }
                 }));
             }
@@ -95,24 +95,24 @@ impl VectorJoin {
     pub(super) fn pair(&mut self) -> JoinMatches {
         let mut pairs = JoinMatches::default();
         if !self.chains.is_repeated() && self.sides.are_light() {
-            let firsts = self.firsts.iter().enumerate().filter(|(_, first)| **first != NONE);
+            let firsts = self.probe.firsts.iter().enumerate().filter(|(_, first)| **first != NONE);
             firsts.for_each(|(row, first)| pairs.push(row as u32, *first));
-            self.row = self.firsts.len();
+            self.probe.row = self.probe.firsts.len();
             return pairs;
         }
         let mut room = Sides::ROOM;
-        while let Some(first) = self.firsts.get(self.row) {
-            let mut inner = self.candidate.take().unwrap_or(*first);
+        while let Some(first) = self.probe.firsts.get(self.probe.row) {
+            let mut inner = self.probe.candidate.take().unwrap_or(*first);
             while let Some(next) = self.chains.next(inner) {
                 if room == 0 {
-                    self.candidate = Some(inner);
+                    self.probe.candidate = Some(inner);
                     return pairs;
                 }
-                pairs.push(self.row as u32, inner);
-                room = room.saturating_sub(self.sides.weight(self.row, inner));
+                pairs.push(self.probe.row as u32, inner);
+                room = room.saturating_sub(self.sides.weight(self.probe.row, inner));
                 inner = next;
             }
-            self.row += 1;
+            self.probe.row += 1;
         }
         pairs
     }
@@ -139,13 +139,13 @@ impl VectorJoin {
         let mut all = JoinMatches::default();
         let mut pairs = pairs.iter().peekable();
         // The last one may not be through yet.
-        for row in from..self.firsts.len().min(self.row + 1) {
+        for row in from..self.probe.firsts.len().min(self.probe.row + 1) {
             while let Some((row, inner)) = pairs.next_if(|(outer, _)| *outer as usize == row) {
                 all.push(row, inner);
-                self.fitted = true;
+                self.probe.fitted = true;
             }
-            if row < self.row {
-                let mut fitted = std::mem::take(&mut self.fitted);
+            if row < self.probe.row {
+                let mut fitted = std::mem::take(&mut self.probe.fitted);
                 let mut is_spilled = false;
                 if let Some(spilled) = &mut self.spilled {
                     fitted |= spilled.was_fitted(row);

@@ -393,14 +393,13 @@ fn bin(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(like(arguments.get(1), start.ok_or_else(timestamp_out_of_range)?))
 }
 
-/// Returns whether two periods have a point in time in common. The ends of a period may be given in
-/// either order, and its last point does not belong to it.
 /// Declares `overlaps` of times of a type.
 const fn overlap(arguments: &'static [DataType]) -> Builtin {
     Builtin::new("overlaps", arguments, Boolean, Implementation::NullTolerant(overlaps))
 }
 
-/// Returns whether two periods share a time. Of a period, one end may be unknown.
+/// Returns whether two periods have a point in time in common. The ends of a period may be given in
+/// either order, one of them may be unknown, and its last point does not belong to it.
 fn overlaps(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let end = |at: usize| match arguments.get(at) {
         None | Some(ValueRef::Null) => Ok(None),
