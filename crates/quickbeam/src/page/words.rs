@@ -74,15 +74,13 @@ impl<'a> Page<'a> {
         self.words.iter().step_by(LINE_WORDS).take(lines).for_each(prefetch);
     }
 
-    /// Asks the processor to fetch the first cache line of a record, and the one with the byte at
-    /// this distance from its start, without waiting.
+    /// Asks the processor to fetch the cache line with the byte at this distance from a record's
+    /// start, without waiting.
     #[inline(always)]
     pub fn prefetch_record(self, position: usize, distance: usize) {
-        let start = self.slot(position).offset();
-        for offset in [start, start.saturating_add(distance)] {
-            if let Some(word) = self.words.get(offset >> 3) {
-                prefetch(word);
-            }
+        let offset = self.slot(position).offset().wrapping_add(distance);
+        if let Some(word) = self.words.get(offset >> 3) {
+            prefetch(word);
         }
     }
 
