@@ -10,8 +10,10 @@ use std::sync::Arc;
 use quickbeam::query_layer::{DatabaseExt, ReadTracking, Scan, ScanBatch, TransactionExt};
 use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 
-use super::leftovers::deferred::{ConstraintKey, DeferredCheck, DeferredChecks, PendingKey};
 use super::table_writer::{TableWriter, differ, values_of};
+use super::transaction_state::deferred_checks::{
+    ConstraintKey, DeferredCheck, DeferredChecks, PendingKey,
+};
 use super::trigger_queue::{QueuedEvent, RowDecision};
 use super::violations::check_violation;
 use crate::catalog::{FiredTriggers, ForeignKey, ForeignKeyAction, Table, TriggerEvent};

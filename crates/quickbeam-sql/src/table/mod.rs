@@ -6,10 +6,10 @@ mod audit;
 mod bulk_append;
 mod change_record;
 mod foreign_keys;
-mod leftovers;
 mod recorded;
 mod single_row;
 mod table_writer;
+mod transaction_state;
 mod trigger_queue;
 mod triggers;
 mod unique_keys;
@@ -22,10 +22,10 @@ pub use crate::schema::encoding::{
 };
 pub(crate) use audit::Audit;
 pub use bulk_append::{RowBatch, RowFailure};
-pub use leftovers::{
-    ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, DeferredTrigger, MovedRows,
-};
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
+pub use transaction_state::{
+    ConstraintKey, ConstraintModes, DeferredChecks, DeferredMark, DeferredTrigger, MovedRows,
+};
 pub use trigger_queue::{RowDecision, Transitions, TriggerCall, TriggerCaller};
 pub(crate) use violations::{check_violation, shown_row};

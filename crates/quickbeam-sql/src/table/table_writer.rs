@@ -16,8 +16,8 @@ use quickbeam::{CHECKS_INVARIANTS, Savepoint, Transaction, invariant};
 
 use super::change_record::ChangeRecord;
 use super::foreign_keys::ConstraintWork;
-use super::leftovers::MovedRows;
-use super::leftovers::deferred::{DeferredChecks, DeferredMark};
+use super::transaction_state::MovedRows;
+use super::transaction_state::deferred_checks::{DeferredChecks, DeferredMark};
 use super::trigger_queue::TriggerQueue;
 use super::violations::null_violation;
 use crate::catalog::{Catalog, CatalogSnapshot, Table};

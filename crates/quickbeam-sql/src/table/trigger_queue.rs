@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quickbeam::Transaction;
 
-use super::leftovers::deferred::DeferredTrigger;
+use super::transaction_state::deferred_checks::DeferredTrigger;
 use crate::catalog::{FiredTriggers, ObjectId, Table, TransitionSide, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError};
 use crate::schema::encoding::row_format::StoredRow;

@@ -9,8 +9,8 @@
 use std::sync::Arc;
 
 use super::change_record::RecordedChange;
-use super::leftovers::deferred::DeferredTrigger;
 use super::table_writer::TableWriter;
+use super::transaction_state::deferred_checks::DeferredTrigger;
 use super::trigger_queue::{QueuedEvent, RowDecision, RowEvent, TriggerCall, TriggerCaller};
 use crate::catalog::{ConstraintTiming, FiredTriggers, Table, Trigger, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 
 use super::foreign_keys::PendingCheck;
-use super::leftovers::deferred::{DeferredCheck, PendingKey};
 use super::table_writer::{TableWriter, duplicate};
+use super::transaction_state::deferred_checks::{DeferredCheck, PendingKey};
 use crate::error::Result;
 use crate::handle::{EntryForm, TableHandle};
 use crate::schema::encoding::StoredRow;
