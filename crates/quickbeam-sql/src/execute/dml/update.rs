@@ -66,6 +66,17 @@ struct Found {
     others: Vec<Value>,
 }
 
+/// A row that was found, when it is claimed to be changed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ClaimedRow {
+    /// It is gone, or no longer matches.
+    Gone,
+    /// It is as it was found.
+    Same,
+    /// It was changed meanwhile, and matches.
+    Newer,
+}
+
 /// Whether only the table itself is read: by one access, or by one for each of some values.
 fn is_alone(root: &PlanNode) -> bool {
     match root {
@@ -169,7 +180,7 @@ impl UpdateExec {
         if !self.find_one(context)? {
             return Ok(0);
         }
-        if Self::is_read_committed(context) && !self.look_again(context)? {
+        if self.look_again(context)? == ClaimedRow::Gone {
             return Ok(0);
         }
         self.check_newest(context)?;
@@ -252,19 +263,22 @@ impl UpdateExec {
         context.transaction.isolation() == Isolation::ReadCommitted
     }
 
-    /// Locks the row with the key and makes its newest version current. Returns false if it is gone
-    /// or no longer matches (CHANGE-2).
-    fn look_again(&self, context: &mut Context<'_>) -> Result<bool> {
+    /// Under read committed, locks the row with the key and makes its newest version current
+    /// (CHANGE-2).
+    fn look_again(&self, context: &mut Context<'_>) -> Result<ClaimedRow> {
+        if !Self::is_read_committed(context) {
+            return Ok(ClaimedRow::Same);
+        }
         let mut row = Vec::new();
         if !claim(&self.handle, context.transaction, &self.key, &mut row)? {
-            return Ok(false);
+            return Ok(ClaimedRow::Gone);
         }
         if self.row_id_bytes > 0 {
             append_row_id(&self.key, &mut row)?;
         }
         let slot = context.slot(self.slot)?;
         if slot.row() == row {
-            return Ok(true);
+            return Ok(ClaimedRow::Same);
         }
         if !self.alone {
             let message = "a row to be changed was changed by another transaction; begin again";
@@ -272,7 +286,8 @@ impl UpdateExec {
         }
         slot.current = Current::Bytes(0, row.len());
         slot.bytes = row;
-        context.holds(self.recheck.as_ref())
+        let matches = context.holds(self.recheck.as_ref())?;
+        Ok(if matches { ClaimedRow::Newer } else { ClaimedRow::Gone })
     }
 
     /// Checks that the row about to be changed was read again under read committed.
@@ -294,7 +309,7 @@ impl UpdateExec {
         statement: &mut TableWriter<'_>,
         returned: &mut Returned,
     ) -> Result<bool> {
-        if Self::is_read_committed(context) && !self.look_again(context)? {
+        if self.look_again(context)? == ClaimedRow::Gone {
             return Ok(false);
         }
         self.check_newest(context)?;
@@ -465,22 +480,22 @@ impl UpdateExec {
             start = new_end;
             self.set_other_rows(found, number, context)?;
             context.check_cancelled()?;
-            if Self::is_read_committed(context) {
-                if self.alone {
-                    count += u64::from(self.change_one(context, statement, returned)?);
-                    continue;
-                }
-                if !self.look_again(context)? {
-                    continue;
-                }
-                self.check_newest(context)?;
-            }
-            if self.assignments.is_none() {
-                count += u64::from(self.delete(context, statement, returned)?);
+            let claimed = self.look_again(context)?;
+            if claimed == ClaimedRow::Gone {
                 continue;
             }
-            self.new.clear();
-            self.new.extend_from_slice(part(old_end, new_end));
+            self.check_newest(context)?;
+            let Some(assignments) = &self.assignments else {
+                count += u64::from(self.delete(context, statement, returned)?);
+                continue;
+            };
+            // The new row of an unchanged one is kept: functions in SET may change something.
+            if claimed == ClaimedRow::Newer {
+                assignments.new_row(&self.handle, self.slot, context, &mut self.new)?;
+            } else {
+                self.new.clear();
+                self.new.extend_from_slice(part(old_end, new_end));
+            }
             count += u64::from(self.update(context, statement, returned)?);
         }
         Ok(count)
