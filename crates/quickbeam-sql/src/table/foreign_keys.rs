@@ -444,12 +444,19 @@ impl TableWriter<'_> {
         if self.constraint_work.is_none() { Ok(()) } else { self.cascade_all() }
     }
 
+    /// Works the tasks off in their order, each with those that it leads to, as PostgreSQL does.
     #[inline(never)]
     fn cascade_all(&mut self) -> Result<()> {
-        while let Some(work) = self.constraint_work.as_mut().and_then(|it| it.cascades.pop()) {
-            self.cascade(work)?;
+        let mut levels: Vec<std::vec::IntoIter<CascadeTask>> = Vec::new();
+        loop {
+            let tasks = self.constraint_work.as_mut().map(|it| std::mem::take(&mut it.cascades));
+            levels.extend(tasks.filter(|it| !it.is_empty()).map(Vec::into_iter));
+            let Some(level) = levels.last_mut() else { return Ok(()) };
+            match level.next() {
+                Some(task) => self.cascade(task)?,
+                None => drop(levels.pop()),
+            }
         }
-        Ok(())
     }
 
     /// Returns the list of what constraints leave to be done, empty at first.
@@ -547,7 +554,11 @@ impl TableWriter<'_> {
             for check in 0..table.checks.len() {
                 self.check(table, check, StoredRow::new(table, &new)?)?;
             }
-            self.update_one(handle, &key, &old, &new, &changed)?;
+            // Another reference may delete the row, or bring the one referred to.
+            let may_follow = std::mem::replace(&mut self.parents_may_follow, true);
+            let updated = self.update_one(handle, &key, &old, &new, &changed);
+            self.parents_may_follow = may_follow;
+            updated?;
             self.after_row(triggers, handle, Some(&old), Some(&new))?;
         }
         if work.action == ForeignKeyAction::SetDefault {
