@@ -104,18 +104,23 @@ fn replace(tokens: &mut Vec<TokenWithSpan>, at: usize) {
         made.push(TokenWithSpan::new(token, span));
         made.push(TokenWithSpan::new(Token::Whitespace(Whitespace::Space), span));
     };
-    let first = before(last).filter(|first| {
-        is(&tokens[last], "ROW") && is(&tokens[*first], "CURRENT") || is(&tokens[*first], UNBOUND)
-    });
+    let first = before(last);
     let is_offset = is(&tokens[last], "PRECEDING") || is(&tokens[last], "FOLLOWING");
     let (start, bound) = match first {
-        Some(first) if is_offset => {
+        Some(first) if is_offset && is(&tokens[first], "UNBOUNDED") => {
             push(marker(UNBOUNDED));
             (first, tokens[last].token.clone())
         }
-        Some(first) if is(&tokens[last], "ROW") => {
+        Some(first) if is(&tokens[last], "ROW") && is(&tokens[first], "CURRENT") => {
             push(marker(CURRENT_ROW));
             (first, word(Keyword::FOLLOWING))
+        }
+        // A text alone would be read as a whole interval, without the OR.
+        Some(text) if is_offset && matches!(tokens[text].token, Token::SingleQuotedString(_)) => {
+            push(Token::LParen);
+            push(tokens[text].token.clone());
+            push(Token::RParen);
+            (text, tokens[last].token.clone())
         }
         _ if is_offset => (last, tokens[last].token.clone()),
         _ => return,
@@ -125,8 +130,6 @@ fn replace(tokens: &mut Vec<TokenWithSpan>, at: usize) {
     push(bound);
     tokens.splice(start..end, made);
 }
-
-const UNBOUND: &str = "UNBOUNDED";
 
 #[cfg(test)]
 mod tests {
