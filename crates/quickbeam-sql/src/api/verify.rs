@@ -162,6 +162,7 @@ impl SqlDatabase {
             types: &[],
             refreshed: None,
             keeps_keys: false,
+            keeps_numbers: false,
             noted: None,
         };
         let name = format!("table \"{}\"", shown_name(&table.lookup_name()));

@@ -152,6 +152,8 @@ pub(crate) struct CompileContext<'l> {
     pub refreshed: Option<&'l Arc<View>>,
     /// Whether a query keeps the keys of its rows, as that of a cursor does.
     pub keeps_keys: bool,
+    /// Whether numbers of objects are delivered as they are, not as names.
+    pub keeps_numbers: bool,
     /// The functions of the catalog that the text calls, if they are noted.
     pub noted: Option<&'l RefCell<BTreeSet<ObjectId>>>,
 }

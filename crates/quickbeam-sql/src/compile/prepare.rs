@@ -241,7 +241,9 @@ impl CompileContext<'_> {
     }
 
     fn program(&self, mut plan: Plan, counts: RowCounts) -> Result<Prepared> {
-        name_outputs(&mut plan.action);
+        if !self.keeps_numbers {
+            name_outputs(&mut plan.action);
+        }
         let handles = self.handles();
         let builder = OperatorBuilder::new(&handles, counts).with_parameters(&plan.parameters);
         let mut reads_only = false;

@@ -38,6 +38,8 @@ pub struct PreparedStatement {
     pub(crate) command_parameters: Arc<[DataType]>,
     /// Whether it is the query of a cursor.
     pub(crate) is_of_cursor: bool,
+    /// Whether its rows go to a routine, which reads numbers of objects, not their names.
+    pub(crate) keeps_numbers: bool,
 }
 
 impl PreparedStatement {
@@ -55,6 +57,7 @@ impl PreparedStatement {
             columns: Arc::new([]),
             command_parameters: Arc::new([]),
             is_of_cursor: false,
+            keeps_numbers: false,
         }
     }
 
@@ -185,6 +188,7 @@ impl Session {
             types: &[],
             refreshed: None,
             keeps_keys: false,
+            keeps_numbers: false,
             noted: None,
         }
     }
@@ -201,6 +205,7 @@ impl Session {
         let look = CompileContext {
             types: &statement.types,
             keeps_keys: statement.is_of_cursor,
+            keeps_numbers: statement.keeps_numbers,
             ..self.look(transaction, &snapshot)
         };
         statement.prepared = Some(look.prepare(&statement.text, parsed)?);

@@ -349,7 +349,15 @@ impl Binder<'_> {
             let error = SqlError::new(SqlState::DatatypeMismatch, message);
             return Err(error.at(position as usize));
         }
-        let list = arguments.into_iter().map(|argument| argument.expr).collect();
+        let mut list = Vec::with_capacity(1);
+        for argument in arguments {
+            // An object is written as its name.
+            let is_reference = argument.data_type.is_some_and(|known| known.reference().is_some());
+            list.push(match is_reference {
+                true => self.through_name(argument, DataType::Text)?.expr,
+                false => argument.expr,
+            });
+        }
         let call = Expr::Call(Function(builtin), list, TextPosition(position));
         Ok(self.folded(Typed::new(call, builtin.result, position)))
     }

@@ -500,8 +500,14 @@ impl Binder<'_> {
         let value = self.expression(inner, scope)?;
         let position = value.position;
         let mut members = Vec::with_capacity(list.len());
+        let reference = value.data_type.filter(|it| it.reference().is_some() && list.len() > 1);
         for member in list {
-            members.push(self.expression(member, scope)?);
+            let member = self.expression(member, scope)?;
+            // Several names are those of objects, as the elements of an array are.
+            members.push(match (reference, member.data_type) {
+                (Some(to), None) => self.through_name(member, to)?,
+                _ => member,
+            });
         }
         let symbol = if negated { "<>" } else { "=" };
         // The common type of the list.

@@ -189,6 +189,7 @@ impl SystemSource<'_> {
                             table_column(row, (&table.schema, &table.name), column);
                             user_type(row, ("udt", "udt_name"), snapshot, column.data_type);
                             set_collation(row, column.collation);
+                            identity_options(row, snapshot, column);
                             if let Some(DomainUse::Elements(id)) = column.domain
                                 && let Some(of) = snapshot.domain(id)
                             {
@@ -375,10 +376,24 @@ pub(super) fn routine_type(
 
 /// Names the domain that a domain is over as its type.
 pub(super) fn over_domain(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, domain: &Domain) {
+    if domain.not_null {
+        row.text("is_nullable", "NO");
+    }
     if let Some(parent) = domain.parent.and_then(|id| snapshot.domain(id)) {
         row.text("data_type", "USER-DEFINED");
         qualified(row, "udt", &parent.schema, "udt_name", &parent.name);
     }
+}
+
+/// Sets the options of the sequence of an identity column.
+fn identity_options(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, column: &Column) {
+    let identity = column.identity.map(|it| it.sequence);
+    let Some(sequence) = identity.and_then(|id| snapshot.sequence(id)) else { return };
+    row.text("identity_start", sequence.start.to_string());
+    row.text("identity_increment", sequence.increment.to_string());
+    row.text("identity_maximum", sequence.maximum.to_string());
+    row.text("identity_minimum", sequence.minimum.to_string());
+    row.text("identity_cycle", yes_no(sequence.cycle));
 }
 
 /// INSERT among the changes that a view allows.
@@ -395,7 +410,8 @@ fn allows(snapshot: &CatalogSnapshot, view: &View, changes: i32) -> bool {
 /// Returns the name of a type without its length or precision.
 fn bare_name(data_type: DataType) -> String {
     let name = data_type.unconstrained().to_string();
-    name.split('(').next().unwrap_or_default().to_owned()
+    let bare = name.split('(').next().unwrap_or_default();
+    if bare == "\"bit\"" { "bit".to_owned() } else { bare.to_owned() }
 }
 
 pub(super) fn column_row(
@@ -450,6 +466,13 @@ pub(super) fn column_row(
         DataType::Encoded(encoded) if encoded.kind() == EncodedKind::TimeTz => {
             let digits = i32::try_from(encoded.length()).map_or(6, |length| length - 1);
             row.set("datetime_precision", if digits < 0 { 6 } else { digits });
+        }
+        DataType::Encoded(encoded)
+            if matches!(encoded.kind(), EncodedKind::Bit | EncodedKind::Varbit) =>
+        {
+            if let Ok(length @ 1..) = i32::try_from(encoded.length()) {
+                row.set("character_maximum_length", length);
+            }
         }
         DataType::Date => {
             row.set("datetime_precision", 0);

@@ -6,7 +6,7 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::CompiledRoutine;
-use super::variables::{Cell, assigned, row_of};
+use super::variables::{Cell, row_of};
 use crate::catalog::{RoutineResult, Table, Trigger};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
@@ -167,9 +167,8 @@ impl<'s> Invocation<'s> {
                 columns.len()
             )));
         }
-        let clock = &self.session.clock;
         let fields = row.into_iter().zip(columns);
-        fields.map(|(value, it)| assigned(value, it.data_type, clock)).collect()
+        fields.map(|(value, it)| self.converted(value.into(), it.data_type)).collect()
     }
 
     /// Returns the fields of a row that was given as one value.
@@ -294,7 +293,7 @@ impl<'s> Invocation<'s> {
                 let target =
                     crate::parse::plpgsql::AssignmentTarget { variable: *variable, field: None };
                 if !self.copy_record(&target, initial)? {
-                    let value = self.value(initial)?;
+                    let value = self.typed_value(initial)?;
                     self.set(*variable, value)?;
                 }
             }

@@ -9,7 +9,9 @@ use smol_str::SmolStr;
 
 use super::CompiledRoutine;
 use super::call::Invocation;
-use super::variables::{Cell, RecordShape, field_of, not_assigned, row_of, row_type_of};
+use super::variables::{
+    Cell, RecordShape, TypedValue, field_of, not_assigned, row_of, row_type_of,
+};
 use crate::bind::{Derivation, GivenValue, OutputColumn, VariableLookup};
 use crate::catalog::{Table, TransitionSide, Trigger, Volatility};
 use crate::compile::session_command::Control;
@@ -40,7 +42,9 @@ pub(in crate::session) struct PreparedFragment {
 
 impl PreparedFragment {
     fn new(text: &str, is_of_cursor: bool) -> PreparedFragment {
-        let statement = PreparedStatement { is_of_cursor, ..PreparedStatement::new(text) };
+        let keeps_numbers = !is_of_cursor;
+        let statement = PreparedStatement::new(text);
+        let statement = PreparedStatement { is_of_cursor, keeps_numbers, ..statement };
         PreparedFragment { statement, used: Vec::new(), shapes: Vec::new() }
     }
 }
@@ -197,6 +201,7 @@ impl Invocation<'_> {
                 types: &self.compiled.types,
                 variables: Some(&scope),
                 keeps_keys: statement.is_of_cursor,
+                keeps_numbers: statement.keeps_numbers,
                 ..session.look(transaction, &snapshot)
             };
             let parsed = statement.parsed.take();
@@ -344,11 +349,14 @@ impl Invocation<'_> {
     }
 
     /// Runs the text of EXECUTE with the values of USING.
-    pub fn run_text(&self, text: &str, values: &[Value]) -> Result<Ran> {
+    pub fn run_text(&self, text: &str, given: &[TypedValue]) -> Result<Ran> {
         let mut statement = PreparedStatement::new(text);
-        let types: Vec<Option<DataType>> = values.iter().map(Value::data_type).collect();
+        let types: Vec<Option<DataType>> = given.iter().map(TypedValue::data_type).collect();
+        let values: Vec<Value> = given.iter().map(|it| it.value.clone()).collect();
+        let values = &values[..];
         statement = statement.with_types(types.into());
         statement.is_of_cursor = self.opens;
+        statement.keeps_numbers = !self.opens;
         let session = self.session;
         if let Some(control) = session.control_of(&mut statement)? {
             let control = control.clone();
@@ -369,6 +377,11 @@ impl Invocation<'_> {
 
     /// Evaluates an expression.
     pub fn value(&self, fragment: usize) -> Result<Value> {
+        self.typed_value(fragment).map(|it| it.value)
+    }
+
+    /// Evaluates an expression, and tells which `reg…` type it has.
+    pub fn typed_value(&self, fragment: usize) -> Result<TypedValue> {
         let Ran { mut rows, columns, .. } = self.run(fragment)?;
         let text = || self.compiled.body.fragments[fragment].text.clone();
         if columns.len() != 1 {
@@ -388,7 +401,10 @@ impl Invocation<'_> {
             return Err(SqlError::unsupported(what)
                 .with_hint("Assign the row by SELECT ... INTO, whose columns are known."));
         }
-        Ok(rows.pop().and_then(|mut row| row.pop()).unwrap_or(Value::Null))
+        let value = rows.pop().and_then(|mut row| row.pop()).unwrap_or(Value::Null);
+        let reference =
+            columns.first().map(|it| it.data_type).filter(|it| it.reference().is_some());
+        Ok(TypedValue { value, reference })
     }
 
     /// Evaluates a condition; NULL is not true.

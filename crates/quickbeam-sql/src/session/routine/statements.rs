@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::{CallTransaction, Flow, Invocation, TransactionEnd};
 use super::fragments::Ran;
-use super::variables::Cell;
+use super::variables::{Cell, TypedValue};
 use crate::bind::Binder;
 use crate::catalog::{BOOTSTRAP, RoutineResult};
 use crate::error::{Result, SqlError, SqlState};
@@ -104,8 +104,8 @@ impl Invocation<'_> {
                     let message = "query string argument of EXECUTE is null";
                     SqlError::new(SqlState::NullValueNotAllowed, message)
                 })?;
-                let values: Result<Vec<Value>> =
-                    using.iter().map(|value| self.value(*value)).collect();
+                let values: Result<Vec<TypedValue>> =
+                    using.iter().map(|value| self.typed_value(*value)).collect();
                 Ok((self.run_text(&text, &values?)?, text.into()))
             }
         }
@@ -113,7 +113,11 @@ impl Invocation<'_> {
 
     /// Evaluates an expression as a text; `None` for NULL.
     pub(super) fn text_of(&self, fragment: usize) -> Result<Option<String>> {
-        let value = self.value(fragment)?;
+        let typed = self.typed_value(fragment)?;
+        let value = match typed.reference {
+            Some(_) => self.converted(typed, DataType::Text)?,
+            None => typed.value,
+        };
         if value.is_null() {
             return Ok(None);
         }
@@ -122,13 +126,22 @@ impl Invocation<'_> {
         Ok(Some(text))
     }
 
+    /// Evaluates what RETURN gives: the name of an object for a result that is a text.
+    fn result_value(&self, fragment: usize) -> Result<Value> {
+        let typed = self.typed_value(fragment)?;
+        match &self.compiled.columns[..] {
+            [only] if typed.reference.is_some() => self.converted(typed, only.data_type),
+            _ => Ok(typed.value),
+        }
+    }
+
     fn statement(&mut self, action: &BlockAction) -> Result<Flow> {
         match action {
             BlockAction::Nothing => {}
             BlockAction::Block(block) => return self.block(block),
             BlockAction::Assign(target, value) => {
                 if !self.copy_record(target, *value)? {
-                    let value = self.value(*value)?;
+                    let value = self.typed_value(*value)?;
                     self.assign(target, value)?;
                 }
             }
@@ -161,7 +174,7 @@ impl Invocation<'_> {
             }
             BlockAction::ReturnValue(value) => {
                 self.check_scalar()?;
-                let value = self.value(*value)?;
+                let value = self.result_value(*value)?;
                 self.result = match self.compiled.routine.result {
                     RoutineResult::Trigger if value.is_null() => Some(Vec::new()),
                     RoutineResult::Trigger => {
@@ -198,7 +211,7 @@ impl Invocation<'_> {
                     return Err(SqlError::new(SqlState::DatatypeMismatch, message));
                 }
                 let row = match value {
-                    Some(value) => vec![self.value(*value)?],
+                    Some(value) => vec![self.result_value(*value)?],
                     None => self.output_row(),
                 };
                 self.add_row(row)?;

@@ -278,6 +278,10 @@ impl Binder<'_> {
             exprs.push(match (builtin.arguments.get(at), argument.data_type) {
                 (Some(to), Some(from)) if from.is_same_kind(*to) => argument.expr,
                 (Some(to), _) => self.coerce(argument, *to)?,
+                // The functions of any arguments show objects by their names.
+                (None, Some(from)) if from.reference().is_some() => {
+                    self.through_name(argument, DataType::Text)?.expr
+                }
                 (None, _) => self.settle(argument)?.expr,
             });
         }

@@ -76,6 +76,38 @@ pub(super) fn assigned(value: Value, data_type: DataType, clock: &Clock) -> Resu
     Ok(cast(Datum::Own(parsed), data_type, CastContext::Assignment, Some(clock))?.into_value())
 }
 
+/// A value, and its type if that is a `reg…` type, whose values are numbers of objects.
+#[derive(Clone, Debug)]
+pub(super) struct TypedValue {
+    pub value: Value,
+    pub reference: Option<DataType>,
+}
+
+impl TypedValue {
+    pub fn data_type(&self) -> Option<DataType> {
+        self.reference.or_else(|| self.value.data_type())
+    }
+}
+
+impl From<Value> for TypedValue {
+    fn from(value: Value) -> TypedValue {
+        TypedValue { value, reference: None }
+    }
+}
+
+/// Returns the values of a row with the types of its columns.
+fn typed_values(
+    columns: &[OutputColumn],
+    row: Option<Vec<Value>>,
+) -> impl Iterator<Item = TypedValue> {
+    let types: Vec<DataType> = columns.iter().map(|it| it.data_type).collect();
+    let values = row.unwrap_or_default().into_iter().enumerate();
+    values.map(move |(at, value)| {
+        let reference = types.get(at).copied().filter(|it| it.reference().is_some());
+        TypedValue { value, reference }
+    })
+}
+
 #[cold]
 fn no_field(record: &str, field: &str) -> SqlError {
     let message = format!("record \"{record}\" has no field \"{field}\"");
@@ -110,27 +142,43 @@ impl Invocation<'_> {
         self.place.with(self.session, |it| domain.accept(self.session, it, value))
     }
 
+    /// Returns a value as one of a type: as `assigned` does, or as the name of an object for its
+    /// number, or the number for the name.
+    pub fn converted(&self, typed: TypedValue, to: DataType) -> Result<Value> {
+        let wanted = match (&typed.value, typed.reference) {
+            (Value::Text(_), _) if to.reference().is_some() => to,
+            (Value::Oid(_), Some(_)) if to.is_text() => DataType::Text,
+            _ => return assigned(typed.value, to, &self.session.clock),
+        };
+        let text = format!("SELECT CAST($1 AS {wanted})");
+        let rows = self.run_text(&text, &[typed])?.rows;
+        let value = rows.into_iter().flatten().next().unwrap_or(Value::Null);
+        assigned(value, to, &self.session.clock)
+    }
+
     /// Sets a variable, without regard to CONSTANT.
-    pub fn set(&mut self, variable: usize, value: Value) -> Result<()> {
+    pub fn set(&mut self, variable: usize, value: impl Into<TypedValue>) -> Result<()> {
+        let value = value.into();
         let Some(domain) = self.compiled.domains.get(&variable) else {
             return self.set_checked(variable, value);
         };
         let value = match self.compiled.body.variables[variable].kind {
-            VariableKind::Domain(data_type, _) => assigned(value, data_type, &self.session.clock)?,
-            _ => value,
+            VariableKind::Domain(data_type, _) => self.converted(value, data_type)?,
+            _ => value.value,
         };
         let value = self.accepted(domain, value)?;
         self.set_checked(variable, value)
     }
 
     /// As [`set`](Self::set), with a value that the domain of the variable accepts.
-    pub fn set_checked(&mut self, variable: usize, value: Value) -> Result<()> {
+    pub fn set_checked(&mut self, variable: usize, value: impl Into<TypedValue>) -> Result<()> {
+        let typed = value.into();
         let declared = &self.compiled.body.variables[variable];
         match &declared.kind {
             VariableKind::Scalar(data_type)
             | VariableKind::Domain(data_type, _)
             | VariableKind::Collated(data_type, _) => {
-                let value = assigned(value, *data_type, &self.session.clock)?;
+                let value = self.converted(typed, *data_type)?;
                 if value.is_null() && declared.not_null {
                     let message = format!(
                         "null value cannot be assigned to variable \"{}\" declared NOT NULL",
@@ -141,13 +189,13 @@ impl Invocation<'_> {
                 self.cells[variable] = Cell::Scalar(value);
                 Ok(())
             }
-            VariableKind::Record(_) if value.is_null() => {
+            VariableKind::Record(_) if typed.value.is_null() => {
                 if let Cell::Record(_, values, _) = &mut self.cells[variable] {
                     values.fill(Value::Null);
                 }
                 Ok(())
             }
-            VariableKind::Record(_) if let Some(row) = value.as_ref().row() => {
+            VariableKind::Record(_) if let Some(row) = typed.value.as_ref().row() => {
                 let column = |it: &FieldRef<'_>| OutputColumn::new(it.name, it.data_type());
                 let columns: Vec<OutputColumn> = row.fields().map(|it| column(&it)).collect();
                 let values = row.fields().map(|field| field.value.to_value()).collect();
@@ -171,13 +219,20 @@ impl Invocation<'_> {
     }
 
     /// Assigns a value to a variable or a field.
-    pub fn assign(&mut self, target: &AssignmentTarget, value: Value) -> Result<()> {
+    pub fn assign(
+        &mut self,
+        target: &AssignmentTarget,
+        value: impl Into<TypedValue>,
+    ) -> Result<()> {
+        let value = value.into();
         self.check_variable(target.variable)?;
         let Some(field) = &target.field else { return self.set(target.variable, value) };
         let name = self.variable_name(target.variable);
         let at = field_of(&name, &self.cells[target.variable], field)?;
-        if let Cell::Record(shape, values, _) = &mut self.cells[target.variable] {
-            values[at] = assigned(value, shape[at].1, &self.session.clock)?;
+        let Cell::Record(shape, ..) = &self.cells[target.variable] else { return Ok(()) };
+        let value = self.converted(value, shape[at].1)?;
+        if let Cell::Record(_, values, _) = &mut self.cells[target.variable] {
+            values[at] = value;
         }
         Ok(())
     }
@@ -205,11 +260,11 @@ impl Invocation<'_> {
             self.cells[variable] = Cell::Record(shape, values, true);
             return Ok(());
         }
-        let mut given = row.unwrap_or_default().into_iter();
+        let mut given = typed_values(columns, row);
         let mut values = Vec::with_capacity(declared.len());
         for (_, data_type) in declared.iter() {
-            let value = given.next().unwrap_or(Value::Null);
-            values.push(assigned(value, *data_type, &self.session.clock)?);
+            let value = given.next().unwrap_or_else(|| Value::Null.into());
+            values.push(self.converted(value, *data_type)?);
         }
         if let Cell::Record(_, held, _) = &mut self.cells[variable] {
             *held = values;
@@ -229,9 +284,9 @@ impl Invocation<'_> {
         {
             return self.set_record(*variable, columns, row);
         }
-        let mut values = row.unwrap_or_default().into_iter();
+        let mut values = typed_values(columns, row);
         for target in targets {
-            self.assign(target, values.next().unwrap_or(Value::Null))?;
+            self.assign(target, values.next().unwrap_or_else(|| Value::Null.into()))?;
         }
         Ok(())
     }
