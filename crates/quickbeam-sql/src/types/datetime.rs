@@ -203,7 +203,7 @@ impl<'a> DateTimeReader<'a> {
         self.skip_blanks();
         let afternoon = self.accept_word("pm");
         if afternoon || self.accept_word("am") {
-            if !(1..=12).contains(&hours) {
+            if hours > 12 {
                 return Err(Fault::Range);
             }
             hours = hours % 12 + if afternoon { 12 } else { 0 };

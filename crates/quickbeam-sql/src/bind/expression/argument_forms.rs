@@ -12,16 +12,69 @@ use crate::error::{Result, SqlError, SqlState};
 /// The name that the array of VARIADIC has as an argument.
 const VARIADIC: &str = "variadic";
 
-/// A function whose arguments have names and the default 0.
+/// A function whose arguments have names, and the defaults of its last arguments.
 struct NamedArguments {
     function: &'static str,
     names: &'static [&'static str],
+    defaults: &'static [&'static str],
 }
 
-static NAMED: &[NamedArguments] = &[NamedArguments {
-    function: "make_interval",
-    names: &["years", "months", "weeks", "days", "hours", "mins", "secs"],
-}];
+const fn with_names(
+    function: &'static str,
+    names: &'static [&'static str],
+    defaults: &'static [&'static str],
+) -> NamedArguments {
+    NamedArguments { function, names, defaults }
+}
+
+/// Declares a function of a jsonpath.
+const fn of_path(function: &'static str) -> NamedArguments {
+    with_names(function, &["target", "path", "vars", "silent"], &["{}", "false"])
+}
+
+static NAMED: &[NamedArguments] = &[
+    with_names(
+        "make_interval",
+        &["years", "months", "weeks", "days", "hours", "mins", "secs"],
+        &["0"; 7],
+    ),
+    with_names("make_date", &["year", "month", "day"], &[]),
+    with_names("make_time", &["hour", "min", "sec"], &[]),
+    with_names("make_timestamp", &["year", "month", "mday", "hour", "min", "sec"], &[]),
+    with_names(
+        "make_timestamptz",
+        &["year", "month", "mday", "hour", "min", "sec", "timezone"],
+        &[""],
+    ),
+    with_names("parse_ident", &["str", "strict"], &["true"]),
+    with_names("jsonb_set", &["jsonb_in", "path", "replacement", "create_if_missing"], &["true"]),
+    with_names(
+        "jsonb_set_lax",
+        &["jsonb_in", "path", "replacement", "create_if_missing", "null_value_treatment"],
+        &["true", "use_json_null"],
+    ),
+    with_names("jsonb_insert", &["jsonb_in", "path", "replacement", "insert_after"], &["false"]),
+    of_path("jsonb_path_exists"),
+    of_path("jsonb_path_match"),
+    of_path("jsonb_path_query"),
+    of_path("jsonb_path_query_array"),
+    of_path("jsonb_path_query_first"),
+];
+
+impl NamedArguments {
+    /// Returns the default of an argument; `None` if the argument has to be given.
+    fn default(&self, at: usize) -> Option<FunctionArg> {
+        let required = self.names.len() - self.defaults.len();
+        let text = self.defaults.get(at.checked_sub(required)?)?;
+        let literal = match *text {
+            "true" => Literal::Boolean(true),
+            "false" => Literal::Boolean(false),
+            "0" => Literal::Number("0".to_owned(), false),
+            text => Literal::SingleQuotedString(text.to_owned()),
+        };
+        Some(unnamed(Ast::Value(literal.into())))
+    }
+}
 
 /// The functions that take any number of arguments.
 const VARIADIC_FUNCTIONS: [&str; 13] = [
@@ -92,10 +145,12 @@ pub(in crate::bind) fn positional(
         arguments.push(unnamed(value.clone()));
         return Ok(Some(Positional { is_spread: true, arguments }));
     }
-    let Some(known) = NAMED.iter().find(|known| known.function == function) else {
+    let absent = || {
         let shown: Vec<String> = list.iter().map(ToString::to_string).collect();
-        return Err(no_such_call(&format!("{function}({})", shown.join(", "))));
+        no_such_call(&format!("{function}({})", shown.join(", ")))
     };
+    let known = NAMED.iter().find(|known| known.function == function).ok_or_else(absent)?;
+    let mut given: Vec<Option<FunctionArg>> = arguments.into_iter().map(Some).collect();
     let missing = |name: &str| {
         let message = format!("function {function} has no such argument \"{name}\"");
         SqlError::new(SqlState::UndefinedFunction, message)
@@ -109,12 +164,16 @@ pub(in crate::bind) fn positional(
         if at < before.len() {
             return Err(missing(&name));
         }
-        while arguments.len() <= at {
-            arguments.push(unnamed(Ast::Value(Literal::Number("0".to_owned(), false).into())));
+        if given.len() <= at {
+            given.resize(at + 1, None);
         }
-        if let Some(place) = arguments.get_mut(at) {
-            *place = unnamed(value.clone());
+        if let Some(place) = given.get_mut(at) {
+            *place = Some(unnamed(value.clone()));
         }
     }
+    let filled = given.into_iter().enumerate();
+    let arguments: Option<Vec<FunctionArg>> =
+        filled.map(|(at, argument)| argument.or_else(|| known.default(at))).collect();
+    let arguments = arguments.ok_or_else(absent)?;
     Ok(Some(Positional { is_spread: false, arguments }))
 }

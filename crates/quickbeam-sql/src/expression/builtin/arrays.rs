@@ -9,7 +9,7 @@ use super::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Frame;
-use crate::expression::builtin::json::json_functions::{JsonType, to_json};
+use crate::expression::builtin::json::json_functions::{JsonType, array_to_json_in_lines, to_json};
 use crate::types::{
     Array, ArrayBuilder, ArrayRef, DataType, Dimension, ElementType, MAX_DIMENSIONS, Value,
     ValueRef, too_many_dimensions,
@@ -99,6 +99,10 @@ const TO_JSON: Builtin = Builtin::new(
     Implementation::Stable(|f, v| to_json(f, v, JsonType::Plain)),
 );
 
+/// `array_to_json` with a second argument.
+const TO_JSON_IN_LINES: Builtin =
+    Builtin { implementation: Implementation::Stable(array_to_json_in_lines), ..TO_JSON };
+
 static POLYMORPHIC: &[Polymorphic] = &[
     tolerant("||", &[A, A], A, concatenate),
     tolerant("||", &[A, E], A, push_back),
@@ -123,6 +127,7 @@ static POLYMORPHIC: &[Polymorphic] = &[
     stable(&[A, T], T, TO_STRING),
     Polymorphic { takes_type: true, ..stable(&[A, T, T], T, TO_STRING_WITH_NULLS) },
     stable(&[A], Shape::Is(DataType::Json), TO_JSON),
+    stable(&[A, Shape::Is(DataType::Boolean)], Shape::Is(DataType::Json), TO_JSON_IN_LINES),
     strict("trim_array", &[A, I], A, trim),
     strict("width_bucket", &[E, A], I, bucket_of),
     tolerant("array_fill", &[E, Shape::Is(INTEGERS)], A, fill),

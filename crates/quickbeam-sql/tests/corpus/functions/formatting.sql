@@ -10,3 +10,5 @@ SELECT to_date(⟨'05 Dec 2000', 'DD Mon YYYY'¦'20001205', 'YYYYMMDD'¦'2000-13
 SELECT to_timestamp(⟨'05 Dec 2000', 'DD Mon YYYY'¦'2000-12-05 10:20:30.123', 'YYYY-MM-DD HH24:MI:SS.MS'¦'12:30 PM', 'HH12:MI PM'¦'2000-12-05 25:00', 'YYYY-MM-DD HH24:MI'¦'10:20+05', 'HH24:MITZH'⟩)
 SELECT to_timestamp(⟨0¦1284352323.5¦-1¦'Infinity'⟩)
 SELECT to_number(⟨'12,454.8-', '99G999D9S'¦'485', '999'¦'-12', 'S99'¦'$1,234.5', 'L9,999.9'¦'x', '9'¦'1 2', '9 9'¦'<5>', '9PR'¦'123', '9'⟩)
+SELECT to_number('1234', '⟨99V99¦9999V9¦V9999⟩')
+SELECT to_char(timestamp '2024-01-02', '⟨YYYY\"x\"¦"a\"b" DD¦DD\\DD⟩'), to_char(12, '⟨99\"9"x\"¦"a\"9\\"99⟩')

@@ -28,3 +28,4 @@ SELECT '{"a":1}'::jsonb ⟨=¦<¦>⟩ '⟨{"a":1.0}¦{"a":2}¦[1]¦"x"⟩'::json
 SELECT ('{"a":⟨1.5¦"2"¦true¦null⟩}'::jsonb -> 'a')::⟨int¦text¦boolean¦numeric⟩
 SELECT ⟨json_agg¦jsonb_agg⟩(x ORDER BY x), ⟨json_object_agg¦jsonb_object_agg⟩(x, x * 2) FROM (VALUES (1), (2)) v(x)
 SELECT row_to_json(v), to_jsonb(v), json_agg(v) OVER () FROM (VALUES (1, 'a')) v(x, y)
+SELECT jsonb_path_exists('{"a":[1,2]}', '$.a[*] ? (@ > $x)', vars => '{"x":⟨1¦2⟩}'), array_to_json(ARRAY[[1,2],[3,4]], ⟨true¦false⟩)

@@ -50,3 +50,4 @@ SELECT '2024-07-04'::date::timestamptz, to_char('2024-07-04 12:00+00'::timestamp
 SELECT to_timestamp(0), make_timestamptz(2024,7,4,12,0,0), '2024-07-04 12:00+00'::timestamptz::text, age('2024-07-04 02:00+00'::timestamptz, '2024-01-01 00:00+00'::timestamptz)
 SET TimeZone = 'UTC'
 SELECT date '2001-09-28' ⟨+ 7¦- 7¦+ interval '1 hour'¦- interval '1 day'¦+ time '03:00'¦- date '2001-10-01'¦+ 1.5¦= timestamp '2001-09-28'¦< timestamptz '2001-09-29'⟩
+SELECT '⟨00:00 AM¦00:30 PM¦12:30 AM¦13:30 PM⟩'::time

@@ -342,7 +342,12 @@ fn pretty(arguments: &[ValueRef<'_>]) -> Result<Value> {
     Ok(Value::text(out))
 }
 
-fn write_array(out: &mut String, array: ArrayRef<'_>, settings: &TextSettings) -> Result<()> {
+fn write_array(
+    out: &mut String,
+    array: ArrayRef<'_>,
+    separator: &str,
+    settings: &TextSettings,
+) -> Result<()> {
     let dimensions = array.dimensions();
     if dimensions.is_empty() {
         out.push_str("[]");
@@ -358,8 +363,11 @@ fn write_array(out: &mut String, array: ArrayRef<'_>, settings: &TextSettings) -
                 })
                 .count()
         };
-        out.push_str(if number > 0 { "," } else { "" });
-        out.extend(std::iter::repeat_n('[', edges(number)));
+        // Only the elements of the outermost dimension are in lines.
+        let opened = edges(number);
+        let between = if opened + 1 >= dimensions.len() { separator } else { "," };
+        out.push_str(if number > 0 { between } else { "" });
+        out.extend(std::iter::repeat_n('[', opened));
         write_value(out, element, settings)?;
         out.extend(std::iter::repeat_n(']', edges(number + 1)));
     }
@@ -398,13 +406,26 @@ pub(in crate::expression::builtin) fn row_to_json(
     Ok(Value::json(out))
 }
 
+/// `array_to_json`, with line feeds between the elements if the second argument asks for them.
+pub(in crate::expression::builtin) fn array_to_json_in_lines(
+    frame: &Frame<'_>,
+    arguments: &[ValueRef<'_>],
+) -> Result<Value> {
+    let Some(ValueRef::Array(array)) = arguments.first() else { return Err(mismatch()) };
+    let is_pretty = matches!(arguments.get(1), Some(ValueRef::Boolean(true)));
+    let mut out = String::new();
+    write_array(&mut out, *array, if is_pretty { ",\n " } else { "," }, &frame.settings())?;
+    check_size(out.len())?;
+    Ok(Value::json(out))
+}
+
 /// Appends a SQL value as JSON, with the settings of the session.
 pub fn write_value(out: &mut String, value: ValueRef<'_>, settings: &TextSettings) -> Result<()> {
     match value {
         ValueRef::Null => out.push_str("null"),
         ValueRef::Boolean(value) => out.push_str(if value { "true" } else { "false" }),
         ValueRef::Json(text) | ValueRef::Jsonb(text) => out.push_str(text),
-        ValueRef::Array(array) => write_array(out, array, settings)?,
+        ValueRef::Array(array) => write_array(out, array, ",", settings)?,
         ValueRef::Encoded(encoded, bytes) if encoded.kind() == EncodedKind::Record => {
             write_row(out, bytes, ",", settings)?;
         }

@@ -7,6 +7,7 @@
 use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::times::templates::quoted_part;
 use crate::expression::builtin::{
     Builtin, NUMERIC, check_size, mismatch, out_of_range, strict, text,
 };
@@ -124,9 +125,15 @@ impl Template {
         let (mut template, mut rest) = (Template::default(), text);
         while let Some(first) = rest.chars().next() {
             if first == '"' {
-                let quoted = rest[1..].split('"').next().unwrap_or_default();
+                let (quoted, after) = quoted_part(rest);
                 template.parts.extend(quoted.chars().map(Part::Literal));
-                rest = rest.get(quoted.len() + 2..).unwrap_or_default();
+                rest = after;
+                continue;
+            }
+            // A backslash makes the quote after it a character; elsewhere it is one itself.
+            if let Some(after) = rest.strip_prefix("\\\"") {
+                template.parts.push(Part::Literal('"'));
+                rest = after;
                 continue;
             }
             // A keyword is in upper or in lower case, not in both.
@@ -621,7 +628,8 @@ fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
             }
             '0'..='9' => {
                 let side = usize::from(in_fraction);
-                let most = if in_fraction { template.fraction } else { template.whole };
+                let most =
+                    if in_fraction { template.fraction } else { template.whole + template.shift };
                 if counts[side] < most {
                     digits.push(character);
                     counts[side] += 1;
@@ -634,5 +642,11 @@ fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
         let message = format!("invalid input syntax for type numeric: \"{text}\"");
         SqlError::new(SqlState::InvalidTextRepresentation, message)
     })??;
-    Ok(Value::from(if is_negative { number.negate() } else { number }))
+    let number = if is_negative { number.negate() } else { number };
+    if template.shift == 0 {
+        return Ok(Value::from(number));
+    }
+    // `V` divides by a power of ten for the digits after it.
+    let divisor = Decimal::parse(&format!("1e{}", template.shift)).ok_or_else(mismatch)??;
+    number.checked_div(&divisor).map(Value::from)
 }

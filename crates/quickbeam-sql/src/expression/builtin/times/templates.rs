@@ -72,16 +72,31 @@ pub(super) enum TemplatePart<'t> {
     Literal(char),
 }
 
+/// Splits a template after the quoted text at its start. In quotes a backslash makes the character
+/// after it an ordinary one.
+pub(super) fn quoted_part(template: &str) -> (String, &str) {
+    let (mut quoted, mut characters) = (String::new(), template.chars());
+    characters.next();
+    while let Some(character) = characters.next().filter(|c| *c != '"') {
+        let escaped = if character == '\\' { characters.next() } else { None };
+        quoted.push(escaped.unwrap_or(character));
+    }
+    (quoted, characters.as_str())
+}
+
 pub(super) fn parts(template: &str) -> Vec<TemplatePart<'_>> {
     let (mut parts, mut rest, mut fills) = (Vec::new(), template, false);
     while let Some(first) = rest.chars().next() {
         if first == '"' {
-            rest = &rest[1..];
-            while let Some(character) = rest.chars().next().filter(|c| *c != '"') {
-                rest = &rest[character.len_utf8()..];
-                parts.push(TemplatePart::Literal(character));
-            }
-            rest = rest.strip_prefix('"').unwrap_or(rest);
+            let (quoted, after) = quoted_part(rest);
+            parts.extend(quoted.chars().map(TemplatePart::Literal));
+            rest = after;
+            continue;
+        }
+        // A backslash makes the quote after it a character; elsewhere it is one itself.
+        if let Some(after) = rest.strip_prefix("\\\"") {
+            parts.push(TemplatePart::Literal('"'));
+            rest = after;
             continue;
         }
         let starts = |prefix: &str| {
