@@ -107,6 +107,7 @@ impl Program {
             Program::Change(_) => Some("UPDATE or DELETE"),
             Program::Merge(_) => Some("MERGE"),
             Program::Instead(_) => Some("a change of a view"),
+            Program::ChangingWith(with) if !with.has_parts() => Some("INSERT"),
             Program::ChangingWith(_) => Some("a WITH that changes rows"),
             Program::Catalog(_) => Some("a change of a definition"),
             Program::CreateAs(_) => Some("CREATE TABLE AS"),

@@ -14,7 +14,7 @@ use crate::bind::{
     SlotShape, check_of, column_domain_check, generated_columns,
 };
 use crate::catalog::Table;
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::expression::{Expr, Slots};
 use crate::plan::cost::{MemberUse, RowGoal};
 use crate::plan::query::select::{PlannedRows, Planner, is_single, plan_query, request_row_keys};
@@ -58,6 +58,34 @@ pub fn plan_statement(
     names: &dyn Names,
     statistics: &dyn Statistics,
 ) -> Result<(Action, Vec<SlotShape>)> {
+    let (mut action, slots) = plan_part(statement, slots, parameters, names, statistics)?;
+    if let Action::Insert(insert) = &action
+        && conflict_reads_changes(insert)
+    {
+        // All rows are found before the first one is stored.
+        let plan = ChangingWithPlan { parts: Vec::new(), main: action };
+        action = Action::ChangingWith(Box::new(plan));
+    }
+    Ok((action, slots))
+}
+
+/// Whether a subquery of ON CONFLICT would come to see rows that the statement has stored.
+fn conflict_reads_changes(insert: &InsertPlan) -> bool {
+    let mut reads_target = false;
+    if let Some(answers) = &insert.conflict_answers {
+        answers.each_access(&mut |access| reads_target |= access.table.id == insert.table.id);
+    }
+    reads_target && (insert.rows.len() != 1 || insert.query.is_some())
+}
+
+/// Plans a statement, or a part of a statement whose WITH changes rows.
+fn plan_part(
+    statement: BoundStatement,
+    slots: &[SlotShape],
+    parameters: &[DataType],
+    names: &dyn Names,
+    statistics: &dyn Statistics,
+) -> Result<(Action, Vec<SlotShape>)> {
     match statement {
         BoundStatement::Query(query) => {
             let (plan, slots) = plan_query(query, slots, parameters, statistics)?;
@@ -88,11 +116,10 @@ pub fn plan_statement(
             let mut planned = Vec::with_capacity(parts.len());
             for part in parts {
                 let action;
-                (action, slots) =
-                    plan_statement(part.statement, &slots, parameters, names, statistics)?;
+                (action, slots) = plan_part(part.statement, &slots, parameters, names, statistics)?;
                 planned.push(WithPartPlan { slot: part.slot, action, is_read: part.is_read });
             }
-            let (main, slots) = plan_statement(*main, &slots, parameters, names, statistics)?;
+            let (main, slots) = plan_part(*main, &slots, parameters, names, statistics)?;
             let plan = ChangingWithPlan { parts: planned, main };
             Ok((Action::ChangingWith(Box::new(plan)), slots))
         }
@@ -134,12 +161,6 @@ pub fn plan_insert(
                 RowGoal::All,
                 MemberUse::Checked,
             )?;
-            let mut reads_target = false;
-            node.each_access(&mut |access| reads_target |= access.table.id == insert.table.id);
-            if reads_target && (rows.len() != 1 || query.is_some()) {
-                let what = "a subquery in ON CONFLICT that reads the table into which several rows are inserted";
-                return Err(SqlError::unsupported(what));
-            }
             Some(Box::new(node))
         }
         _ => None,

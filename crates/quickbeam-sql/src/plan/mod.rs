@@ -532,7 +532,7 @@ pub enum Action {
     Merge(Box<MergePlan>),
     /// Changes a view by its INSTEAD OF triggers.
     Instead(Box<InsteadPlan>),
-    /// Does several of these as one statement.
+    /// Does several of these as one statement, or one that reads what it changes.
     ChangingWith(Box<ChangingWithPlan>),
 }
 

@@ -1,4 +1,4 @@
-//! Statements whose WITH changes rows.
+//! Statements whose WITH changes rows, and INSERTs whose ON CONFLICT reads the table.
 //!
 //! - WITH-1: all parts find their rows before the first change is made, so each reads what was
 //!   there before the statement, and rows of other parts by RETURNING alone.
@@ -100,6 +100,12 @@ impl ChangingWithExec {
         let unread = numbered().rev().filter(|(_, part)| !part.is_read).map(|(number, _)| number);
         let order = read.chain([parts.len()]).chain(unread).collect();
         Ok(ChangingWithExec { parts, main: PartExec::new(&plan.main, builder)?, order })
+    }
+
+    /// Whether the statement has a WITH. Without one it is an INSERT whose ON CONFLICT reads the
+    /// table.
+    pub fn has_parts(&self) -> bool {
+        !self.parts.is_empty()
     }
 
     /// Collects the row counts of the parts, for EXPLAIN ANALYZE.
