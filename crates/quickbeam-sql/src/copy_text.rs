@@ -1,7 +1,8 @@
 //! PostgreSQL's text format of COPY: a line for each record, delimiters between fields, escapes
 //! with backslashes.
 //!
-//! Above: COPY. Below: a reader of bytes. `\N` is NULL, and a line `\.` ends the records.
+//! Above: COPY. Below: a reader of bytes. `\N` is NULL, and `\.` at the end of a line ends it and
+//! the records. In a file, `\.` after other data ends the line alone.
 //!
 //! - COPYTEXT-1: a record is in memory once; so is a piece of the input, of fixed size.
 //! - COPYTEXT-2: what a reader delivers does not depend on how the input is cut into pieces.
@@ -69,16 +70,27 @@ fn escape_letter(byte: u8) -> Option<u8> {
     })
 }
 
+/// Where the input of COPY comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextOrigin {
+    /// A file.
+    File,
+    /// What a client sends.
+    Stream,
+}
+
 /// Reads records of the text format.
 pub struct TextReader<R> {
     input: R,
+    origin: TextOrigin,
     dialect: TextDialect,
     piece: Vec<u8>,
     at: usize,
     filled: usize,
-    /// The line as it came, and whether it has a backslash.
+    /// The line as it came, whether it has a backslash, and where it has the first `\.`.
     line: Vec<u8>,
     has_escapes: bool,
+    marker: Option<usize>,
     /// The fields without their escapes.
     record: Vec<u8>,
     /// Of each field: where it is in the record, or that it is NULL.
@@ -89,15 +101,17 @@ pub struct TextReader<R> {
 
 impl<R: Read> TextReader<R> {
     /// Returns a reader of that input.
-    pub fn new(input: R, dialect: TextDialect) -> TextReader<R> {
+    pub fn new(input: R, origin: TextOrigin, dialect: TextDialect) -> TextReader<R> {
         TextReader {
             input,
+            origin,
             dialect,
             piece: vec![0; PIECE],
             at: 0,
             filled: 0,
             line: Vec::new(),
             has_escapes: false,
+            marker: None,
             record: Vec::new(),
             fields: Vec::new(),
             lines: 0,
@@ -125,26 +139,42 @@ impl<R: Read> TextReader<R> {
         })
     }
 
-    /// Goes to the next record; false when there are no more. After the line that ends the records
+    /// Goes to the next record; false when there are no more. After the mark that ends the records
     /// the input is read to its end and ignored.
     pub fn read(&mut self) -> Result<bool> {
         if self.is_at_end || !self.read_line()? {
             return Ok(false);
         }
         self.lines += 1;
-        if self.line == b"\\." {
-            self.is_at_end = true;
-            while fill(&mut self.input, &mut self.piece)? > 0 {}
-            return Ok(false);
+        if let Some(marker) = self.marker {
+            self.end_at(marker)?;
+            if self.line.is_empty() {
+                return Ok(false);
+            }
         }
         self.split();
         Ok(true)
+    }
+
+    /// Ends the line, and the records unless data are before the mark in a file.
+    #[cold]
+    fn end_at(&mut self, marker: usize) -> Result<()> {
+        if self.line.len() != marker + 2 {
+            return Err(corrupt_marker());
+        }
+        self.line.truncate(marker);
+        if self.line.is_empty() || self.origin == TextOrigin::Stream {
+            self.is_at_end = true;
+            while fill(&mut self.input, &mut self.piece)? > 0 {}
+        }
+        Ok(())
     }
 
     /// Reads a line without its end; false if there is none.
     fn read_line(&mut self) -> Result<bool> {
         self.line.clear();
         self.has_escapes = false;
+        self.marker = None;
         let mut is_escaped = false;
         loop {
             if self.at >= self.filled {
@@ -153,11 +183,18 @@ impl<R: Read> TextReader<R> {
                 (self.at, self.filled) = (0, fill(&mut self.input, &mut self.piece)?);
                 invariant!(COPYTEXT_1, self.piece.len() == PIECE, "{} bytes", self.piece.len());
                 if self.filled == 0 {
+                    if self.marker.is_some() {
+                        self.lines += 1;
+                        return Err(corrupt_marker());
+                    }
                     return Ok(!self.line.is_empty());
                 }
             }
             let rest = self.piece.get(self.at..self.filled).unwrap_or_default();
             if std::mem::take(&mut is_escaped) {
+                if rest.first() == Some(&b'.') && self.marker.is_none() {
+                    self.marker = self.line.len().checked_sub(1);
+                }
                 self.line.extend(rest.first());
                 self.at += 1;
                 continue;
@@ -221,6 +258,11 @@ impl<R: Read> TextReader<R> {
             }
         }
     }
+}
+
+#[cold]
+fn corrupt_marker() -> SqlError {
+    SqlError::new(SqlState::BadCopyFileFormat, "end-of-copy marker corrupt")
 }
 
 /// Returns the length of the field that a text begins with.
@@ -302,10 +344,22 @@ mod tests {
     }
 
     fn read(text: &str, piece: usize) -> String {
+        read_from(TextOrigin::Stream, text, piece)
+    }
+
+    fn read_from(origin: TextOrigin, text: &str, piece: usize) -> String {
         let dialect = TextDialect::default();
-        let mut reader = TextReader::new(Pieces(text.as_bytes(), piece), dialect);
+        let mut reader = TextReader::new(Pieces(text.as_bytes(), piece), origin, dialect);
         let mut shown = String::new();
-        while reader.read().unwrap() {
+        loop {
+            match reader.read() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    shown += &format!("{}:{}", reader.line(), error.code());
+                    break;
+                }
+            }
             shown += &format!("{}:", reader.line());
             for number in 0..reader.field_count() {
                 match reader.field(number).unwrap() {
@@ -340,9 +394,33 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_after_data_ends_the_line_or_the_records() {
+        use TextOrigin::{File, Stream};
+        let cases = [
+            (File, "a\tb\\.\nc\td\n", "1:<a><b> 2:<c><d>"),
+            (Stream, "a\tb\\.\nc\td\n", "1:<a><b>"),
+            (Stream, "a\tb\\.\r\nc\td\r\n", "1:<a><b>"),
+            (File, "a\tb\\.\n\\.\nc\n", "1:<a><b>"),
+            (File, "a\\\\.b\n", "1:<a\\.b>"),
+            (File, "a\tb\\\\\\.\n", "1:<a><b\\>"),
+            (File, "a\n\\.x\nb\n", "1:<a> 2:22P04"),
+            (File, "a\n\\.\\.\nb\n", "1:<a> 2:22P04"),
+            (File, "a\\.b\tx\n", "1:22P04"),
+            (Stream, "a\n\\.", "1:<a> 2:22P04"),
+            (Stream, "a\\.", "1:22P04"),
+        ];
+        for (origin, text, expected) in cases {
+            for piece in [1, 2, 3, usize::MAX] {
+                let read = read_from(origin, text, piece);
+                assert_eq!(read, expected, "{text:?} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
     fn bytes_that_are_no_text_are_an_error() {
         let input = Pieces(b"\\377\n", 10);
-        let mut reader = TextReader::new(input, TextDialect::default());
+        let mut reader = TextReader::new(input, TextOrigin::File, TextDialect::default());
         assert!(reader.read().unwrap());
         assert_eq!(reader.field(0).unwrap_err().code(), "22021");
     }
@@ -362,7 +440,7 @@ mod tests {
                 dialect.write(&mut record, field.as_deref());
             }
             record.push(b'\n');
-            let mut reader = TextReader::new(&record[..], dialect);
+            let mut reader = TextReader::new(&record[..], TextOrigin::File, dialect);
             assert!(reader.read().unwrap());
             let read: Vec<Option<String>> = (0..reader.field_count())
                 .map(|number| reader.field(number).unwrap().map(str::to_owned))

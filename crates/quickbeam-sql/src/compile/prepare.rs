@@ -168,6 +168,10 @@ impl CompileContext<'_> {
                 if values.iter().any(Option::is_some) {
                     return Err(SqlError::unsupported("COPY with its data in the statement"));
                 }
+                if let Some(place) = crate::parse::repeated_option(text) {
+                    let message = "conflicting or redundant options";
+                    return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
+                }
                 let form = crate::bind::copy_form(target, *to, options, legacy_options)?;
                 if self.role.is_some() && matches!(form.place, CopyPlace::File(_)) {
                     return Err(crate::bind::rights::file_denied(*to));

@@ -97,6 +97,90 @@ pub fn copy_condition(text: &str) -> Option<(usize, Range<usize>)> {
     Some((place(tokens.get(at)), first.min(end)..end))
 }
 
+/// Returns the place of an option of COPY that was given before.
+pub fn repeated_option(text: &str) -> Option<usize> {
+    let tokens = Tokenizer::new(&PostgreSqlDialect {}, text).tokenize_with_location().ok()?;
+    let shown = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+    let mut given = Vec::new();
+    for (name, token) in given_options(&shown.collect::<Vec<_>>()) {
+        if given.contains(&name) {
+            return Some(offset_of(text, token.span.start));
+        }
+        given.push(name);
+    }
+    None
+}
+
+/// Returns the options of a COPY, each with its first token.
+fn given_options<'t>(tokens: &[&'t TokenWithSpan]) -> Vec<(String, &'t TokenWithSpan)> {
+    let mut depth = 0_usize;
+    let target = tokens.iter().position(|token| {
+        match token.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && (is_word(&token.token, "from") || is_word(&token.token, "to"))
+    });
+    // A word and the file or stream.
+    let Some(rest) = target.and_then(|at| tokens.get(at + 2..)) else { return Vec::new() };
+    let with = rest.first().filter(|token| is_word(&token.token, "with"));
+    let rest = rest.get(usize::from(with.is_some())..).unwrap_or_default();
+    if rest.first().is_none_or(|token| token.token != Token::LParen) {
+        return older_options(rest);
+    }
+    let mut options = Vec::new();
+    let mut depth = 0_usize;
+    for pair in rest.windows(2) {
+        let [before, token] = pair else { continue };
+        match before.token {
+            Token::LParen => depth += 1,
+            Token::RParen => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let begins = depth == 1 && matches!(before.token, Token::LParen | Token::Comma);
+        if let (true, Token::Word(word)) = (begins, &token.token) {
+            options.push((word.value.to_ascii_lowercase(), *token));
+        }
+    }
+    options
+}
+
+/// Returns the options of a COPY in the form without parentheses.
+fn older_options<'t>(tokens: &[&'t TokenWithSpan]) -> Vec<(String, &'t TokenWithSpan)> {
+    let mut options = Vec::new();
+    let mut rest = tokens.iter();
+    while let Some(token) = rest.next() {
+        let Token::Word(word) = &token.token else { continue };
+        let mut name = word.value.to_ascii_lowercase();
+        match name.as_str() {
+            "csv" | "binary" => name = "format".to_owned(),
+            "delimiter" | "null" | "header" | "quote" | "escape" | "freeze" | "encoding" => {}
+            "force" => {
+                for part in ["not", "null", "quote"] {
+                    let next = rest.as_slice().first();
+                    if next.is_some_and(|next| is_word(&next.token, part)) {
+                        name = format!("{name} {part}");
+                        rest.next();
+                        if part != "not" {
+                            break;
+                        }
+                    }
+                }
+                // The columns.
+                rest.next();
+                while rest.as_slice().first().is_some_and(|next| next.token == Token::Comma) {
+                    rest.nth(1);
+                }
+            }
+            "where" => break,
+            _ => continue,
+        }
+        options.push((name, *token));
+    }
+    options
+}
+
 fn word(value: &str, keyword: Keyword) -> Token {
     Token::Word(Word { value: value.to_owned(), quote_style: None, keyword })
 }

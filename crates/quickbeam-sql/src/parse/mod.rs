@@ -49,7 +49,7 @@ pub use command::{
     RelationStatement, SchemaStatement, StatementOfExecute, StorageHint, WrittenCollation, command,
 };
 
-pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition};
+pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition, repeated_option};
 pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_of};
 pub use positions::{count_table_names, first_from, is_word, last_before, set_columns};

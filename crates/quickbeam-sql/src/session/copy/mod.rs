@@ -19,7 +19,7 @@ use super::executor::{Done, TransactionUse};
 use crate::bind::{CopyForm, CopyFormat, CopyHeader, CopyPlace};
 use crate::compile::cascades::Cascades;
 use crate::compile::{CompileContext, CopyFrom, Prepared, Program};
-use crate::copy_text::{TextDialect, TextReader};
+use crate::copy_text::{TextDialect, TextOrigin, TextReader};
 use crate::csv::CsvReader;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Context, MemoryBudget, Returned};
@@ -126,7 +126,7 @@ impl Session {
         let input = access
             .reader(place, copy.columns.len())
             .map_err(|error| not_opened(place, "reading", error))?;
-        let mut reader = RecordReader::new(input, &copy.form.format, codec);
+        let mut reader = RecordReader::new(input, &copy.form, codec);
         let (catalog, transaction) = (&self.database.catalog, look.transaction);
         let context = || self.look(transaction, look.snapshot);
         let cascades = Cascades { look: &context };
@@ -302,19 +302,23 @@ enum RecordReader<'i> {
 impl<'i> RecordReader<'i> {
     fn new(
         input: Box<dyn Read + 'i>,
-        format: &CopyFormat,
+        form: &CopyForm,
         codec: Option<BinaryCodec>,
     ) -> RecordReader<'i> {
+        let origin = match form.place {
+            CopyPlace::Standard => TextOrigin::Stream,
+            CopyPlace::File(_) => TextOrigin::File,
+        };
         if let Some(codec) = codec {
             return RecordReader::Binary(BinaryReader::new(input, codec));
         }
-        match format {
+        match &form.format {
             CopyFormat::Binary => {
-                RecordReader::Text(TextReader::new(input, TextDialect::default()))
+                RecordReader::Text(TextReader::new(input, origin, TextDialect::default()))
             }
             CopyFormat::Csv(dialect) => RecordReader::Csv(CsvReader::new(input, dialect.clone())),
             CopyFormat::Text(dialect) => {
-                RecordReader::Text(TextReader::new(input, dialect.clone()))
+                RecordReader::Text(TextReader::new(input, origin, dialect.clone()))
             }
         }
     }

@@ -241,6 +241,59 @@ fn csv_ends_at_its_mark_and_follows_options_of_columns() {
 }
 
 #[test]
+fn options_of_copy_are_given_once() {
+    let (connection, files) = connect();
+    connection.execute("CREATE TABLE t (header INTEGER, quote TEXT)", &[]).unwrap();
+    files.put("f", "");
+    for (copy, repeated) in [
+        ("COPY t TO 'f' (FORMAT csv, FORMAT csv)", "FORMAT csv)"),
+        ("COPY t TO 'f' WITH (FORMAT csv, HEADER, HEADER false)", "HEADER false"),
+        ("COPY t TO 'f' (DELIMITER ',', NULL '', DELIMITER ';')", "DELIMITER ';'"),
+        ("COPY t TO 'f' (NULL '', NULL 'x')", "NULL 'x'"),
+        ("COPY t TO 'f' (FORMAT csv, QUOTE '\"', ESCAPE '\"', QUOTE '|')", "QUOTE '|'"),
+        ("COPY t TO 'f' (FORMAT csv, FORCE_QUOTE (quote), FORCE_QUOTE *)", "FORCE_QUOTE *"),
+        ("COPY t FROM 'f' (FREEZE, FREEZE off)", "FREEZE off"),
+        ("COPY t FROM 'f' (FORMAT csv, HEADER MATCH, HEADER)", "HEADER)"),
+        ("COPY t FROM 'f' (ENCODING 'utf8', ENCODING 'utf8')", "ENCODING 'utf8')"),
+        ("COPY (SELECT 1 FROM t) TO 'f' CSV HEADER HEADER", "HEADER"),
+        ("COPY t TO 'f' BINARY CSV", "CSV"),
+        ("COPY t TO 'f' DELIMITER ',' DELIMITER ';'", "DELIMITER ';'"),
+        ("COPY t TO 'f' CSV FORCE QUOTE header, quote FORCE QUOTE quote", "FORCE QUOTE quote"),
+        ("COPY t FROM 'f' CSV FORCE NOT NULL quote FORCE NOT NULL header", "FORCE NOT NULL header"),
+    ] {
+        let error = connection.execute(copy, &[]).unwrap_err();
+        let found = (error.code(), error.message());
+        assert_eq!(found, ("42601", "conflicting or redundant options"), "{copy}");
+        assert_eq!(error.position(), copy.rfind(repeated), "{copy}");
+    }
+    for copy in [
+        "COPY t (header, quote) FROM 'f' (FORMAT csv, HEADER MATCH, ENCODING 'utf8')",
+        "COPY t FROM 'f' CSV QUOTE AS '\"' ESCAPE AS '\"' FORCE NOT NULL header, quote NULL 'x'",
+        "COPY t TO 'f' (FORMAT csv, FORCE_QUOTE (header, quote), HEADER)",
+        "COPY t FROM 'f' CSV HEADER WHERE header IS NULL OR header IS NOT NULL",
+    ] {
+        files.put("f", "header,quote\n");
+        if let Err(error) = connection.execute(copy, &[]) {
+            assert_ne!(error.message(), "conflicting or redundant options", "{copy}");
+        }
+    }
+}
+
+#[test]
+fn a_mark_within_a_line_is_corrupt_as_in_postgresql() {
+    let (connection, files) = connect();
+    connection.execute("CREATE TABLE t (a TEXT, b TEXT)", &[]).unwrap();
+    files.put("f", "a\tb\\.\nc\td\n\\.\nx\ty\n");
+    assert_eq!(connection.execute("COPY t FROM 'f'", &[]).unwrap(), 2);
+    files.put("", "a\tb\\.\nc\td\n");
+    assert_eq!(connection.execute("COPY t FROM STDIN", &[]).unwrap(), 1);
+    files.put("f", "a\tb\nc\\.c\td\n");
+    let error = connection.execute("COPY t FROM 'f'", &[]).unwrap_err();
+    assert_eq!((error.code(), error.message()), ("22P04", "end-of-copy marker corrupt"));
+    assert_eq!(error.context(), Some("COPY t, line 2"));
+}
+
+#[test]
 fn forms_that_do_not_exist_are_refused() {
     let (connection, _files) = connect();
     connection.execute("CREATE TABLE t (a INTEGER)", &[]).unwrap();
