@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::Derivation;
 use crate::catalog::{Table, View};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::ColumnRef;
+use crate::expression::{ColumnRef, Expr, TextPosition};
 use crate::types::DataType;
 
 /// A column that can be named.
@@ -21,6 +21,22 @@ pub struct ScopeColumn {
     pub at: ColumnRef,
     /// Its collation.
     pub collation: Derivation,
+    /// The type of what is stored there, if USING merged it with a column of another type.
+    pub stored: Option<DataType>,
+}
+
+impl ScopeColumn {
+    /// Returns the value.
+    pub fn value(&self) -> Expr {
+        let column = Expr::Column(self.at);
+        match self.stored {
+            None => column,
+            Some(stored) if stored.is_same_kind(self.data_type) => column,
+            // The blanks at the end of a CHAR go.
+            Some(DataType::Char(_)) => Expr::Trimmed(Box::new(column)),
+            stored => column.cast(stored, self.data_type, TextPosition(0)),
+        }
+    }
 }
 
 /// What the name of an item of FROM means as a value.
@@ -58,8 +74,9 @@ pub struct ScopeRelation {
 pub struct Scope {
     /// The items of FROM, in order.
     pub relations: Vec<ScopeRelation>,
-    /// Columns merged by USING: the name means the first of both.
-    pub merged: Vec<(SmolStr, ColumnRef, ColumnRef)>,
+    /// Columns that USING merged with others: a name without a qualifier does not mean them. One
+    /// place may have columns of several types.
+    pub hidden: Vec<(ColumnRef, DataType)>,
     /// The columns that `*` expands to. A column merged by USING appears once, before the others of
     /// its join.
     pub star: Vec<ColumnRef>,
@@ -90,9 +107,7 @@ impl Scope {
             Some(named) => named == candidate.name,
         }) {
             for column in candidate.columns.iter().filter(|column| column.name == name) {
-                let hidden = relation.is_none()
-                    && self.merged.iter().any(|(_, _, second)| *second == column.at);
-                if hidden {
+                if relation.is_none() && self.is_hidden(column) {
                     continue;
                 }
                 if found.is_some() {
@@ -103,6 +118,10 @@ impl Scope {
             }
         }
         Ok(found)
+    }
+
+    fn is_hidden(&self, column: &ScopeColumn) -> bool {
+        self.hidden.contains(&(column.at, column.data_type))
     }
 
     /// The column meant by `name`, or by `relation.name`.
@@ -156,7 +175,11 @@ impl Scope {
     /// Returns the columns that `*` expands to.
     pub fn all_columns(&self) -> Vec<&ScopeColumn> {
         let columns = || self.relations.iter().flat_map(|relation| &relation.columns);
-        self.star.iter().filter_map(|at| columns().find(|column| column.at == *at)).collect()
+        let column = |at: &ColumnRef| {
+            let shown = columns().find(|column| column.at == *at && !self.is_hidden(column));
+            shown.or_else(|| columns().find(|column| column.at == *at))
+        };
+        self.star.iter().filter_map(column).collect()
     }
 }
 
@@ -180,6 +203,7 @@ pub(in crate::bind) fn relation_with(
         data_type,
         at: ColumnRef { slot, column },
         collation,
+        stored: None,
     });
     ScopeRelation { name, columns: columns.collect(), ..ScopeRelation::default() }
 }

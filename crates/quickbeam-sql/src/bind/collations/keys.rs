@@ -50,7 +50,7 @@ pub(in crate::bind) fn collations_of_keys(
     let mut all = Vec::with_capacity(columns.len());
     for column in columns {
         let own = column.collation.of_keys().filter(needs_equal_keys);
-        match own {
+        match own.or_else(|| of_type(column.data_type)) {
             Some(own) if !column.data_type.is_text() => {
                 return Err(not_under("a set operation of rows or arrays", own));
             }
@@ -58,6 +58,11 @@ pub(in crate::bind) fn collations_of_keys(
         }
     }
     Ok(all.iter().any(Option::is_some).then_some(all))
+}
+
+/// Returns the collation under which values of a type are equal whose texts differ.
+fn of_type(data_type: DataType) -> Option<Collation> {
+    if data_type == DataType::BPCHAR { Collation::of_blanks() } else { None }
 }
 
 fn needs_equal_keys(collation: &Collation) -> bool {
@@ -141,7 +146,7 @@ impl Binder<'_> {
 
     /// Returns what a value is grouped by.
     pub(in crate::bind) fn grouped(&self, value: Typed) -> Result<Expr> {
-        if !self.has_collations {
+        if !self.has_collations && value.data_type != Some(DataType::BPCHAR) {
             return Ok(value.expr);
         }
         let collation = self.collation_of(&value)?;
@@ -153,6 +158,7 @@ impl Binder<'_> {
             return Err(indeterminate("string hashing"));
         }
         let collation = collation.of_keys().filter(needs_equal_keys);
+        let collation = collation.or_else(|| value.data_type.and_then(of_type));
         self.keyed(value, collation, "groups of rows or arrays")
     }
 
@@ -336,13 +342,18 @@ impl Binder<'_> {
         result: DataType,
     ) -> Result<(Expr, DataType)> {
         let is_extreme = matches!(kind, AggregateKind::Minimum | AggregateKind::Maximum);
-        if !self.has_collations || !(is_extreme || is_distinct) {
+        let is_counted = kind == AggregateKind::Count;
+        let is_padded = value.data_type == Some(DataType::BPCHAR) && is_distinct && is_counted;
+        if !(self.has_collations && (is_extreme || is_distinct) || is_padded) {
             return Ok((unmarked(value.expr), result));
         }
-        let Some(own) = self.key_collation([&value], "string comparison")? else {
+        let own = self
+            .key_collation([&value], "string comparison")?
+            .filter(|own| needs_equal_keys(own) || !is_padded);
+        let Some(own) = own.or_else(|| if is_padded { Collation::of_blanks() } else { None })
+        else {
             return Ok((unmarked(value.expr), result));
         };
-        let is_counted = kind == AggregateKind::Count;
         if is_counted && own.is_deterministic() {
             return Ok((unmarked(value.expr), result));
         }
@@ -385,7 +396,8 @@ impl Binder<'_> {
         columns: &[OutputColumn],
         order: &[OrderKey],
     ) -> Result<bool> {
-        if !select.distinct || !self.has_collations {
+        let is_padded = || columns.iter().any(|column| column.data_type == DataType::BPCHAR);
+        if !select.distinct || !(self.has_collations || is_padded()) {
             return Ok(false);
         }
         let has_keys = order.iter().any(|key| key.expr.text_of_sort_key().is_some());

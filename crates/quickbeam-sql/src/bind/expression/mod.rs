@@ -314,7 +314,7 @@ impl Binder<'_> {
         }
         self.note_named(column.at, position);
         self.note_collation(column);
-        Ok(Typed::new(Expr::Column(column.at), column.data_type, position))
+        Ok(Typed::new(column.value(), column.data_type, position))
     }
 
     /// Notes a column that is named where aggregates are allowed.

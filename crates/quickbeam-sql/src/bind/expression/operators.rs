@@ -302,6 +302,7 @@ impl Binder<'_> {
             let plain = |data_type: DataType| {
                 if data_type.is_text() { DataType::Text } else { data_type.unconstrained() }
             };
+            let [left, right] = [left, right].map(|side| self.without_widening(side));
             return Ok([
                 self.coerce_unknown(left, plain(a))?,
                 self.coerce_unknown(right, plain(b))?,

@@ -75,9 +75,8 @@ impl Binder<'_> {
     }
 
     fn has_system_columns(&self, relation: &ScopeRelation) -> bool {
-        let Some(slot) = relation.columns.first().map(|column| column.at.slot) else {
-            return false;
-        };
+        let first = relation.columns.first().filter(|column| column.stored.is_none());
+        let Some(slot) = first.map(|column| column.at.slot) else { return false };
         match self.slots.get(slot).map(|shape| &shape.source) {
             Some(Source::Table(table)) => !table.is_database(),
             // The row of a definition.

@@ -149,7 +149,7 @@ impl Binder<'_> {
             let position = self.position(&item.relation) as usize;
             scope.add(relation).map_err(|error| error.at(position))?;
         }
-        scope.merged.extend(inside.merged);
+        scope.hidden.extend(inside.hidden);
         scope.star = star;
         Ok(left)
     }
@@ -450,6 +450,7 @@ fn named_columns(
         data_type,
         at: ColumnRef { slot, column },
         collation,
+        stored: None,
     });
     Ok(named.collect())
 }

@@ -34,13 +34,14 @@ impl Binder<'_> {
                 columns.push(OutputColumn { name: name.clone(), data_type, collation });
             };
         for (name, left, right) in &pairs {
-            let sides = [left, right].map(|c| Typed::new(Expr::Column(c.at), c.data_type, 0));
+            let sides = [left, right].map(|c| Typed::new(c.value(), c.data_type, 0));
             let collation = self.common_collation(&sides)?;
             let (sides, data_type) = self.unify(sides.into(), "JOIN/USING")?;
             let call = Expr::Call(Function::COALESCE, sides, TextPosition(0));
             deliver(call, name, data_type, collation);
         }
-        for column in scope.relations.iter().flat_map(|relation| &relation.columns) {
+        let inside = scope.relations.iter().flat_map(|relation| &relation.columns);
+        for column in inside.filter(|column| column.stored.is_none()) {
             deliver(Expr::Column(column.at), &column.name, column.data_type, column.collation);
         }
         let sources: Vec<Option<ColumnRef>> = outputs.iter().map(Expr::as_column).collect();
@@ -52,9 +53,7 @@ impl Binder<'_> {
         };
         let inside = scope.relations.iter_mut().flat_map(|relation| &mut relation.columns);
         inside.for_each(|column| column.at = moved(column.at));
-        for (_, first, second) in &mut scope.merged {
-            (*first, *second) = (moved(*first), moved(*second));
-        }
+        scope.hidden.iter_mut().for_each(|(at, _)| *at = moved(*at));
         scope.star.iter_mut().for_each(|at| *at = moved(*at));
         let mut named = Vec::with_capacity(pairs.len());
         for (column, (name, left, right)) in pairs.into_iter().enumerate() {
@@ -62,10 +61,10 @@ impl Binder<'_> {
             let known = columns.get(column);
             let data_type = known.map_or(left.data_type, |known| known.data_type);
             let collation = known.map_or(left.collation, |known| known.collation);
-            scope.merged.push((name.clone(), at, moved(left.at)));
-            scope.merged.push((name.clone(), at, moved(right.at)));
+            scope.hidden.push((moved(left.at), left.data_type));
+            scope.hidden.push((moved(right.at), right.data_type));
             scope.star.retain(|at| *at != moved(left.at) && *at != moved(right.at));
-            named.push(ScopeColumn { name, data_type, at, collation });
+            named.push(ScopeColumn { name, data_type, at, collation, stored: None });
         }
         let rest = std::mem::take(&mut scope.star);
         scope.add(ScopeRelation { columns: named, ..ScopeRelation::default() })?;

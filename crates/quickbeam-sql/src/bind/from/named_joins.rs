@@ -9,12 +9,13 @@ use sqlparser::ast::{JoinConstraint, TableAlias, TableWithJoins};
 use super::full_join_using::Pair;
 use crate::bind::types::common;
 use crate::bind::{
-    Binder, From, JoinKind, RowOf, Scope, ScopeColumn, ScopeRelation, Typed, fold, object_name,
+    Binder, From, JoinKind, RowOf, Scope, ScopeColumn, ScopeRelation, Source, Typed, fold,
+    object_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr};
 use crate::parse::join_alias;
-use crate::types::DataType;
+use crate::types::{CastContext, DataType, cast_context};
 
 /// USING without its alias, and the alias.
 pub(super) struct Using<'c> {
@@ -70,17 +71,17 @@ impl Binder<'_> {
         let mut joined = Vec::new();
         for name in names {
             let side = |relations: &[ScopeRelation], table: &str| {
-                let merged = inside.merged.clone();
-                let here = Scope { merged, ..Scope::of(relations.to_vec()) };
+                let hidden = inside.hidden.clone();
+                let here = Scope { hidden, ..Scope::of(relations.to_vec()) };
                 here.resolve(None, &name).cloned().map_err(|error| not_joined(error, &name, table))
             };
             let left = side(&inside.relations[..first_right], "left")?;
             let right = side(&inside.relations[first_right..], "right")?;
             self.check_read([left.at, right.at].into_iter())?;
-            let [a, b] = [&left, &right]
-                .map(|column| Typed::new(Expr::Column(column.at), column.data_type, 0));
-            let types = [left.data_type, right.data_type].map(DataType::unconstrained);
-            let Some(merged_type) = common(types[0], types[1]) else {
+            let [a, b] =
+                [&left, &right].map(|column| Typed::new(column.value(), column.data_type, 0));
+            let Some(data_type) = common(left.data_type, right.data_type) else {
+                let types = [left.data_type, right.data_type].map(DataType::unconstrained);
                 let message =
                     format!("JOIN/USING types {} and {} cannot be matched", types[0], types[1]);
                 return Err(SqlError::new(SqlState::DatatypeMismatch, message));
@@ -92,16 +93,43 @@ impl Binder<'_> {
             }
             // The name means the side that always has a row, or that has the type of both.
             let is_right = match kind {
-                JoinKind::Inner => types[0] != merged_type && types[1] == merged_type,
+                JoinKind::Inner => left.data_type != data_type && right.data_type == data_type,
                 _ => flipped,
             };
-            let (first, second) = if is_right { (right.at, left.at) } else { (left.at, right.at) };
-            inside.merged.push((name, first, second));
-            inside.star.retain(|at| *at != first && *at != second);
-            joined.push(first);
+            let (first, second) = if is_right { (right, left) } else { (left, right) };
+            inside.hidden.push((second.at, second.data_type));
+            inside.star.retain(|at| *at != first.at && *at != second.at);
+            joined.push(first.at);
+            if first.data_type != data_type {
+                inside.hidden.push((first.at, first.data_type));
+                let stored = first.stored.or(Some(first.data_type));
+                let columns = vec![ScopeColumn { data_type, stored, ..first }];
+                inside.relations.push(ScopeRelation { columns, ..ScopeRelation::default() });
+            }
         }
         inside.star.splice(0..0, joined);
         Ok((on, pairs))
+    }
+
+    /// Returns the column in a cast of integers to a wider type of exact numbers. Numbers compare
+    /// without the cast, and an index of the column is used.
+    pub(in crate::bind) fn without_widening(&self, value: Typed) -> Typed {
+        let Expr::Cast(inner, to, _) = &value.expr else { return value };
+        let Expr::Column(at) = **inner else { return value };
+        let stored = match self.slots.get(at.slot).map(|shape| &shape.source) {
+            Some(Source::Table(table)) => table.columns.get(at.column).map(|it| it.data_type),
+            Some(Source::Query(columns)) => columns.get(at.column).map(|it| it.data_type),
+            _ => None,
+        };
+        let is_wider = |from: DataType| {
+            from.is_integer()
+                && (to.is_integer() || *to == DataType::Numeric(None))
+                && cast_context(from, *to) == Some(CastContext::Implicit)
+        };
+        match stored.is_some_and(is_wider) {
+            true => Typed { expr: Expr::Column(at), ..value },
+            false => value,
+        }
     }
 
     /// Splits the condition of a join at the alias of USING.

@@ -109,7 +109,7 @@ impl Binder<'_> {
 
 /// Returns a column as written in that scope, qualified by its relation if that has a name.
 fn written(column: &ScopeColumn, scope: &Scope) -> String {
-    let mut here = Some(scope);
+    let mut here = Some(scope).filter(|_| column.stored.is_none());
     while let Some(scope) = here {
         let of = scope.relations.iter().find(|relation| {
             !relation.name.is_empty() && relation.columns.iter().any(|known| known.at == column.at)

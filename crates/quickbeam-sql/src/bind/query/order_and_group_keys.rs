@@ -280,6 +280,7 @@ impl Binder<'_> {
             data_type: output.data_type,
             at: ColumnRef { slot, column },
             collation: output.collation,
+            stored: None,
         };
         let relation = ScopeRelation {
             name: "*VALUES*".into(),

@@ -373,7 +373,7 @@ fn check_distinct(written: &ast::Select, selected: &[Selected]) -> Result<()> {
 }
 
 fn all_of(column: &ScopeColumn, position: u32) -> Selected {
-    let value = Typed::new(Expr::Column(column.at), column.data_type, position);
+    let value = Typed::new(column.value(), column.data_type, position);
     Selected { name: column.name.clone(), value, is_unknown: false }
 }
 

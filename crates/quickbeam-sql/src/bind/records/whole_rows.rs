@@ -6,7 +6,8 @@ use smol_str::{SmolStr, format_smolstr};
 use sqlparser::ast::{self, Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName};
 
 use crate::bind::{
-    Binder, OutputColumn, RowOf, Scope, ScopeRelation, Source, Typed, fold, object_name,
+    Binder, OutputColumn, RowOf, Scope, ScopeColumn, ScopeRelation, Source, Typed, fold,
+    object_name,
 };
 use crate::catalog::row_type_name;
 use crate::error::{Result, SqlError, SqlState};
@@ -53,7 +54,7 @@ impl Binder<'_> {
             self.note_named(column.at, position);
         }
         if let (RowOf::Value, [column]) = (&relation.row, &relation.columns[..]) {
-            return Ok(Typed::new(Expr::Column(column.at), column.data_type, position));
+            return Ok(Typed::new(column.value(), column.data_type, position));
         }
         let slot = relation.columns.first().map(|column| column.at.slot);
         let source = slot.and_then(|slot| self.slots.get(slot)).map(|shape| &shape.source);
@@ -79,7 +80,7 @@ impl Binder<'_> {
         let row_type = RowType { name, fields: fields.clone() }.intern();
         let mut shape = RowShape::new(row_type, &fields);
         shape.is_nullable = relation.is_nullable;
-        let columns = relation.columns.iter().map(|column| Expr::Column(column.at)).collect();
+        let columns = relation.columns.iter().map(ScopeColumn::value).collect();
         let expr = Expr::Row(Arc::new(shape), columns);
         Ok(Typed::new(expr, DataType::Encoded(row_type), position))
     }

@@ -101,7 +101,26 @@ impl CollationDefinition {
     }
 }
 
+/// The collation of [`Collation::of_blanks`].
+static OF_BLANKS: LazyLock<Option<Collation>> = LazyLock::new(|| {
+    let definition = CollationDefinition {
+        object: None,
+        schema: SmolStr::default(),
+        name: SmolStr::default(),
+        locale: None,
+        is_deterministic: false,
+    };
+    definition.intern()
+});
+
 impl Collation {
+    /// Returns the collation without a name under which texts are equal that differ in the blanks
+    /// at their ends; `None` if no numbers are left. Values of `bpchar` are grouped under it.
+    #[must_use]
+    pub fn of_blanks() -> Option<Collation> {
+        *OF_BLANKS
+    }
+
     /// Returns the definition.
     #[must_use]
     pub fn definition(self) -> &'static CollationDefinition {
@@ -172,6 +191,10 @@ impl Collation {
     /// Appends the sort key of a text, which ends with the text if the collation is deterministic
     /// (COLL-2).
     pub(crate) fn append_sort_key(self, text: &str, key: &mut Vec<u8>) -> Result<()> {
+        if Some(self) == Collation::of_blanks() {
+            key.extend_from_slice(text.trim_end_matches(' ').as_bytes());
+            return Ok(());
+        }
         collator::append_key(self.collator()?, text, key);
         if self.is_deterministic() {
             // No sort key has a byte as low.
