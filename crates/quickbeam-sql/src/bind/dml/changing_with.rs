@@ -3,7 +3,7 @@
 use smol_str::SmolStr;
 use sqlparser::ast::{self, SetExpr, Statement as Ast};
 
-use crate::bind::query::common_tables::{CteSource, changes_rows};
+use crate::bind::query::common_tables::{CteSource, NON_RECURSIVE, changes_rows};
 use crate::bind::query::syntax::traversals::in_order_of_reading;
 use crate::bind::{Binder, BoundStatement, ChangingWith, OutputColumn, Source, WithPart, fold};
 use crate::error::{Result, SqlError, SqlState};
@@ -67,7 +67,7 @@ impl Binder<'_> {
         }
         let known = self.ctes.len();
         if is_recursive {
-            self.ctes.push((name.clone(), CteSource::Forbidden));
+            self.ctes.push((name.clone(), CteSource::Forbidden(NON_RECURSIVE)));
         }
         let inner = match &common.query.with {
             Some(with) => self.common_tables(with, None)?,

@@ -77,7 +77,7 @@ impl NamedArguments {
 }
 
 /// The functions that take any number of arguments.
-const VARIADIC_FUNCTIONS: [&str; 13] = [
+const VARIADIC_FUNCTIONS: [&str; 19] = [
     "concat",
     "concat_ws",
     "format",
@@ -91,6 +91,12 @@ const VARIADIC_FUNCTIONS: [&str; 13] = [
     "jsonb_extract_path",
     "json_extract_path_text",
     "jsonb_extract_path_text",
+    "int4multirange",
+    "int8multirange",
+    "nummultirange",
+    "datemultirange",
+    "tsmultirange",
+    "tstzmultirange",
 ];
 
 /// Returns the name and the value of a named argument.

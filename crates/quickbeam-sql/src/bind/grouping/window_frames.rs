@@ -5,7 +5,7 @@ use sqlparser::ast::{self, BinaryOperator, Expr as Ast, WindowFrameUnits, Window
 use super::windows::windowing_error;
 use crate::bind::{Binder, FrameBound, FrameExclusion, FrameUnits, Scope, WindowFrame};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::Expr;
+use crate::expression::{Expr, Slots};
 use crate::parse::{CURRENT_ROW, EXCLUSION, UNBOUNDED};
 use crate::types::DataType;
 
@@ -159,9 +159,17 @@ impl Binder<'_> {
             Ast::Interval(interval) if interval.leading_field.is_none() => &interval.value,
             other => other,
         };
+        let before = self.levels.last().map_or(0, |level| level.subqueries.len());
         let value = self.expression(offset, scope)?;
-        let own = self.levels.last().map_or(0, |level| level.first_slot);
-        if value.expr.slots().iter().any(|slot| slot >= own) {
+        let (own, subqueries) = self.levels.last().map_or((0, &[][..]), |level| {
+            (level.first_slot, level.subqueries.get(before..).unwrap_or_default())
+        });
+        // Each row has the same answers of subqueries that read no row.
+        let mut read = value.expr.slots();
+        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
+        read.remove(&answers);
+        subqueries.iter().for_each(|subquery| read.extend(&subquery.query.reads()));
+        if read.iter().any(|slot| slot >= own) {
             let name = format!("{units:?}").to_uppercase();
             let message = format!("argument of {name} must not contain variables");
             let error = SqlError::new(SqlState::InvalidColumnReference, message);

@@ -25,11 +25,14 @@ pub(in crate::bind) enum CteSource {
     Stored(usize, Vec<OutputColumn>),
     /// The working table of the recursive query that is bound now, and its references so far.
     Working(usize, Vec<OutputColumn>, usize),
-    /// The non-recursive term of the query is bound now.
-    Forbidden,
+    /// A part of the query is bound now that must not read it.
+    Forbidden(&'static str),
     /// A statement that changes rows and has no RETURNING.
     WithoutRows,
 }
+
+/// The part of a recursive query before UNION.
+pub(in crate::bind) const NON_RECURSIVE: &str = "its non-recursive term";
 
 #[cold]
 fn recursion_error(message: String, position: usize) -> SqlError {
@@ -175,7 +178,7 @@ impl Binder<'_> {
     ) -> Result<(Query, usize)> {
         let plain = |binder: &mut Self| {
             let known = binder.ctes.len();
-            binder.ctes.push((name.clone(), CteSource::Forbidden));
+            binder.ctes.push((name.clone(), CteSource::Forbidden(NON_RECURSIVE)));
             let bound = binder.nested(|binder| binder.query(&common.query, outer.clone()));
             binder.ctes.truncate(known);
             Ok((bound?, 0))
@@ -191,23 +194,24 @@ impl Binder<'_> {
             _ => return Err(SqlError::unsupported("set operations by name")),
         };
         let position = self.place_of(&common.alias.name);
-        if common.query.with.is_some() {
-            return plain(self);
-        }
-        self.ctes.push((name.clone(), CteSource::Forbidden));
-        let base = self.nested(|binder| binder.term(left, outer.clone()));
-        self.ctes.pop();
-        let mut base = base?;
+        let own = self.ctes.len();
+        self.ctes.push((name.clone(), CteSource::Forbidden("a subquery")));
+        let with = match &common.query.with {
+            Some(with) => self.common_tables(with, outer.clone())?,
+            None => Vec::new(),
+        };
+        self.set_source(own, CteSource::Forbidden(NON_RECURSIVE));
+        let mut base = self.nested(|binder| binder.term(left, outer.clone()))?;
         self.name_columns(&mut base.columns, common, name, position)?;
         let columns = base.columns.clone();
         let working = self.add_slot(name.clone(), Source::Query(columns.clone().into()));
-        self.ctes.push((name.clone(), CteSource::Working(working, columns.clone(), 0)));
-        let step = self.nested(|binder| binder.term(right, outer.clone()));
-        let references = match self.ctes.pop() {
-            Some((_, CteSource::Working(_, _, references))) => references,
+        self.set_source(own, CteSource::Working(working, columns.clone(), 0));
+        let mut step = self.nested(|binder| binder.term(right, outer.clone()))?;
+        let references = match self.ctes.get(own) {
+            Some((_, CteSource::Working(_, _, references))) => *references,
             _ => 0,
         };
-        let mut step = step?;
+        self.ctes.truncate(own);
         if references == 0 {
             return plain(self);
         }
@@ -216,8 +220,14 @@ impl Binder<'_> {
         self.convert_term(&mut step, &columns);
         let slot = self.add_slot(name.clone(), Source::Computed);
         let body = Body::Recursive(Box::new(Recursive { base, step, all, working, slot }));
-        let query = Query::plain(body, columns);
+        let query = Query { with, ..Query::plain(body, columns) };
         Ok((query, references))
+    }
+
+    fn set_source(&mut self, number: usize, source: CteSource) {
+        if let Some((_, known)) = self.ctes.get_mut(number) {
+            *known = source;
+        }
     }
 
     fn check_terms(
@@ -289,9 +299,9 @@ impl Binder<'_> {
                 *references += 1;
                 (*slot, columns.clone())
             }
-            Some(CteSource::Forbidden) => {
+            Some(CteSource::Forbidden(part)) => {
                 let message = format!(
-                    "recursive reference to query \"{name}\" must not appear within its non-recursive term"
+                    "recursive reference to query \"{name}\" must not appear within {part}"
                 );
                 return Err(recursion_error(message, position));
             }

@@ -276,6 +276,12 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
             let kind = left.kind();
             Some(if kind == right.kind() { kind.data_type() } else { kind.family().data_type() })
         }
+        (DataType::Time, zoned @ DataType::Encoded(encoded))
+        | (zoned @ DataType::Encoded(encoded), DataType::Time)
+            if encoded.kind() == EncodedKind::TimeTz =>
+        {
+            Some(zoned)
+        }
         (DataType::Timestamp, DataType::TimestampTz)
         | (DataType::TimestampTz, DataType::Timestamp) => Some(DataType::TimestampTz),
         (DataType::Date, other @ (DataType::Timestamp | DataType::TimestampTz))

@@ -104,6 +104,9 @@ static TABLE: &[RowFunction] = &[
     strict("jsonb_path_query", &[JSONB, TEXT], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND, query),
+    strict("jsonb_path_query_tz", &[JSONB, TEXT], FOUND_TZ, query),
+    strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB], FOUND_TZ, query),
+    strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND_TZ, query),
     strict("ts_token_type", &[TEXT], TOKEN_TYPES, token_types),
     strict("ts_parse", &[TEXT, TEXT], TOKENS, tokens),
     strict("ts_debug", &[Some(CONFIGURATION), TEXT], DESCRIBED_TOKENS, described_tokens),
@@ -153,6 +156,7 @@ const ANCESTORS: &[(&str, DataType)] = &[("relid", DataType::BigInt)];
 const PARTS: &[(&str, DataType)] = &[("string_to_table", DataType::Text)];
 const SPLIT: &[(&str, DataType)] = &[("regexp_split_to_table", DataType::Text)];
 const FOUND: &[(&str, DataType)] = &[("jsonb_path_query", DataType::Jsonb)];
+const FOUND_TZ: &[(&str, DataType)] = &[("jsonb_path_query_tz", DataType::Jsonb)];
 const MATCHES: &[(&str, DataType)] = &[("regexp_matches", TEXTS)];
 
 /// Returns the function `name` that takes `count` arguments.

@@ -4,15 +4,15 @@
 
 use super::encoded;
 use super::ranges::range;
-use crate::error::Result;
+use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::{Builtin, mismatch, strict};
 use crate::types::encoded::multirange::Multirange;
 use crate::types::encoded::{BoundPair, RangeBound, RangeValue};
-use crate::types::{DataType, EncodedKind, Value, ValueRef};
+use crate::types::{DataType, ElementType, EncodedKind, Value, ValueRef};
 use DataType::{Boolean, Text};
 
 macro_rules! table {
-    ($table:ident, $kind:ident) => {
+    ($table:ident, $kind:ident, $spread:literal) => {
         pub(in crate::expression::builtin) static $table: &[Builtin] = {
             const M: DataType = EncodedKind::$kind.data_type();
             const R: DataType = EncodedKind::$kind.range().data_type();
@@ -20,7 +20,12 @@ macro_rules! table {
                 Some(subtype) => subtype,
                 None => Text,
             };
+            const RANGES: DataType = match ElementType::new(R) {
+                Some(element) => DataType::Array(element),
+                None => Text,
+            };
             &[
+                strict($spread, &[RANGES], M, |v| made_of_array(v, EncodedKind::$kind)),
                 strict("multirange", &[R], M, |v| made(v, EncodedKind::$kind)),
                 strict(EncodedKind::$kind.name(), &[], M, |v| made(v, EncodedKind::$kind)),
                 strict(EncodedKind::$kind.name(), &[R], M, |v| made(v, EncodedKind::$kind)),
@@ -83,12 +88,12 @@ macro_rules! table {
     };
 }
 
-table!(INT4, Int4Multirange);
-table!(INT8, Int8Multirange);
-table!(NUM, NumMultirange);
-table!(DATE, DateMultirange);
-table!(TS, TsMultirange);
-table!(TSTZ, TsTzMultirange);
+table!(INT4, Int4Multirange, "variadic int4multirange");
+table!(INT8, Int8Multirange, "variadic int8multirange");
+table!(NUM, NumMultirange, "variadic nummultirange");
+table!(DATE, DateMultirange, "variadic datemultirange");
+table!(TS, TsMultirange, "variadic tsmultirange");
+table!(TSTZ, TsTzMultirange, "variadic tstzmultirange");
 
 /// Returns a multirange, or that of a range.
 fn operand(arguments: &[ValueRef<'_>], at: usize) -> Result<Multirange> {
@@ -113,6 +118,21 @@ fn made(arguments: &[ValueRef<'_>], kind: EncodedKind) -> Result<Value> {
     let ranges: Result<Vec<RangeValue>> =
         (0..arguments.len()).map(|at| range(arguments, at)).collect();
     Ok(Multirange::of(ranges?).value(kind))
+}
+
+/// Returns the multirange of the ranges in an array.
+fn made_of_array(arguments: &[ValueRef<'_>], kind: EncodedKind) -> Result<Value> {
+    let [ValueRef::Array(array)] = arguments else { return Err(mismatch()) };
+    if array.dimensions().len() > 1 {
+        let message = "multiranges cannot be constructed from multidimensional arrays";
+        return Err(SqlError::new(SqlState::CardinalityViolation, message));
+    }
+    let members: Vec<ValueRef<'_>> = array.iter().collect();
+    if members.iter().any(|member| member.is_null()) {
+        let message = "multirange values cannot contain null members";
+        return Err(SqlError::new(SqlState::NullValueNotAllowed, message));
+    }
+    made(&members, kind)
 }
 
 fn bound(

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::path_syntax::{Accessor, ItemMethod, JsonPath, Node, PathComparison};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{Builtin, invalid, mismatch, strict, text};
+use crate::expression::builtin::{Builtin, invalid, mismatch, stable, strict, text};
 use crate::types::json::{Json, JsonKind, write_string};
 use crate::types::{DataType, Decimal, Value, ValueRef};
 use DataType::{Boolean, Jsonb as B, Text};
@@ -40,6 +40,23 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("jsonb_path_query_first", &[B, Text], B, first),
     strict("jsonb_path_query_first", &[B, Text, B], B, first),
     strict("jsonb_path_query_first", &[B, Text, B, Boolean], B, first),
+    // No item depends on the time zone without the method `datetime`.
+    stable("jsonb_path_exists_tz", &[B, Text], Boolean, |_, v| exists(v, PathErrors::Raised)),
+    stable("jsonb_path_exists_tz", &[B, Text, B], Boolean, |_, v| exists(v, PathErrors::Raised)),
+    stable("jsonb_path_exists_tz", &[B, Text, B, Boolean], Boolean, |_, v| {
+        exists(v, PathErrors::Raised)
+    }),
+    stable("jsonb_path_match_tz", &[B, Text], Boolean, |_, v| matches(v, PathErrors::Raised)),
+    stable("jsonb_path_match_tz", &[B, Text, B], Boolean, |_, v| matches(v, PathErrors::Raised)),
+    stable("jsonb_path_match_tz", &[B, Text, B, Boolean], Boolean, |_, v| {
+        matches(v, PathErrors::Raised)
+    }),
+    stable("jsonb_path_query_array_tz", &[B, Text], B, |_, v| all(v)),
+    stable("jsonb_path_query_array_tz", &[B, Text, B], B, |_, v| all(v)),
+    stable("jsonb_path_query_array_tz", &[B, Text, B, Boolean], B, |_, v| all(v)),
+    stable("jsonb_path_query_first_tz", &[B, Text], B, |_, v| first(v)),
+    stable("jsonb_path_query_first_tz", &[B, Text, B], B, |_, v| first(v)),
+    stable("jsonb_path_query_first_tz", &[B, Text, B, Boolean], B, |_, v| first(v)),
 ];
 
 /// A JSON value.
