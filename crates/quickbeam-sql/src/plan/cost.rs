@@ -20,6 +20,8 @@ impl From<bool> for RowGoal {
 pub enum MemberUse {
     /// They may be joined like an item of FROM.
     Joined,
+    /// Each row is checked, or tested by a semi-join that returns it with its key.
+    Tested,
     /// Each row is checked. A row that is locked or changed must be the current row of its slot.
     Checked,
 }

@@ -201,7 +201,7 @@ fn plan_change(
         &Slots::default(),
         &[],
         RowGoal::All,
-        MemberUse::Checked,
+        MemberUse::Tested,
     )?;
     if let (Some(cursor), PlanNode::Table(access)) = (change.cursor, &mut root) {
         access.path = AccessPath::Cursor(cursor);
@@ -211,6 +211,10 @@ fn plan_change(
     if !tables.is_empty() {
         root = PlanNode::With { tables, input: Box::new(root) };
     }
+    // A row that is read with answers of subqueries is not checked once more.
+    let answers: Slots = change.subqueries.iter().map(|subquery| subquery.slot).collect();
+    let mut recheck = change.filter;
+    recheck.retain(|condition| !condition.slots().meets(&answers));
     let (table, slot) = (&change.table, change.slot);
     let (checks, generated) = match &change.assignments {
         None => (Vec::new(), Vec::new()),
@@ -220,7 +224,7 @@ fn plan_change(
         table: change.table,
         slot: change.slot,
         root,
-        recheck: Expr::all(change.filter),
+        recheck: Expr::all(recheck),
         assignments: change.assignments,
         checks,
         generated,

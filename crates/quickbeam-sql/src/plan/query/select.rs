@@ -521,7 +521,7 @@ impl<'p> Planner<'p> {
         };
         let is_open = |subquery: &&Subquery| !answered.contains(&Expr::column(subquery.slot, 0));
         for subquery in in_order_of_evaluation(subqueries, &around).into_iter().filter(is_open) {
-            if !few && members == MemberUse::Joined {
+            if !few && members != MemberUse::Checked {
                 let asked = (subquery, &after[..]);
                 if let Some(join) = self.tested_by_join(&node, rows, asked, &around, outside)? {
                     after.retain(|part| !part.slots().contains(subquery.slot));

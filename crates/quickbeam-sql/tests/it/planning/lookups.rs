@@ -233,6 +233,52 @@ fn subqueries_are_answered_by_hash() {
 }
 
 #[test]
+fn changes_test_existence_by_a_hash_join() {
+    let c = filled();
+    for (text, line, count) in [
+        (
+            "UPDATE g x SET b = -1 WHERE EXISTS (SELECT FROM g y WHERE y.b = x.b AND y.a < x.a)",
+            "Hash Right Semi Join",
+            4000,
+        ),
+        (
+            "DELETE FROM g x WHERE EXISTS (SELECT FROM g y WHERE y.b = x.b AND y.a < x.a)",
+            "Hash Right Semi Join",
+            4000,
+        ),
+        (
+            "DELETE FROM g x WHERE NOT EXISTS (SELECT FROM g y WHERE y.b = x.b AND y.a <> x.a)",
+            "Hash Right Anti Join",
+            0,
+        ),
+        (
+            "UPDATE g x SET c = 'first' FROM d WHERE d.x = x.a
+             AND NOT EXISTS (SELECT FROM g y WHERE y.b = x.b AND y.a < x.a)",
+            "on g x",
+            1,
+        ),
+    ] {
+        let plan = plan(&c, text, &[]);
+        assert!(plan.contains(line), "{text}: no {line} in\n{plan}");
+        c.execute("BEGIN", &[]).unwrap();
+        assert_eq!(c.execute(text, &[]).unwrap(), count, "{text}");
+        let changed = match text.starts_with("DELETE") {
+            true => 5000 - rows(&c, "SELECT a FROM g", &[]).len() as u64,
+            false => rows(&c, "SELECT a FROM g WHERE b = -1 OR c = 'first'", &[]).len() as u64,
+        };
+        assert_eq!(changed, count, "{text}");
+        let kept = "SELECT count(*) FROM g WHERE a < 1000 AND b = a";
+        let kept = rows(&c, kept, &[]);
+        assert_eq!(kept, ["1000"], "{text}");
+        c.execute("ROLLBACK", &[]).unwrap();
+    }
+    // One row asks: it looks for a match.
+    let one =
+        "DELETE FROM g x WHERE a = 7 AND EXISTS (SELECT FROM g y WHERE y.a = x.b AND y.b < 9)";
+    assert!(!plan(&c, one, &[]).contains("Semi Join"));
+}
+
+#[test]
 fn what_few_rows_of_a_subquery_deliver_is_looked_up() {
     let c = filled();
     c.execute_script(
