@@ -11,7 +11,7 @@ use super::{
 };
 use crate::bind::{
     BoundStatement, Change, ChangingWith, Insert, InsertSource, MergeAction, MergeStatement, Names,
-    SlotShape, check_of, column_domain_check, generated_columns,
+    SlotShape, Subquery, check_of, column_domain_check, generated_columns,
 };
 use crate::catalog::Table;
 use crate::error::Result;
@@ -212,7 +212,7 @@ fn plan_change(
         root = PlanNode::With { tables, input: Box::new(root) };
     }
     // A row that is read with answers of subqueries is not checked once more.
-    let answers: Slots = change.subqueries.iter().map(|subquery| subquery.slot).collect();
+    let answers = Subquery::answers(&change.subqueries);
     let mut recheck = change.filter;
     recheck.retain(|condition| !condition.slots().meets(&answers));
     let (table, slot) = (&change.table, change.slot);

@@ -3,9 +3,9 @@
 use sqlparser::ast::{self, BinaryOperator, Expr as Ast, WindowFrameUnits, WindowSpec};
 
 use super::windows::windowing_error;
-use crate::bind::{Binder, FrameBound, FrameExclusion, FrameUnits, Scope, WindowFrame};
+use crate::bind::{Binder, FrameBound, FrameExclusion, FrameUnits, Scope, Subquery, WindowFrame};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, Slots};
+use crate::expression::Expr;
 use crate::parse::{CURRENT_ROW, EXCLUSION, UNBOUNDED};
 use crate::types::DataType;
 
@@ -166,8 +166,7 @@ impl Binder<'_> {
         });
         // Each row has the same answers of subqueries that read no row.
         let mut read = value.expr.slots();
-        let answers: Slots = subqueries.iter().map(|subquery| subquery.slot).collect();
-        read.remove(&answers);
+        read.remove(&Subquery::answers(subqueries));
         subqueries.iter().for_each(|subquery| read.extend(&subquery.query.reads()));
         if read.iter().any(|slot| slot >= own) {
             let name = format!("{units:?}").to_uppercase();

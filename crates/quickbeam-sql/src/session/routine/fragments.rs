@@ -402,9 +402,7 @@ impl Invocation<'_> {
                 .with_hint("Assign the row by SELECT ... INTO, whose columns are known."));
         }
         let value = rows.pop().and_then(|mut row| row.pop()).unwrap_or(Value::Null);
-        let reference =
-            columns.first().map(|it| it.data_type).filter(|it| it.reference().is_some());
-        Ok(TypedValue { value, reference })
+        Ok(TypedValue::new(value, columns.first().map(|it| it.data_type)))
     }
 
     /// Evaluates a condition; NULL is not true.

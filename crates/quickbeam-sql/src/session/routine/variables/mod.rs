@@ -84,6 +84,11 @@ pub(super) struct TypedValue {
 }
 
 impl TypedValue {
+    /// Returns a value with the type of its column.
+    pub fn new(value: Value, data_type: Option<DataType>) -> TypedValue {
+        TypedValue { value, reference: data_type.filter(|it| it.reference().is_some()) }
+    }
+
     pub fn data_type(&self) -> Option<DataType> {
         self.reference.or_else(|| self.value.data_type())
     }
@@ -100,12 +105,8 @@ fn typed_values(
     columns: &[OutputColumn],
     row: Option<Vec<Value>>,
 ) -> impl Iterator<Item = TypedValue> {
-    let types: Vec<DataType> = columns.iter().map(|it| it.data_type).collect();
-    let values = row.unwrap_or_default().into_iter().enumerate();
-    values.map(move |(at, value)| {
-        let reference = types.get(at).copied().filter(|it| it.reference().is_some());
-        TypedValue { value, reference }
-    })
+    let values = row.unwrap_or_default().into_iter().zip(columns);
+    values.map(|(value, column)| TypedValue::new(value, Some(column.data_type)))
 }
 
 #[cold]
