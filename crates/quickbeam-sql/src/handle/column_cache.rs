@@ -23,6 +23,7 @@
 //! "Oracle Database In-Memory: A Dual Format In-Memory Database", ICDE 2015).
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -256,6 +257,19 @@ impl TableColumns {
     /// Returns whether a part begins at a key.
     pub fn has_part(&self, low: &[u8]) -> bool {
         self.parts.lock().contains_key(low)
+    }
+
+    /// Returns the key at which the part begins that covers a key, or at which the part ends after
+    /// which there are leaves with that key until the next part.
+    pub fn cut(&self, key: &[u8]) -> Option<Vec<u8>> {
+        let parts = self.parts.lock();
+        let (until, after) = (Bound::Included(key), Bound::Excluded(key));
+        let (low, part) = parts.range::<[u8], _>((Bound::Unbounded, until)).next_back()?;
+        if part.leaves.covers(key) {
+            return Some(low.clone());
+        }
+        let has_next = parts.range::<[u8], _>((after, Bound::Unbounded)).next().is_some();
+        part.leaves.end().filter(|_| has_next).map(<[u8]>::to_vec)
     }
 
     /// Drops the part that begins at a key.

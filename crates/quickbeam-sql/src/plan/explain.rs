@@ -21,7 +21,7 @@ pub type Counts = [u64];
 pub fn explain(plan: &Plan, counts: Option<&Counts>) -> Vec<String> {
     let slots = &plan.slots;
     let mut writer =
-        Writer { slots, lines: Vec::new(), counts, next: 0, vectorized: false, workers: None };
+        Writer { slots, lines: Vec::new(), counts, next: 0, vectorized: false, workers: [None; 2] };
     writer.action(&plan.action, 0);
     writer.line(0, format!("Execution: {}", plan.mode_reason));
     writer.lines
@@ -34,8 +34,8 @@ struct Writer<'w> {
     next: usize,
     /// The next node is vectorized.
     vectorized: bool,
-    /// The workers planned for it.
-    workers: Option<usize>,
+    /// The workers planned for it, and for the inner rows of a join.
+    workers: [Option<usize>; 2],
 }
 
 impl Writer<'_> {
@@ -118,6 +118,7 @@ impl Writer<'_> {
             HashJoinKind::RightAnti => "Hash Right Anti Join",
         };
         self.line(depth, format!("{kind}{counted}"));
+        self.write_workers(depth);
         let pairs = join.outer_keys.iter().zip(&join.inner_keys);
         let pairs = pairs.map(|(a, b)| format!("{} = {}", self.text(a), self.text(b)));
         let pairs = pairs.collect::<Vec<_>>().join(" AND ");
@@ -133,7 +134,7 @@ impl Writer<'_> {
     fn node(&mut self, node: &PlanNode, depth: usize) {
         if let PlanNode::Vectorized(batch) = node {
             self.vectorized = true;
-            self.workers = batch.workers.map(|plan| plan.workers);
+            self.workers = [batch.workers, batch.build_workers].map(|it| Some(it?.workers));
             return self.node(&batch.step, depth);
         }
         let vectorized = if std::mem::take(&mut self.vectorized) { " (vectorized)" } else { "" };
@@ -261,12 +262,14 @@ impl Writer<'_> {
 
     /// Writes the workers of the step, if the plan has some: those planned, and those started.
     fn write_workers(&mut self, depth: usize) {
-        let Some(planned) = self.workers.take() else { return };
-        self.detail(depth, format!("Workers Planned: {planned}"));
-        let launched = self.counts.and_then(|counts| counts.get(self.next).copied());
-        self.next += 1;
-        if let Some(launched) = launched {
-            self.detail(depth, format!("Workers Launched: {launched}"));
+        for (planned, what) in std::mem::take(&mut self.workers).into_iter().zip(["", "Build "]) {
+            let Some(planned) = planned else { continue };
+            self.detail(depth, format!("{what}Workers Planned: {planned}"));
+            let launched = self.counts.and_then(|counts| counts.get(self.next).copied());
+            self.next += 1;
+            if let Some(launched) = launched {
+                self.detail(depth, format!("{what}Workers Launched: {launched}"));
+            }
         }
     }
 

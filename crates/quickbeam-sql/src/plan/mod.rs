@@ -42,8 +42,8 @@ pub use explain::explain;
 pub use query::select::keep_row_keys;
 pub use turned_off::TurnedOff;
 pub use vectorize::{
-    CanVectorize, ExecutionMode, SharedScan, WorkerChoice, WorkerPlan, choose_execution_mode,
-    produced,
+    CanVectorize, ExecutionMode, SharedPart, SharedScan, WorkerChoice, WorkerPlan,
+    choose_execution_mode, produced,
 };
 
 /// The planner's statistics.
@@ -372,8 +372,11 @@ pub struct Batch {
     /// The input columns that the step reads, and their types. For a join or a filter, also those
     /// that it returns.
     pub columns: Vec<(ColumnRef, DataType)>,
-    /// The workers that may help.
+    /// The workers that may help with an aggregation, or with the outer rows of a join that returns
+    /// inner ones.
     pub workers: Option<WorkerPlan>,
+    /// The workers that may help to read the inner rows of a join.
+    pub build_workers: Option<WorkerPlan>,
 }
 
 /// A recursive query: see [`Recursive`](crate::bind::Recursive).

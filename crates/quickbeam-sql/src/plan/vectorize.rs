@@ -32,10 +32,19 @@ pub struct WorkerPlan {
     pub least_rows: f64,
 }
 
-/// Returns the table scan that several threads can share to execute a step. The arguments are those
-/// of [`CanVectorize`].
+/// A part of a vectorized step that several threads may execute.
+#[derive(Clone, Copy, Debug)]
+pub enum SharedPart<'s> {
+    /// An aggregation, or the outer rows of a join that returns inner ones.
+    Step(&'s PlanNode),
+    /// The inner rows of a join.
+    Build(&'s PlanNode),
+}
+
+/// Returns the table scan that several threads can share to execute a part of a step. The other
+/// arguments are those of [`CanVectorize`].
 pub type SharedScan =
-    for<'s> fn(&'s PlanNode, &[(ColumnRef, DataType)], &[DataType]) -> Option<&'s TableAccess>;
+    for<'s> fn(SharedPart<'s>, &[(ColumnRef, DataType)], &[DataType]) -> Option<&'s TableAccess>;
 
 /// How workers are chosen.
 #[derive(Clone, Copy)]
@@ -244,19 +253,19 @@ impl<'c> Chooser<'c> {
             if let PlanNode::Group { input, .. } | PlanNode::Sort { input, .. } = node {
                 self.join(input, &columns);
             }
-            let workers = self.workers_for(node, &columns);
-            vectorize(node, columns, workers);
+            let workers = self.workers_for(SharedPart::Step(node), &columns);
+            vectorize(node, columns, workers, None);
         }
     }
 
-    /// Plans the workers of a vectorized step.
+    /// Plans the workers of a part of a vectorized step.
     fn workers_for(
         &self,
-        step: &PlanNode,
+        part: SharedPart<'_>,
         columns: &[(ColumnRef, DataType)],
     ) -> Option<WorkerPlan> {
         let WorkerChoice { shared_scan, workers } = self.workers?;
-        workers(&shared_scan(step, columns, self.parameters)?.table)
+        workers(&shared_scan(part, columns, self.parameters)?.table)
     }
 
     /// Vectorizes a join below a vectorized step, if possible, with the joins and filters below it.
@@ -279,7 +288,9 @@ impl<'c> Chooser<'c> {
             self.join(&mut join.outer, &of(&join.outer_slots));
             self.join(&mut join.inner, &of(&join.inner_slots));
         }
-        vectorize(node, columns, None);
+        let workers = self.workers_for(SharedPart::Step(node), &columns);
+        let build_workers = self.workers_for(SharedPart::Build(node), &columns);
+        vectorize(node, columns, workers, build_workers);
     }
 
     /// Vectorizes a filter on the rows of a join, if the join is vectorized.
@@ -294,7 +305,7 @@ impl<'c> Chooser<'c> {
         let PlanNode::Filter { input, .. } = &mut *node else { return };
         self.join(input, &columns);
         if let PlanNode::Vectorized(_) = **input {
-            vectorize(node, columns, None);
+            vectorize(node, columns, None, None);
         }
     }
 
@@ -367,9 +378,10 @@ fn vectorize(
     node: &mut PlanNode,
     columns: Vec<(ColumnRef, DataType)>,
     workers: Option<WorkerPlan>,
+    build_workers: Option<WorkerPlan>,
 ) {
     let step = std::mem::replace(node, PlanNode::SingleRow);
-    *node = PlanNode::Vectorized(Box::new(Batch { step, columns, workers }));
+    *node = PlanNode::Vectorized(Box::new(Batch { step, columns, workers, build_workers }));
 }
 
 /// Returns the filter of rows that are decoded from leaves.

@@ -51,7 +51,7 @@ use crate::execute::system_rows::{EngineFigures, SnapshotNames, blockers};
 use crate::expression::{
     Clock, ColumnRef, Current, Expr, Frame, Given, Host, RoutineCall, SessionState, Slot,
 };
-use crate::plan::{PlanNode, produced};
+use crate::plan::{Batch, PlanNode, produced};
 use crate::table::TableHandle;
 use crate::types::encoded::RowShape;
 use crate::types::{DataType, Value};
@@ -556,7 +556,7 @@ impl<'b> OperatorBuilder<'b> {
             PlanNode::Vectorized(batch) => match &batch.step {
                 // Below a vectorized step that is executed by rows.
                 step @ (PlanNode::HashJoin(_) | PlanNode::Filter { .. }) => {
-                    return self.operator(step);
+                    return Ok(self.operator(step)?.without_workers(batch));
                 }
                 _ => Operator::Batch(Box::new(BatchProgram::new(batch, self)?)),
             },
@@ -707,6 +707,19 @@ impl Operator {
             Operator::Sort(sort) => sort.row_key(slot),
             _ => None,
         }
+    }
+
+    /// Notes the workers of a vectorized join that is executed by rows, without them.
+    fn without_workers(mut self, batch: &Batch) -> Operator {
+        let operator = match &mut self {
+            Operator::Counted(operator, _) => &mut **operator,
+            operator => operator,
+        };
+        if let Operator::HashJoin(join) = operator {
+            let planned = [batch.workers, batch.build_workers];
+            join.leave_workers(planned.iter().flatten().count());
+        }
+        self
     }
 
     /// Collects the row counts, in the order in which EXPLAIN writes the nodes.

@@ -47,6 +47,16 @@ impl CachedColumns {
         CachedColumns { columns, noted: LeafVersions::default(), is_noting: false, passing: 0 }
     }
 
+    /// The same columns, for the scan of a worker.
+    pub fn fork(&self) -> CachedColumns {
+        CachedColumns::new(self.columns.clone())
+    }
+
+    /// Returns a key near this one at which no part is cut.
+    pub fn cut(&self, key: Vec<u8>) -> Vec<u8> {
+        self.columns.cut(&key).unwrap_or(key)
+    }
+
     /// Decides what the scan does next.
     pub fn place(
         &mut self,
@@ -91,14 +101,16 @@ impl CachedColumns {
         if !self.is_noting {
             return;
         }
-        self.is_noting = scan.note_leaf(&mut self.noted, context);
-        if self.noted.records() >= ROWS || self.noted.len() >= MOST_LEAVES {
+        // A worker's scan may begin or end within a leaf.
+        let is_whole = scan.note_leaf(&mut self.noted, context);
+        if !is_whole || self.noted.records() >= ROWS || self.noted.len() >= MOST_LEAVES {
             self.end_noting(context);
         }
     }
 
     /// Puts the noted leaves into the cache.
     pub fn end_noting(&mut self, context: &Context<'_>) {
+        self.passing = 0;
         if std::mem::take(&mut self.is_noting) && !self.noted.is_empty() {
             let part = TablePart::noted(std::mem::take(&mut self.noted));
             context.catalog.column_cache.keep(&self.columns, part);

@@ -8,6 +8,7 @@
 
 mod aggregate;
 mod cached_columns;
+mod collect;
 mod column;
 mod evaluate;
 mod filter;
@@ -23,7 +24,7 @@ use crate::bind::Aggregate;
 use crate::error::{Result, SqlError, SqlState};
 pub(super) use crate::execute::hash::int_table::IntTable;
 use crate::expression::{ColumnRef, Expr, NumberKind};
-use crate::plan::{Batch, PlanNode, TableAccess, each_expression};
+use crate::plan::{Batch, PlanNode, SharedPart, TableAccess, each_expression};
 use crate::types::DataType;
 use aggregate::AggregateFormulas;
 use evaluate::{InputColumns, VectorExpr};
@@ -81,14 +82,26 @@ pub fn can_batch(
         }
 }
 
-/// Returns the table scan that several threads can share to execute a step, which can be
+/// Returns the table scan that several threads can share to execute a part of a step, which can be
 /// vectorized.
 pub fn shared_scan<'s>(
-    step: &'s PlanNode,
+    part: SharedPart<'s>,
     columns: &[(ColumnRef, DataType)],
     parameters: &[DataType],
 ) -> Option<&'s TableAccess> {
-    let PlanNode::Group { input, aggregates, .. } = step else { return None };
+    let of_slots = |slots: &[usize]| -> Vec<(ColumnRef, DataType)> {
+        columns.iter().filter(|(at, _)| slots.contains(&at.slot)).copied().collect()
+    };
+    let (input, aggregates) = match part {
+        SharedPart::Step(PlanNode::Group { input, aggregates, .. }) => (input, aggregates),
+        SharedPart::Step(PlanNode::HashJoin(join)) if join.kind.returns_inner() => {
+            return source::shared_scan(&join.outer, &of_slots(&join.outer_slots), parameters);
+        }
+        SharedPart::Build(PlanNode::HashJoin(join)) => {
+            return source::shared_scan(&join.inner, &of_slots(&join.inner_slots), parameters);
+        }
+        _ => return None,
+    };
     let known = known_columns(columns, parameters);
     let can_merge = |aggregate: &Aggregate| {
         let argument = aggregate.argument.as_ref().map(|argument| known.formula(argument));

@@ -7,19 +7,20 @@ use arrow_arith::boolean::and;
 use arrow_array::BooleanArray;
 use quickbeam::invariant;
 
-use super::super::row::{Context, Operator, OperatorBuilder, TableScan};
+use super::super::row::{Context, Morsel, Operator, OperatorBuilder, TableScan};
 use super::cached_columns::{CacheStep, CachedColumns, in_key_ranges};
 use super::column::{self, Vector, VectorType, kind_of};
 use super::evaluate::{InputColumns, VectorExpr, failed, keep};
 use super::filter::Filter;
 use super::join::VectorJoin;
+use super::parallel::MorselQueue;
 use super::selection::{Failures, LeafSelection};
 use super::{conjuncts_of, known_columns};
 use crate::catalog::Table;
 use crate::error::{Result, SqlError};
 use crate::expression::ColumnRef;
 use crate::handle::column_cache::TablePart;
-use crate::plan::{AccessPath, PlanNode, TableAccess};
+use crate::plan::{AccessPath, PlanNode, TableAccess, WorkerPlan};
 use crate::table::{NumberAt, StoredRow};
 use crate::types::{DataType, ValueRef};
 use quickbeam::query_layer::{LeafVersions, ScanBatch};
@@ -146,7 +147,7 @@ impl VectorSource {
             let read = &batch.columns;
             match &batch.step {
                 PlanNode::HashJoin(join) => {
-                    let join = VectorJoin::new(join, read, columns, builder)?;
+                    let join = VectorJoin::new(batch, join, columns, builder)?;
                     return Ok(VectorSource::VectorJoin(Box::new(join)));
                 }
                 PlanNode::Filter { input, condition } => {
@@ -217,6 +218,29 @@ impl VectorSource {
             VectorSource::RowSource(rows) => rows.operator.as_scan().map(|(scan, _)| scan),
             VectorSource::VectorJoin(join) => join.outer_source().outer_scan(),
             VectorSource::Filter(filter) => filter.source.outer_scan(),
+        }
+    }
+
+    /// [Prepares](Self::prepare) the source, and cuts the scan of the outermost rows into morsels.
+    /// Returns them with the number of threads, or `None` if one thread has to read the source.
+    pub fn queue(
+        &mut self,
+        plan: WorkerPlan,
+        context: &mut Context<'_>,
+    ) -> Result<Option<(usize, MorselQueue)>> {
+        if !self.prepare(context)? {
+            return Ok(None);
+        }
+        let morsels = self.morsels(plan, context)?;
+        let threads = (plan.workers + 1).min(morsels.len());
+        Ok((threads > 1).then(|| (threads, MorselQueue::new(morsels))))
+    }
+
+    fn morsels(&mut self, plan: WorkerPlan, context: &Context<'_>) -> Result<Vec<Morsel>> {
+        match self {
+            VectorSource::RowSource(rows) => rows.morsels(plan, context),
+            VectorSource::VectorJoin(join) => join.outer_source().morsels(plan, context),
+            VectorSource::Filter(filter) => filter.source.morsels(plan, context),
         }
     }
 
@@ -349,7 +373,18 @@ impl RowSource {
         self.begin(context)?;
         let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
         scan.begin(context)?;
+        self.open_cache(context)?;
         Ok(true)
+    }
+
+    fn morsels(&mut self, plan: WorkerPlan, context: &Context<'_>) -> Result<Vec<Morsel>> {
+        let cached = &self.cached;
+        let cut = |key: Vec<u8>| match cached {
+            Some(cached) => cached.cut(key),
+            None => key,
+        };
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
+        scan.morsels(plan, &cut, context)
     }
 
     fn fork(&self) -> Option<RowSource> {
@@ -360,8 +395,8 @@ impl RowSource {
             selection: self.selection.clone(),
             is_unfiltered: true,
             by_leaf: self.by_leaf,
-            uses_cache: false,
-            cached: None,
+            uses_cache: self.uses_cache,
+            cached: self.cached.as_ref().map(CachedColumns::fork),
             begun: true,
         })
     }
@@ -410,22 +445,24 @@ impl RowSource {
         Ok(rows.map(|rows| ColumnBatch::finish(rows, builders)))
     }
 
-    /// Takes the next rows from the column cache, or decodes them for it. Returns `None` if leaves
-    /// are to be read as without it.
-    fn read_cached(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
-        if !self.uses_cache {
-            return Ok(None);
-        }
-        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
-        if self.cached.is_none() {
+    /// Begins to use the column cache, if that is possible.
+    fn open_cache(&mut self, context: &Context<'_>) -> Result<()> {
+        if self.uses_cache && self.cached.is_none() {
+            let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
             scan.begin(context)?;
             let positions = self.columns.iter().map(ScannedColumn::position);
             self.cached = scan.cached_columns(positions, context).map(CachedColumns::new);
+            self.uses_cache = self.cached.is_some();
         }
-        let Some(cached) = &mut self.cached else {
-            self.uses_cache = false;
-            return Ok(None);
-        };
+        Ok(())
+    }
+
+    /// Takes the next rows from the column cache, or decodes them for it. Returns `None` if leaves
+    /// are to be read as without it.
+    fn read_cached(&mut self, context: &mut Context<'_>) -> Result<Option<ColumnBatch>> {
+        self.open_cache(context)?;
+        let Some(cached) = &mut self.cached else { return Ok(None) };
+        let (scan, _) = self.operator.as_scan().ok_or_else(no_scan)?;
         let mut batch = match cached.place(scan, &self.columns, context)? {
             CacheStep::Read => return Ok(None),
             CacheStep::Taken(batch, part) => {

@@ -42,7 +42,32 @@ fn plain(database: &Database, transaction: &impl ReadTransaction) -> Records {
 impl Kept {
     /// Scans all records, and takes those of unchanged leaves from what was kept.
     fn scan(&mut self, database: &Database, transaction: &impl ReadTransaction) -> Records {
-        let mut scan = Scan::new(Bound::Unbounded, Bound::Unbounded).leaf_by_leaf();
+        self.scan_between(database, transaction, (Bound::Unbounded, Bound::Unbounded))
+    }
+
+    /// Scans the records before and after a key, as two scans.
+    fn scan_halves(
+        &mut self,
+        database: &Database,
+        transaction: &impl ReadTransaction,
+        cut: &[u8],
+    ) -> Records {
+        let covers = |(leaves, _): &&(LeafVersions, Records)| leaves.covers(cut);
+        let part = self.parts.values().find(covers);
+        let cut = part.map_or(cut, |(leaves, _)| leaves.low()).to_vec();
+        let (before, after) = (Bound::Excluded(&cut[..]), Bound::Included(&cut[..]));
+        let mut found = self.scan_between(database, transaction, (Bound::Unbounded, before));
+        found.extend(self.scan_between(database, transaction, (after, Bound::Unbounded)));
+        found
+    }
+
+    fn scan_between(
+        &mut self,
+        database: &Database,
+        transaction: &impl ReadTransaction,
+        (low, high): (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Records {
+        let mut scan = Scan::new(low, high).leaf_by_leaf();
         let (mut batch, mut found) = (ScanBatch::default(), Vec::new());
         loop {
             let Some(low) = scan.position().map(<[u8]>::to_vec) else { return found };
@@ -96,7 +121,7 @@ fn kept_records_are_those_that_a_scan_sees() {
     let all = environment.begin().unwrap();
     (0..3000).for_each(|number| database.put(&all, &key(number), &key(number)).unwrap());
     all.commit().unwrap();
-    let mut kept = Kept::default();
+    let (mut kept, mut skipped_halves) = (Kept::default(), 0);
     let mut old = environment.begin_read().unwrap();
     for round in 0..300 {
         let transaction = environment.begin().unwrap();
@@ -111,7 +136,11 @@ fn kept_records_are_those_that_a_scan_sees() {
             old = environment.begin_read().unwrap();
         }
         assert_eq!(kept.scan(&database, &old), plain(&database, &old));
+        let (cut, skipped) = (key(random.below(3000)), kept.skipped);
+        assert_eq!(kept.scan_halves(&database, &old, &cut), plain(&database, &old));
+        skipped_halves += kept.skipped - skipped;
     }
+    assert!(skipped_halves > 50, "{skipped_halves} parts were skipped in halves");
     assert!(kept.skipped > 50, "{} parts were skipped", kept.skipped);
 }
 
@@ -155,9 +184,18 @@ fn leaves_are_not_skipped_from_another_place() {
     assert!(!batch.is_settled(), "nobody else sees the records");
     let skips = |scan: &mut Scan| database.skip_unchanged(&transaction, scan, &leaves).unwrap();
     assert!(!skips(&mut scan), "the scan has passed the leaf");
-    let bounded = Scan::new(Bound::Unbounded, Bound::Excluded(b"00500"));
-    assert!(!skips(&mut bounded.clone()), "the scan may end within the leaf");
-    assert!(!leaves.clone().begin(&bounded));
+    let end = scan.position().unwrap().to_vec();
+    let until = |high: &[u8]| Scan::new(Bound::Unbounded, Bound::Excluded(high)).leaf_by_leaf();
+    let mut bounded = until(b"00001");
+    assert!(!skips(&mut bounded), "the scan ends within the leaf");
+    let mut cut = LeafVersions::default();
+    assert!(cut.begin(&bounded));
+    assert!(database.scan(&transaction, &mut bounded, &mut batch).unwrap());
+    assert!(!cut.add(&bounded, &batch), "the scan has ended within the leaf");
+    let mut bounded = until(&end);
+    assert!(skips(&mut bounded));
+    assert!(!database.scan(&transaction, &mut bounded, &mut batch).unwrap());
+    assert!(skips(&mut until(b"00999")));
     assert!(!skips(&mut Scan::new(Bound::Unbounded, Bound::Unbounded).backward()));
     assert!(skips(&mut Scan::new(Bound::Unbounded, Bound::Unbounded)));
 }

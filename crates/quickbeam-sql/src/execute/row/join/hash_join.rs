@@ -56,6 +56,8 @@ pub struct RowHashJoin {
     spilled: Option<SpilledRecords>,
     /// Whether a new run begins, to which the spilled rows do not belong.
     fresh: bool,
+    /// For how many of its parts the plan has workers, none of which this join starts.
+    idle_workers: usize,
 }
 
 /// Spilled rows in partitions.
@@ -98,7 +100,13 @@ impl RowHashJoin {
             inner_row: None,
             spilled: None,
             fresh: true,
+            idle_workers: 0,
         }
+    }
+
+    /// Tells the join for how many of its parts the plan has workers.
+    pub fn leave_workers(&mut self, planned: usize) {
+        self.idle_workers = planned;
     }
 
     /// Makes the join ask an operator whether a pair fits.
@@ -433,6 +441,7 @@ impl RowHashJoin {
     }
 
     pub fn counts(&self, counts: &mut Vec<u64>) {
+        counts.extend(std::iter::repeat_n(0, self.idle_workers));
         self.outer.counts(counts);
         self.inner.counts(counts);
         self.check.iter().for_each(|check| check.counts(counts));

@@ -13,6 +13,7 @@ use quickbeam::query_layer::DatabaseExt;
 use super::super::{Context, Operator};
 use super::{RowsAhead, ScanBatch, ScanMethod, ScanState, TableScan};
 use crate::error::Result;
+use crate::plan::WorkerPlan;
 use crate::table::KeyRange;
 
 /// Rows of a morsel of a large table, about.
@@ -40,11 +41,12 @@ impl TableScan {
     }
 
     /// Cuts the range of the scan, which has begun, into parts for the threads. Returns nothing if
-    /// the range has fewer rows than `least_rows`, or cannot be cut.
+    /// the range has fewer rows than the plan's least, or cannot be cut. `cut` may move a cut to a
+    /// key before it, where the column cache has a part.
     pub fn morsels(
         &self,
-        threads: usize,
-        least_rows: f64,
+        plan: WorkerPlan,
+        cut: &dyn Fn(Vec<u8>) -> Vec<u8>,
         context: &Context<'_>,
     ) -> Result<Vec<Morsel>> {
         let (low, high) = match &self.method {
@@ -63,17 +65,19 @@ impl TableScan {
         let from = before(low, 0.0)?;
         let part = (before(high, 1.0)? - from).max(0.0);
         let rows = database.estimate(transaction)? * part;
-        if rows < least_rows {
+        if rows < plan.least_rows {
             return Ok(Vec::new());
         }
+        let threads = plan.workers.saturating_add(1);
         let fewest = threads.saturating_mul(FEWEST).min(MOST);
         let count = ((rows / ROWS) as usize).clamp(fewest, MOST);
         let mut cuts: Vec<Vec<u8>> = Vec::with_capacity(count);
         for nth in 1..count {
             let fraction = from + part * nth as f64 / count as f64;
             let Some(key) = database.sample_key(transaction, fraction)? else { continue };
+            let key = cut(key);
             let is_inside = low.is_none_or(|low| key > *low) && high.is_none_or(|high| key < *high);
-            cuts.extend(is_inside.then_some(key));
+            cuts.extend((is_inside && !key.is_empty()).then_some(key));
         }
         Ok(between(low, cuts, high))
     }
@@ -90,7 +94,7 @@ impl TableScan {
             selection: None,
             is_selected: false,
             key_filters: Vec::new(),
-            key_ranges: Vec::new(),
+            key_ranges: self.key_ranges.clone(),
             numbers: None,
             method: ScanMethod::Rows(None),
             scan: self.scan.clone(),

@@ -59,19 +59,10 @@ impl VectorAggregate {
         context: &mut Context<'_>,
     ) -> Result<bool> {
         self.launched = 0;
-        if !self.source.prepare(context)? {
-            return Ok(false);
-        }
-        let threads = plan.workers + 1;
-        let Some(scan) = self.source.outer_scan() else { return Ok(false) };
-        let morsels = scan.morsels(threads, plan.least_rows, context)?;
-        let threads = threads.min(morsels.len());
-        if threads < 2 {
-            return Ok(false);
-        }
+        let Some((threads, queue)) = self.source.queue(plan, context)? else { return Ok(false) };
         let works: Option<Vec<VectorAggregate>> = (0..threads).map(|_| self.fork()).collect();
         let Some(works) = works else { return Ok(false) };
-        match share(works, MorselQueue::new(morsels), context)? {
+        match share(works, queue, context)? {
             Some(works) => self.take_over(works, context),
             None => Ok(false),
         }

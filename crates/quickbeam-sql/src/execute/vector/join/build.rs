@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::{Array, Int64Array};
 use quickbeam::invariant;
 
+use super::super::collect::collect;
 use super::super::column::{ColumnBuilder as Filling, Vector, VectorType};
 use super::super::no_formula;
 use super::super::source::ColumnBatch;
@@ -35,6 +36,21 @@ impl VectorJoin {
         }
     }
 
+    /// Reads all inner rows with workers, unless this thread has to read them alone.
+    fn collect_inner(
+        &mut self,
+        context: &mut Context<'_>,
+    ) -> Result<Option<std::vec::IntoIter<ColumnBatch>>> {
+        let [_, workers] = &mut self.workers;
+        workers.launched = 0;
+        let (Some(plan), Some(inner), None) = (workers.plan, &mut self.inner, &self.spilled) else {
+            return Ok(None);
+        };
+        let Some(rows) = collect(&mut inner.source, plan, context)? else { return Ok(None) };
+        workers.launched = rows.launched;
+        Ok(Some(rows.batches.into_iter()))
+    }
+
     /// Collects the inner rows of this level.
     pub(super) fn build(&mut self, context: &mut Context<'_>) -> Result<()> {
         self.built = true;
@@ -50,7 +66,11 @@ impl VectorJoin {
         keys.chain(&mut self.condition).try_for_each(|formula| formula.begin(context))?;
         let mut pieces: Vec<Vec<Vector>> = self.kept.iter().map(|_| Vec::new()).collect();
         let mut numbers: Vec<i64> = Vec::new();
-        while let Some(columns) = self.next_inner(context)? {
+        let mut collected = self.collect_inner(context)?;
+        while let Some(columns) = match &mut collected {
+            Some(batches) => batches.next(),
+            None => self.next_inner(context)?,
+        } {
             context.check_cancelled()?;
             let keys = self.inner.as_ref().ok_or_else(no_formula)?.keys_of(&columns)?;
             let has_key = match self.kind.returns_unmatched_inner() {

@@ -5,10 +5,11 @@
 
 use quickbeam::invariant;
 
+use super::super::parallel::{MorselQueue, MorselWork, share};
 use super::VectorJoin;
 use super::matches::{JoinMatches, Sides};
-use crate::error::Result;
-use crate::execute::row::{Context, NONE};
+use crate::error::{Result, SqlError};
+use crate::execute::row::{Context, Morsel, NONE};
 use crate::plan::HashJoinKind;
 
 impl VectorJoin {
@@ -18,7 +19,7 @@ impl VectorJoin {
         &mut self,
         context: &mut Context<'_>,
     ) -> Result<Option<JoinMatches>> {
-        if self.probe.inner_row.is_none() {
+        if self.probe.inner_row.is_none() && !self.mark_shared(context)? {
             while self.advance_outer(context)? {
                 context.check_cancelled()?;
                 self.mark_matched()?;
@@ -37,6 +38,32 @@ impl VectorJoin {
         self.probe.inner_row = Some(row);
         invariant!(JOIN_1, pairs.iter().is_sorted(), "{} rows", pairs.len());
         Ok((pairs.len() > 0).then_some(pairs))
+    }
+
+    /// Reads all outer rows with workers, each of which marks inner rows of its own copy. Returns
+    /// false if this thread has to do it alone; the outer rows are where they were then.
+    fn mark_shared(&mut self, context: &mut Context<'_>) -> Result<bool> {
+        let [workers, _] = &mut self.workers;
+        workers.launched = 0;
+        let Some(plan) = workers.plan.filter(|_| self.spilled.is_none()) else { return Ok(false) };
+        let queue = self.outer.source.queue(plan, context)?;
+        let Some((threads, queue)) = queue else { return Ok(false) };
+        let copy = |_| {
+            let mut copy = self.fork()?;
+            copy.probe.fitted_rows.resize(self.probe.fitted_rows.len(), false);
+            Some(copy)
+        };
+        let works: Option<Vec<VectorJoin>> = (0..threads).map(copy).collect();
+        let Some(works) = works else { return Ok(false) };
+        let Some(works) = share(works, queue, context)? else { return Ok(false) };
+        let [workers, _] = &mut self.workers;
+        workers.launched = works.len() as u64 - 1;
+        for work in works {
+            self.outer.source.add_counts(&work.outer.source);
+            let marks = self.probe.fitted_rows.iter_mut().zip(&work.probe.fitted_rows);
+            marks.for_each(|(own, other)| *own |= other);
+        }
+        Ok(true)
     }
 
     /// Marks the inner rows that match outer rows of the batch.
@@ -61,6 +88,24 @@ impl VectorJoin {
             }
         }
         self.probe.row = self.probe.firsts.len();
+        Ok(())
+    }
+}
+
+impl MorselWork for VectorJoin {
+    fn work_on(
+        &mut self,
+        _number: u32,
+        morsel: &Morsel,
+        queue: &MorselQueue,
+        context: &mut Context<'_>,
+    ) -> Result<()> {
+        let scan = self.outer.source.outer_scan();
+        let scan = scan.ok_or_else(|| SqlError::internal("a worker without a scan"))?;
+        scan.begin_morsel(morsel);
+        while self.advance_outer(context)? && !queue.is_stopped() {
+            self.mark_matched()?;
+        }
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ use super::{can_check, conjuncts_of, known_columns, no_formula};
 use crate::error::Result;
 use crate::execute::row::{Context, JoinIndex, MemoryCharge, OperatorBuilder, TableScan};
 use crate::expression::{ColumnRef, Expr};
-use crate::plan::{self, HashJoinKind};
+use crate::plan::{self, Batch, HashJoinKind, WorkerPlan};
 use crate::types::DataType;
 
 /// The operator of a vectorized hash join.
@@ -67,6 +67,16 @@ pub struct VectorJoin {
     wanted: Option<ColumnRef>,
     /// Rows returned, if they are counted.
     delivered: Option<u64>,
+    /// The workers that may read outer rows, and inner rows.
+    workers: [JoinWorkers; 2],
+}
+
+/// The workers of one side of a join.
+#[derive(Clone, Copy, Debug, Default)]
+struct JoinWorkers {
+    plan: Option<WorkerPlan>,
+    /// How many helped.
+    launched: u64,
 }
 
 /// The state of the probe side: the batch of outer rows and what has been matched.
@@ -117,14 +127,14 @@ pub fn can_join(
 }
 
 impl VectorJoin {
-    /// Makes the join. `columns` are those that it reads and returns, `wanted` those that it
-    /// returns.
+    /// Makes the join of a batch. `wanted` are the columns that it returns.
     pub fn new(
+        batch: &Batch,
         join: &plan::HashJoin,
-        columns: &[(ColumnRef, DataType)],
         wanted: &[(ColumnRef, DataType)],
         builder: &OperatorBuilder<'_>,
     ) -> Result<VectorJoin> {
+        let columns = &batch.columns[..];
         let mut places = Places::new(join, columns);
         let mut outer = JoinInput::new(&join.outer, &join.outer_keys, &places.outer, builder)?;
         let inner = JoinInput::new(&join.inner, &join.inner_keys, &places.inner, builder)?;
@@ -165,6 +175,8 @@ impl VectorJoin {
             built: false,
             wanted,
             delivered: builder.is_counted().then_some(0),
+            workers: [batch.workers, batch.build_workers]
+                .map(|plan| JoinWorkers { plan, launched: 0 }),
         })
     }
 
@@ -177,6 +189,8 @@ impl VectorJoin {
     /// Collects the row counts here and below, for EXPLAIN ANALYZE.
     pub fn counts(&self, counts: &mut Vec<u64>) {
         counts.extend(self.delivered);
+        let planned = self.workers.iter().filter(|workers| workers.plan.is_some());
+        counts.extend(planned.map(|workers| workers.launched));
         self.outer.source.counts(counts);
         self.inner.iter().for_each(|inner| inner.source.counts(counts));
     }
@@ -238,6 +252,7 @@ impl VectorJoin {
             built: true,
             wanted: None,
             delivered: self.delivered.map(|_| 0),
+            workers: Default::default(),
         })
     }
 

@@ -47,8 +47,8 @@ pub struct LeafVersions {
 }
 
 impl LeafVersions {
-    /// Begins with the leaf that the scan reads next. Returns false if the scan descends, is
-    /// bounded above, or stands within a leaf.
+    /// Begins with the leaf that the scan reads next. Returns false if the scan descends or stands
+    /// within a leaf.
     pub fn begin(&mut self, scan: &Scan) -> bool {
         self.leaves.clear();
         self.ends.clear();
@@ -56,22 +56,23 @@ impl LeafVersions {
         self.tree = None;
         (self.records, self.is_last) = (0, false);
         match scan.position() {
-            Some(low) if scan.high == Bound::Unbounded => {
+            Some(low) => {
                 self.low.extend_from_slice(low);
                 true
             }
-            _ => false,
+            None => false,
         }
     }
 
     /// Adds the leaf that the scan has just read into the batch. Returns false, and adds nothing,
-    /// if that was not one whole leaf.
+    /// if that was not one whole leaf, or the scan may have ended within it.
     pub fn add(&mut self, scan: &Scan, batch: &ScanBatch) -> bool {
         let Some(leaf) = batch.leaf else { return false };
         if self.tree.is_some_and(|tree| tree != leaf.tree) {
             return false;
         }
         match scan.position() {
+            _ if scan.is_finished && scan.high != Bound::Unbounded => return false,
             _ if scan.is_finished => self.is_last = true,
             Some(end) => self.ends.extend_from_slice(end),
             None => return false,
@@ -86,6 +87,29 @@ impl LeafVersions {
     #[must_use]
     pub fn low(&self) -> &[u8] {
         &self.low
+    }
+
+    /// Returns the key at which the range ends; `None` at the end of the tree, or without leaves.
+    #[must_use]
+    pub fn end(&self) -> Option<&[u8]> {
+        let &(.., end) = self.leaves.last().filter(|_| !self.is_last)?;
+        let start = self.leaves.iter().rev().nth(1).map_or(0, |&(.., end)| end);
+        self.ends.get(start..end)
+    }
+
+    /// Returns whether the range of the leaves covers a key.
+    #[must_use]
+    pub fn covers(&self, key: &[u8]) -> bool {
+        !self.is_empty() && key >= self.low() && self.end().is_none_or(|end| key < end)
+    }
+
+    /// Returns whether the range of a scan does not end before that of the leaves.
+    fn are_within(&self, high: &Bound<Vec<u8>>) -> bool {
+        match high {
+            Bound::Unbounded => true,
+            Bound::Excluded(high) => self.end().is_some_and(|end| end <= &high[..]),
+            Bound::Included(_) => false,
+        }
     }
 
     /// Returns the number of leaves.
@@ -143,9 +167,10 @@ impl Scan {
         if self.is_finished {
             return None;
         }
-        match (&self.low, self.direction) {
-            (Bound::Unbounded, Direction::Forward) => Some(&[]),
-            (Bound::Included(key), Direction::Forward) => Some(key),
+        match (&self.low, &self.high, self.direction) {
+            (Bound::Unbounded, _, Direction::Forward) => Some(&[]),
+            (Bound::Included(low), Bound::Excluded(high), _) if low >= high => None,
+            (Bound::Included(key), _, Direction::Forward) => Some(key),
             _ => None,
         }
     }
@@ -182,7 +207,7 @@ impl Database {
     ) -> Result<bool> {
         let tree = self.tree(transaction.as_transaction(), DatabaseUse::Read)?;
         let is_next = !scan.is_finished
-            && scan.high == Bound::Unbounded
+            && leaves.are_within(&scan.high)
             && leaves.tree == Some(tree)
             && scan.position() == Some(leaves.low());
         if !is_next || !self.are_unchanged(transaction, leaves)? {
@@ -203,6 +228,7 @@ impl Database {
         scan.resume = None;
         match leaves.ranges().last() {
             Some((_, _, Some(end))) => {
+                scan.is_finished = matches!(&scan.high, Bound::Excluded(high) if high == end);
                 super::assign(&mut scan.low, Bound::Included(end), &mut scan.boundary)
             }
             _ => scan.is_finished = true,
