@@ -5,7 +5,7 @@ use super::{Comparison, Expr, Frame};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{
     ArrayBuilder, ArrayRef, Dimension, ElementType, MAX_DIMENSIONS, SliceBounds, Value, ValueRef,
-    too_many_dimensions, with_element, with_slice,
+    too_many_dimensions, with_element, with_slice, without_blanks,
 };
 
 /// Evaluates `ARRAY[…]`.
@@ -49,6 +49,18 @@ pub fn stack_arrays(element: ElementType, values: &[Value]) -> Result<Value> {
     let mut dimensions = vec![Dimension::of(values.len())];
     dimensions.extend(inner);
     Ok(Value::Array(builder.finish(&dimensions)?))
+}
+
+/// Returns an array of CHAR without the blanks at the end of its elements.
+pub(super) fn trimmed(value: ValueRef<'_>) -> Result<Value> {
+    let ValueRef::Array(array) = value else { return Ok(value.to_value()) };
+    let made = array.map(array.element_type(), |element| {
+        Ok(match element {
+            ValueRef::Text(text) => Value::text(without_blanks(text)),
+            other => other.to_value(),
+        })
+    })?;
+    Ok(Value::Array(made))
 }
 
 /// Returns whether an array has that element. NULL equals NULL here.

@@ -10,7 +10,9 @@ use super::{Clock, Expr, Frame, TextPosition, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::types::CastContext;
-use crate::types::{self, DataType, TextSettings, Value, ValueRef, without_blanks};
+use crate::types::{
+    self, DataType, TextSettings, Value, ValueRef, without_blanks, without_clock_words,
+};
 
 #[cold]
 fn no_parameter(number: usize) -> SqlError {
@@ -132,6 +134,9 @@ impl Expr {
                 }
                 Datum::Own(Value::Text(text)) => {
                     Datum::Own(Value::text(without_blanks(text.as_str())))
+                }
+                other if matches!(other.as_ref(), ValueRef::Array(_)) => {
+                    Datum::Own(super::array_ops::trimmed(other.as_ref())?)
                 }
                 other => other,
             },
@@ -383,7 +388,18 @@ pub fn cast<'v>(
     } else {
         types::assign(value.as_ref(), data_type, &settings)
     };
-    cast.map(Datum::Own)
+    match (cast, value.as_ref(), clock) {
+        (Ok(made), ..) => Ok(Datum::Own(made)),
+        (Err(error), ValueRef::Text(text), Some(clock)) => {
+            match without_clock_words(text, data_type, clock.now(), &settings) {
+                None => Err(error),
+                Some(text) => {
+                    types::cast(ValueRef::Text(&text), data_type, &settings).map(Datum::Own)
+                }
+            }
+        }
+        (Err(error), ..) => Err(error),
+    }
 }
 
 #[cfg(test)]

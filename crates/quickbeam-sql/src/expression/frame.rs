@@ -130,7 +130,8 @@ impl Clock {
         self.settings.replace(settings) != settings
     }
 
-    fn now(&self) -> i64 {
+    /// Returns the transaction's start time in microseconds since 1970 UTC.
+    pub(super) fn now(&self) -> i64 {
         let time = self.time.get().unwrap_or_else(current_moment);
         self.time.set(Some(time));
         time

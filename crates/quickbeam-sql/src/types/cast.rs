@@ -173,7 +173,7 @@ pub fn cast_reads_settings(from: DataType, to: DataType) -> bool {
 
 /// Returns the innermost type whose values have a text of their own: elements of arrays, bounds of
 /// ranges, times without their precision.
-fn element_of(data_type: DataType) -> DataType {
+pub(super) fn element_of(data_type: DataType) -> DataType {
     match data_type {
         DataType::Array(element) => element_of(element.data_type()),
         DataType::Precise(precise) => precise.plain(),

@@ -7,6 +7,7 @@
 mod adjust;
 mod array;
 mod cast;
+mod clock_words;
 pub mod collation;
 mod datetime;
 mod datetime_words;
@@ -33,6 +34,8 @@ pub use self::array::array_value::{
 pub use self::array::assigned::{SliceBounds, with_element, with_slice};
 pub use self::array::element_type::ElementType;
 pub use cast::{CastContext, assign, cast, cast_context, cast_reads_settings, compare_as, convert};
+pub use clock_words::has_clock_words;
+pub(crate) use clock_words::without_clock_words;
 pub use collation::{CollateStep, Collation, CollationDefinition, LetterForm};
 pub use datetime::{
     DATE_INFINITY, DAY, SECOND, TIMESTAMP_INFINITY, current_moment, date_of, days_in_month,

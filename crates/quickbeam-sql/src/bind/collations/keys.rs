@@ -61,7 +61,7 @@ pub(in crate::bind) fn collations_of_keys(
 }
 
 /// Returns the collation under which values of a type are equal whose texts differ.
-fn of_type(data_type: DataType) -> Option<Collation> {
+pub(in crate::bind) fn of_type(data_type: DataType) -> Option<Collation> {
     if data_type == DataType::BPCHAR { Collation::of_blanks() } else { None }
 }
 
@@ -131,7 +131,7 @@ impl Binder<'_> {
 
     /// Returns what a value is ordered by.
     pub(in crate::bind) fn ordered(&self, value: Typed, position: u32) -> Result<Expr> {
-        if !self.has_collations {
+        if !self.has_collations && value.data_type != Some(DataType::BPCHAR) {
             return Ok(value.expr);
         }
         let collation = self.collation_of(&value)?;
@@ -141,7 +141,8 @@ impl Binder<'_> {
                 _ => implicit_mismatch((one, other)).at(position as usize),
             });
         }
-        self.keyed(value, collation.of_keys(), "an order of rows or arrays")
+        let own = collation.of_keys().or_else(|| value.data_type.and_then(of_type));
+        self.keyed(value, own, "an order of rows or arrays")
     }
 
     /// Returns what a value is grouped by.
@@ -192,6 +193,11 @@ impl Binder<'_> {
         arguments: &[Typed],
         position: u32,
     ) -> Result<Option<Typed>> {
+        let is_char = |value: &Typed| matches!(value.data_type, Some(DataType::Char(_)));
+        let is_volatile = || arguments.iter().any(|value| value.expr.is_volatile());
+        if function == Function::NULL_IF && arguments.iter().any(is_char) && !is_volatile() {
+            return self.null_if(arguments, position);
+        }
         if !self.has_collations || function == Function::COALESCE {
             return Ok(None);
         }
@@ -205,22 +211,27 @@ impl Binder<'_> {
             if own.is_deterministic() {
                 return Ok(None);
             }
-            let [value, other] = arguments else { return Ok(None) };
-            if value.expr.is_volatile() {
-                return Err(not_under("nullif of a volatile function", own));
-            }
-            let same = self.comparable(value.clone(), other.clone(), "=", position)?;
-            let same = Expr::Compare(crate::expression::Comparison::Equal, Box::new(same));
-            let value = self.settle(value.clone())?;
-            let data_type = value.data_type.unwrap_or(DataType::Text);
-            let null = Expr::Constant(Value::Null);
-            let expr = Expr::Case(vec![(same, null)], Box::new(value.expr));
-            return Ok(Some(Typed::new(expr, data_type, position)));
+            return self.null_if(arguments, position);
         }
         let (list, data_type) = self.unify(arguments.to_vec(), &format!("{function:?}"))?;
         let keys: Result<Vec<Expr>> = list.into_iter().map(|it| key_of(it, own)).collect();
         let call = Expr::Call(function, keys?, TextPosition(position));
         Ok(Some(Typed::new(text_in(call), data_type, position)))
+    }
+
+    /// Binds `nullif` of texts that may be equal though their bytes differ.
+    fn null_if(&mut self, arguments: &[Typed], position: u32) -> Result<Option<Typed>> {
+        let [value, other] = arguments else { return Ok(None) };
+        if value.expr.is_volatile() {
+            return Err(SqlError::unsupported("nullif of a volatile text"));
+        }
+        let same = self.comparable(value.clone(), other.clone(), "=", position)?;
+        let same = Expr::Compare(crate::expression::Comparison::Equal, Box::new(same));
+        let value = self.settle(value.clone())?;
+        let data_type = value.data_type.unwrap_or(DataType::Text);
+        let null = Expr::Constant(Value::Null);
+        let expr = Expr::Case(vec![(same, null)], Box::new(value.expr));
+        Ok(Some(Typed::new(expr, data_type, position)))
     }
 
     /// Returns the collation of a column of a set operation. `is_by_append`: no rows are compared.

@@ -6,6 +6,7 @@ use sqlparser::ast::{self, Expr as Ast};
 
 use crate::bind::collations::keys::{key_of, unmarked};
 use crate::bind::collations::not_under;
+use crate::bind::expression::operators::is_padded_array;
 use crate::bind::types::undefined::{no_function, no_operator};
 use crate::bind::{Binder, Scope, SubqueryKind, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
@@ -332,8 +333,22 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let types = [left.data_type, right.data_type];
         match self.array_function(symbol, &types, position) {
+            Some(Ok(found)) if matches!(symbol, "@>" | "<@" | "&&") => {
+                let sides = vec![significant(left), significant(right)];
+                self.call_array(found, sides, position)
+            }
             Some(Ok(found)) => self.call_array(found, vec![left, right], position),
             _ => Err(no_operator(symbol, &types, position)),
         }
+    }
+}
+
+/// Returns an array of CHAR without the blanks at the end of its elements.
+fn significant(value: Typed) -> Typed {
+    match value.data_type {
+        Some(known) if is_padded_array(known) => {
+            Typed { expr: Expr::Trimmed(Box::new(value.expr)), ..value }
+        }
+        _ => value,
     }
 }

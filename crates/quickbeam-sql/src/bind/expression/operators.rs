@@ -8,7 +8,10 @@ use crate::bind::types::undefined::{many_operators, no_operator};
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
-use crate::types::{CastContext, DataType, EncodedKind as K, SystemType, Value, without_blanks};
+use crate::types::{
+    self as values, CastContext, DataType, ElementType, EncodedKind as K, SystemType, Value,
+    without_blanks,
+};
 
 /// Returns the comparison of an operator.
 pub(in crate::bind) fn comparison(op: &BinaryOperator) -> Option<Comparison> {
@@ -103,6 +106,12 @@ fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
         BinaryOperator::Modulo => Arithmetic::Remainder,
         _ => return None,
     })
+}
+
+/// Returns whether values of a type are arrays of CHAR, which compare without trailing blanks.
+pub(in crate::bind) fn is_padded_array(data_type: DataType) -> bool {
+    let element = |element: ElementType| matches!(element.data_type(), DataType::Char(_));
+    matches!(data_type, DataType::Array(of) if element(of))
 }
 
 /// Removes the trailing blanks of a CHAR that becomes another type.
@@ -308,6 +317,10 @@ impl Binder<'_> {
                 self.coerce_unknown(right, plain(b))?,
             ]);
         }
+        if is_padded_array(a) && is_padded_array(b) {
+            let sides = [self.coerce(left, a)?, self.coerce(right, b)?];
+            return Ok(sides.map(|side| Expr::Trimmed(Box::new(side))));
+        }
         // Only arrays of one type compare.
         let are_arrays = matches!((a, b), (DataType::Array(_), DataType::Array(_)));
         let is_comparable = !are_arrays || a.unconstrained() == b.unconstrained();
@@ -421,6 +434,11 @@ impl Binder<'_> {
                 })
             }
             (None, Expr::Constant(Value::Null)) => Ok(Expr::Constant(Value::Null)),
+            (None, Expr::Constant(Value::Text(text)))
+                if values::has_clock_words(text.as_str(), data_type) =>
+            {
+                Ok(Expr::Constant(Value::Text(text)).cast(None, data_type, position))
+            }
             (None, Expr::Constant(value)) => {
                 let read = self.read_literal(value, data_type, CastContext::Explicit);
                 read.map(Expr::Constant).map_err(|error| error.at(position.0 as usize))
@@ -553,6 +571,11 @@ impl Binder<'_> {
                 && matches!(expr, Expr::Parameter(number) if self.parameters.get(number) == Some(&Some(data_type))))
         {
             return Ok(expr);
+        }
+        if let (None, Expr::Constant(Value::Text(text))) = (from, &expr)
+            && values::has_clock_words(text.as_str(), data_type)
+        {
+            return Ok(expr.assigned(None, data_type, position));
         }
         if let (None, Expr::Constant(value)) = (from, &expr) {
             let read = self.read_literal(value.clone(), data_type, CastContext::Assignment);

@@ -3,7 +3,7 @@
 use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, OrderByExpr};
 
 use super::levels::grouping_error;
-use crate::bind::collations::keys::key_of;
+use crate::bind::collations::keys::{key_of, of_type};
 use crate::bind::collations::may_have_collation;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
@@ -163,6 +163,10 @@ impl Binder<'_> {
         if !is_list && !kind.is_regression() {
             return Ok(());
         }
+        let padded = match aggregate.data_type {
+            DataType::Array(element) => of_type(element.data_type()),
+            _ => None,
+        };
         for argument in aggregate.argument.iter().chain(&aggregate.second) {
             let is_key = |key: &AggregateOrder| key.expr.without_sort_key() == argument;
             if argument.is_constant() || aggregate.order.iter().any(is_key) {
@@ -170,7 +174,10 @@ impl Binder<'_> {
             }
             let expr = match self.derivation(argument)?.of_keys() {
                 Some(own) => key_of(argument.clone(), own)?,
-                None => argument.clone(),
+                None => match padded.filter(|_| Some(argument) == aggregate.argument.as_ref()) {
+                    Some(own) => key_of(argument.clone(), own)?,
+                    None => argument.clone(),
+                },
             };
             aggregate.order.push(AggregateOrder { expr, descending: false, nulls_first: false });
         }
