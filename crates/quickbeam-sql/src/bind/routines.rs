@@ -233,6 +233,32 @@ impl Binder<'_> {
         Some(entry(routine, &arguments[..given.len()], result, types))
     }
 
+    /// Returns whether a call may mean another function of the same schema, which takes the same
+    /// types as the arguments that are written.
+    pub(in crate::bind) fn is_rival(
+        &self,
+        call: &RoutineCall,
+        chosen: &Builtin,
+        other: &Builtin,
+    ) -> bool {
+        let Implementation::Routine(rival) = other.implementation else { return false };
+        if rival.id == call.id || other.arguments != chosen.arguments {
+            return false;
+        }
+        let Some(snapshot) = self.names.snapshot() else { return false };
+        let (Some(one), Some(other)) = (snapshot.routine(call.id), snapshot.routine(rival.id))
+        else {
+            return false;
+        };
+        let is_plain = |routine: &Routine| {
+            !routine.is_polymorphic() && routine.inputs().all(|input| input.domain.is_none())
+        };
+        one.schema == other.schema
+            && one.is_variadic() == other.is_variadic()
+            && is_plain(one)
+            && is_plain(other)
+    }
+
     /// Returns whether a name is that of a function of the catalog that returns rows.
     pub(in crate::bind) fn is_set_routine(&self, name: &str, count: usize) -> bool {
         let own = name.strip_prefix(VARIADIC_PREFIX).unwrap_or(name);

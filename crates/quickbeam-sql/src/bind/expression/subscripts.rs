@@ -17,6 +17,7 @@ impl Binder<'_> {
         chain: &[AccessExpr],
         scope: &Scope,
     ) -> Result<Typed> {
+        self.check_root(root, chain)?;
         // The parser takes the dot of a qualified column before a subscript for a field.
         let fields = chain.iter().map_while(|access| match access {
             AccessExpr::Dot(Ast::Identifier(field)) => Some(field.clone()),
@@ -59,6 +60,26 @@ impl Binder<'_> {
             chain = behind;
         }
         Ok(root)
+    }
+
+    /// Refuses a subscript of a literal, a constructor or a call that is not in parentheses.
+    fn check_root(&self, root: &Ast, chain: &[AccessExpr]) -> Result<()> {
+        let is_bare = match root {
+            Ast::Value(value) => !matches!(value.value, ast::Value::Placeholder(_)),
+            root => matches!(root, Ast::Array(_) | Ast::Function(_)),
+        };
+        let index = chain.iter().find_map(|access| match access {
+            AccessExpr::Subscript(Subscript::Index { index }) => Some(self.position(index)),
+            _ => None,
+        });
+        match index.filter(|_| is_bare) {
+            None => Ok(()),
+            Some(index) => {
+                let message = "syntax error at or near \"[\"";
+                let place = (index as usize).saturating_sub(1);
+                Err(SqlError::new(SqlState::SyntaxError, message).at(place))
+            }
+        }
     }
 
     /// Binds subscripts of a JSONB value, which are the steps of a path.

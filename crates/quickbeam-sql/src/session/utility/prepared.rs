@@ -131,11 +131,28 @@ impl Session {
         }
         let wanted = statement.parameters().len();
         if wanted == given {
+            self.read_object_names(statement.parameters(), values)?;
             return self.check_parameter_domains(name, values);
         }
         let message = format!("wrong number of parameters for prepared statement \"{name}\"");
         Err(SqlError::new(SqlState::SyntaxError, message)
             .with_detail(format!("Expected {wanted} parameters but got {given}.")))
+    }
+
+    /// Reads the texts that are given to parameters of types such as `regclass` as names.
+    fn read_object_names(&self, types: &[DataType], values: &mut [Value]) -> Result<()> {
+        for (value, wanted) in values.iter_mut().zip(types) {
+            if wanted.reference().is_none() || !matches!(value, Value::Text(_)) {
+                continue;
+            }
+            let text: Arc<[Option<DataType>]> = Arc::from([Some(DataType::Text)]);
+            let cast = format!("SELECT CAST(CAST($1 AS text) AS {wanted})::oid");
+            let cast = Box::new(PreparedStatement::new(&cast).with_types(text));
+            let rows = self.query(Lease::Owned(cast), std::slice::from_ref(value))?.collect();
+            let row = rows.map_err(SqlError::without_place)?.into_iter().next();
+            *value = row.and_then(|row| row.into_iter().next()).unwrap_or_default();
+        }
+        Ok(())
     }
 
     /// Casts the values of parameters to their domains.

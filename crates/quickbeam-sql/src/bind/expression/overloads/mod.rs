@@ -187,6 +187,20 @@ fn resolve(all: &[&'static Builtin], types: &[Option<DataType>], kind: OverloadK
     Resolution::Ambiguous
 }
 
+/// Returns whether an operator of a range and a value is given a value of another type than that of
+/// the bounds. PostgreSQL's operators take `anyrange` and `anyelement`.
+fn is_of_other_bounds(builtin: &Builtin, types: &[Option<DataType>]) -> bool {
+    let subtype = |of: DataType| of.encoded().and_then(K::subtype);
+    let (value, range) = match *builtin.arguments {
+        [range, value] if subtype(range) == Some(value) => (types.get(1), range),
+        [value, range] if subtype(range) == Some(value) => (types.first(), range),
+        _ => return false,
+    };
+    value.copied().flatten().is_some_and(|value| {
+        value.encoded().is_none() && !subtype(range).is_some_and(|of| of.is_same_kind(value))
+    })
+}
+
 impl Binder<'_> {
     /// Binds a call of a catalog function.
     pub(in crate::bind) fn builtin(
@@ -217,8 +231,11 @@ impl Binder<'_> {
         match resolve(&known, &types, OverloadKind::Function) {
             Resolution::One(builtin) => {
                 self.check_collation(name, &arguments)?;
-                if let Implementation::Routine(_) = builtin.implementation {
+                if let Implementation::Routine(call) = builtin.implementation {
                     self.check_routine_collation(name, &arguments)?;
+                    if known.iter().any(|other| self.is_rival(call, builtin, other)) {
+                        return Err(many_functions(name, types, position));
+                    }
                 }
                 Ok((builtin, self.cast_to(builtin, arguments)?))
             }
@@ -250,6 +267,9 @@ impl Binder<'_> {
     ) -> Result<Typed> {
         let types: Vec<Option<DataType>> = operands.iter().map(|a| a.data_type).collect();
         match resolve(overloads(symbol), &types, OverloadKind::Operator) {
+            Resolution::One(builtin) if is_of_other_bounds(builtin, &types) => {
+                Err(no_operator(symbol, &types, position))
+            }
             Resolution::One(builtin) => {
                 self.check_collation(symbol, &operands)?;
                 self.call_of(builtin, operands, position)
