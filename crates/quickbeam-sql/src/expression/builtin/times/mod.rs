@@ -3,5 +3,6 @@
 pub(super) mod fields;
 pub(super) mod interval_ops;
 pub(super) mod interval_templates;
+pub(super) mod number_input;
 pub(super) mod number_templates;
 pub(super) mod templates;

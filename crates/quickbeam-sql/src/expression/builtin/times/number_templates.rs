@@ -7,6 +7,7 @@
 use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::times::number_input::to_number;
 use crate::expression::builtin::times::templates::quoted_part;
 use crate::expression::builtin::{
     Builtin, NUMERIC, check_size, mismatch, out_of_range, strict, text,
@@ -28,7 +29,7 @@ const MOST_DIGITS: usize = 1000;
 
 /// A part of a number template.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Part {
+pub(super) enum Part {
     /// `9`
     Digit,
     /// `0`
@@ -85,23 +86,23 @@ const KEYWORDS: &[(&str, Part)] = &[
 
 /// Where `S` writes the sign.
 #[derive(Clone, Copy, PartialEq)]
-enum Anchor {
+pub(super) enum Anchor {
     Before,
     After,
 }
 
 /// A parsed template.
 #[derive(Default)]
-struct Template {
+pub(super) struct Template {
     parts: Vec<Part>,
     /// Digits before the point, after it, and after `V`.
     whole: usize,
-    fraction: usize,
-    shift: usize,
+    pub(super) fraction: usize,
+    pub(super) shift: usize,
     /// The number of the first `0` before the point, and the digits up to the last `0`.
     first_zero: Option<usize>,
     last_zero: usize,
-    anchor: Option<Anchor>,
+    pub(super) anchor: Option<Anchor>,
     /// The digits before `S`.
     before_sign: usize,
     has_shift: bool,
@@ -113,15 +114,23 @@ fn malformed(message: &str) -> SqlError {
 }
 
 impl Template {
-    fn has(&self, part: Part) -> bool {
+    pub(super) fn has(&self, part: Part) -> bool {
         self.parts.contains(&part)
     }
 
-    fn is_roman(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    pub(super) fn is_roman(&self) -> bool {
         self.has(Part::Roman(false)) || self.has(Part::Roman(true))
     }
 
-    fn parse(text: &str) -> Result<Template> {
+    pub(super) fn parse(text: &str) -> Result<Template> {
         let (mut template, mut rest) = (Template::default(), text);
         while let Some(first) = rest.chars().next() {
             if first == '"' {
@@ -609,44 +618,4 @@ pub(super) fn ordinal_ending(digits: &[u8]) -> &'static str {
         [.., b'3'] => "rd",
         _ => "th",
     }
-}
-
-fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let (text, template) = (text(arguments, 0)?, Template::parse(text(arguments, 1)?)?);
-    if template.is_roman() || template.has(Part::Exponent) {
-        let name = if template.is_roman() { "RN" } else { "EEEE" };
-        return Err(SqlError::unsupported(format!("\"{name}\" for input")));
-    }
-    let (mut digits, mut in_fraction, mut is_negative) = (String::new(), false, false);
-    let mut counts = [0, 0];
-    for character in text.chars() {
-        match character {
-            '-' | '<' => is_negative = true,
-            '.' if !in_fraction => {
-                in_fraction = true;
-                digits.push('.');
-            }
-            '0'..='9' => {
-                let side = usize::from(in_fraction);
-                let most =
-                    if in_fraction { template.fraction } else { template.whole + template.shift };
-                if counts[side] < most {
-                    digits.push(character);
-                    counts[side] += 1;
-                }
-            }
-            _ => {}
-        }
-    }
-    let number = Decimal::parse(digits.trim_end_matches('.')).ok_or_else(|| {
-        let message = format!("invalid input syntax for type numeric: \"{text}\"");
-        SqlError::new(SqlState::InvalidTextRepresentation, message)
-    })??;
-    let number = if is_negative { number.negate() } else { number };
-    if template.shift == 0 {
-        return Ok(Value::from(number));
-    }
-    // `V` divides by a power of ten for the digits after it.
-    let divisor = Decimal::parse(&format!("1e{}", template.shift)).ok_or_else(mismatch)??;
-    number.checked_div(&divisor).map(Value::from)
 }
