@@ -28,8 +28,9 @@ impl Binder<'_> {
 
     /// Binds the queries and changes of WITH. Their names stay until the caller truncates `ctes`.
     fn with_parts(&mut self, with: &ast::With, parts: &mut Vec<WithPart>) -> Result<()> {
-        let known = self.ctes.len();
         let ordered = in_order_of_reading(with);
+        self.refuse_mutual_recursion(with);
+        let known = self.ctes.len();
         let mut tables = ordered.iter().peekable();
         while let Some(common) = self.next_common(&mut tables, None)? {
             let common = &*common;

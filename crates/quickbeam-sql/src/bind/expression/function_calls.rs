@@ -318,7 +318,7 @@ impl Binder<'_> {
                     arguments.iter().map(|argument| argument.data_type).collect();
                 return match self.array_function(name, &types, position) {
                     Some(found) => found.and_then(|it| self.call_array(it, arguments, position)),
-                    None => self.builtin(name, arguments, position),
+                    None => self.called(name, arguments, position),
                 };
             }
         };
@@ -335,6 +335,43 @@ impl Binder<'_> {
         }
         let call = Expr::Call(special, exprs, TextPosition(position));
         Ok(self.folded(Typed::new(call, result, position)))
+    }
+
+    /// Binds a call of a function, or the field that `field(row)` means.
+    fn called(&mut self, name: &str, arguments: Vec<Typed>, position: u32) -> Result<Typed> {
+        let row = match &arguments[..] {
+            [row] if row.data_type.is_some_and(|known| known.record().is_some()) => {
+                Some(row.clone())
+            }
+            _ => None,
+        };
+        let called = self.builtin(name, arguments, position);
+        let Some(row) = row.filter(|_| {
+            called.as_ref().is_err_and(|error| error.state() == SqlState::UndefinedFunction)
+        }) else {
+            return called;
+        };
+        let fields = self.fields_of(&row).unwrap_or_default();
+        let field = fields.into_iter().find(|(field, _)| field == name);
+        field.map_or(called, |(_, value)| Ok(value))
+    }
+
+    /// Binds the call that `row.function` means; `None` if no function takes the row.
+    pub(in crate::bind) fn call_of_row(
+        &mut self,
+        name: &str,
+        row: Typed,
+        position: u32,
+    ) -> Result<Option<Typed>> {
+        let is_json = matches!(name, "row_to_json" | "to_json" | "to_jsonb");
+        let is_known = is_json || !self.routine_entries(name, &[row.data_type]).is_empty();
+        if !is_known || self.is_set_routine(name, 1) {
+            return Ok(None);
+        }
+        match self.function(name, vec![row], position) {
+            Err(error) if error.state() == SqlState::UndefinedFunction => Ok(None),
+            called => called.map(Some),
+        }
     }
 
     /// Binds `to_json` and `to_jsonb`.

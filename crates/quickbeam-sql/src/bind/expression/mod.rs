@@ -307,6 +307,16 @@ impl Binder<'_> {
         {
             return self.function(name, Vec::new(), position);
         }
+        if let (Err(error), Some((last, before))) = (&found, names.split_last())
+            && error.state() == SqlState::UndefinedColumn
+            && !before.is_empty()
+            && let Some(relation) = Self::relation_named(before, scope)
+        {
+            let row = self.whole_row(relation, position)?;
+            if let Some(called) = self.call_of_row(last, row, position)? {
+                return Ok(called);
+            }
+        }
         let column = found.map_err(|error| error.at(position as usize))?;
         self.check_column(column.at).map_err(|error| error.at(position as usize))?;
         if let Ast::Identifier(name) = ast {

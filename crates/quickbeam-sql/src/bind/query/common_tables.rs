@@ -29,6 +29,8 @@ pub(in crate::bind) enum CteSource {
     Forbidden(&'static str),
     /// A statement that changes rows and has no RETURNING.
     WithoutRows,
+    /// A query of WITH RECURSIVE that reads the one that is bound now.
+    Mutual(usize),
 }
 
 /// The part of a recursive query before UNION.
@@ -61,8 +63,10 @@ impl Binder<'_> {
         with: &ast::With,
         outer: Option<Arc<Scope>>,
     ) -> Result<Vec<CommonTable>> {
-        let (known, mut stored) = (self.ctes.len(), Vec::new());
+        let mut stored = Vec::new();
         let ordered = in_order_of_reading(with);
+        self.refuse_mutual_recursion(with);
+        let known = self.ctes.len();
         let mut tables = ordered.iter().peekable();
         while let Some(common) = self.next_common(&mut tables, outer.as_ref())? {
             let common = &*common;
@@ -75,6 +79,16 @@ impl Binder<'_> {
             stored.extend(self.common_table_of(common, name, with.recursive, outer.clone())?);
         }
         Ok(stored)
+    }
+
+    /// Makes the names of WITH RECURSIVE mean queries that are not bound yet, and that cannot be
+    /// read: those that are bound come after them.
+    pub(in crate::bind) fn refuse_mutual_recursion(&mut self, with: &ast::With) {
+        let Some(first) = with.cte_tables.first().filter(|_| with.recursive) else { return };
+        let position = self.place_of(&first.alias.name);
+        let later = with.cte_tables.iter().skip(1);
+        let names = later.map(|it| (fold(&it.alias.name), CteSource::Mutual(position)));
+        self.ctes.extend(names);
     }
 
     /// Binds one query of WITH, whose name is known from then on. Returns it if it is stored.
@@ -308,6 +322,11 @@ impl Binder<'_> {
             Some(CteSource::WithoutRows) => {
                 let message = format!("WITH query \"{name}\" does not have a RETURNING clause");
                 return Err(SqlError::new(SqlState::FeatureNotSupported, message).at(position));
+            }
+            Some(CteSource::Mutual(first)) => {
+                let message = "mutual recursion between WITH items is not implemented";
+                let error = SqlError::new(SqlState::FeatureNotSupported, message);
+                return Err(error.at(*first));
             }
             None => return Ok(None),
         };

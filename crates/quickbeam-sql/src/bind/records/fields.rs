@@ -90,8 +90,15 @@ impl Binder<'_> {
         };
         let fields = self.fields_of(&row).unwrap_or_default();
         let found = fields.into_iter().find(|(field, _)| field == name);
-        let (_, value) = found.ok_or_else(|| no_field(name, data_type, row.position))?;
-        Ok(value)
+        if let Some((_, value)) = found {
+            return Ok(value);
+        }
+        let missing = no_field(name, data_type, row.position);
+        if data_type.record().is_none() {
+            return Err(missing);
+        }
+        let position = row.position;
+        self.call_of_row(name, row, position)?.ok_or(missing)
     }
 
     /// Returns the row type of a table, or of arrays of its rows, that a cast names; `missing` if
