@@ -59,6 +59,20 @@ static NAMED: &[NamedArguments] = &[
     of_path("jsonb_path_query"),
     of_path("jsonb_path_query_array"),
     of_path("jsonb_path_query_first"),
+    of_path("jsonb_path_exists_tz"),
+    of_path("jsonb_path_match_tz"),
+    of_path("jsonb_path_query_tz"),
+    of_path("jsonb_path_query_array_tz"),
+    of_path("jsonb_path_query_first_tz"),
+    with_names("pg_terminate_backend", &["pid", "timeout"], &["0"]),
+    with_names("json_array_elements", &["from_json"], &[]),
+    with_names("json_array_elements_text", &["from_json"], &[]),
+    with_names("jsonb_array_elements", &["from_json"], &[]),
+    with_names("jsonb_array_elements_text", &["from_json"], &[]),
+    with_names("json_each", &["from_json"], &[]),
+    with_names("json_each_text", &["from_json"], &[]),
+    with_names("jsonb_each", &["from_json"], &[]),
+    with_names("jsonb_each_text", &["from_json"], &[]),
 ];
 
 impl NamedArguments {

@@ -46,15 +46,16 @@ impl Binder<'_> {
             && self.routines_named(name).is_empty()
     }
 
-    /// Returns the arguments of a call of a user's function whose last one is VARIADIC, and the
-    /// name for the call.
+    /// Returns the arguments of a call in order, if some have names or the last one is VARIADIC, and
+    /// the name for the call.
     pub(super) fn spread(
         &self,
         name: SmolStr,
         args: &[FunctionArg],
     ) -> Result<(Option<Vec<FunctionArg>>, SmolStr)> {
-        let is_variadic = self.routines_named(&name).iter().any(|it| it.is_variadic());
-        if !is_variadic {
+        let routines = self.routines_named(&name);
+        let is_variadic = routines.iter().any(|it| it.is_variadic());
+        if !is_variadic && !routines.is_empty() {
             return Ok((None, name));
         }
         let plain = positional(&name, args, is_variadic)?;
