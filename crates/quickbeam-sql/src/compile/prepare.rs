@@ -168,6 +168,7 @@ impl CompileContext<'_> {
                 if values.iter().any(Option::is_some) {
                     return Err(SqlError::unsupported("COPY with its data in the statement"));
                 }
+                binder.check_copied_names(source, *to)?;
                 if let Some(place) = crate::parse::repeated_option(text) {
                     let message = "conflicting or redundant options";
                     return Err(SqlError::new(SqlState::SyntaxError, message).at(place));

@@ -31,6 +31,7 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         let count = tokens[at..].iter().position(is_end).unwrap_or(tokens.len() - at);
         tokens.drain(at..at + count);
     }
+    move_binary(&mut tokens);
     let mut follows_option = false;
     let mut made: Vec<(usize, Vec<Token>)> = Vec::new();
     let mut forces = false;
@@ -66,6 +67,29 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         tokens.splice(at..=at, with);
     }
     tokens
+}
+
+/// Moves the word of `COPY BINARY t …` to the options.
+fn move_binary(tokens: &mut Vec<TokenWithSpan>) {
+    let shown = |from: usize| {
+        let rest = tokens.iter().enumerate().skip(from);
+        rest.into_iter().find(|(_, token)| !matches!(token.token, Token::Whitespace(_)))
+    };
+    let Some((copy, _)) = shown(0) else { return };
+    let Some((at, _)) = shown(copy + 1).filter(|(_, it)| is_word(&it.token, "binary")) else {
+        return;
+    };
+    let is_name = |token: &Token| {
+        matches!(token, Token::Word(_)) && !is_word(token, "from") && !is_word(token, "to")
+    };
+    if !shown(at + 1).is_some_and(|(_, token)| is_name(&token.token)) {
+        return;
+    }
+    let binary = tokens.remove(at);
+    let is_end = |token: &TokenWithSpan| matches!(token.token, Token::SemiColon | Token::EOF);
+    let end = tokens.iter().position(is_end).unwrap_or(tokens.len());
+    let blank = TokenWithSpan::new(Token::Whitespace(Whitespace::Space), binary.span);
+    tokens.splice(end..end, [blank, binary]);
 }
 
 /// Returns the place of WHERE in a COPY.

@@ -397,6 +397,32 @@ pub fn copy_form(
 }
 
 impl Binder<'_> {
+    /// Checks the names in a COPY of a table, which PostgreSQL does before it reads the options.
+    pub fn check_copied_names(&mut self, source: &ast::CopySource, to: bool) -> Result<()> {
+        let ast::CopySource::Table { table_name, columns } = source else { return Ok(()) };
+        if self.is_view(table_name)? {
+            return Ok(());
+        }
+        let right = if to { Privileges::SELECT } else { Privileges::INSERT };
+        let table = self.table(table_name, Right::Has(right))?;
+        let mut named = Vec::with_capacity(columns.len());
+        for column in columns {
+            let name = fold(column);
+            if table.column(&name).is_none() {
+                let relation = &table.name;
+                let message =
+                    format!("column \"{name}\" of relation \"{relation}\" does not exist");
+                return Err(SqlError::new(SqlState::UndefinedColumn, message));
+            }
+            if named.contains(&name) {
+                let message = format!("column \"{name}\" specified more than once");
+                return Err(SqlError::new(SqlState::DuplicateColumn, message));
+            }
+            named.push(name);
+        }
+        Ok(())
+    }
+
     /// Binds COPY … FROM. Returns the INSERT of one record, whose parameters are the fields, and
     /// the target columns. Identity columns may be given values.
     pub fn copy_from(

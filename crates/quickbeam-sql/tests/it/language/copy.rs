@@ -280,6 +280,26 @@ fn options_of_copy_are_given_once() {
 }
 
 #[test]
+fn names_in_copy_are_checked_before_its_options() {
+    let (connection, _) = connect();
+    connection.execute("CREATE TABLE named (id INT, name TEXT)", &[]).unwrap();
+    for (statement, code) in [
+        ("COPY no_such TO STDOUT (FORMAT nothing)", "42P01"),
+        ("COPY named (no_such) TO STDOUT (FORMAT nothing)", "42703"),
+        ("COPY named (id, id) TO STDOUT", "42701"),
+        ("COPY named (no_such) FROM STDIN (FORMAT csv, FORMAT csv)", "42703"),
+        ("COPY named TO STDOUT (FORMAT nothing)", "22023"),
+        ("COPY BINARY no_such TO STDOUT", "42P01"),
+        // This connection has no binary format.
+        ("COPY BINARY named TO STDOUT", "0A000"),
+        ("COPY BINARY named TO STDOUT (FORMAT csv)", "42601"),
+    ] {
+        let error = connection.execute(statement, &[]).unwrap_err();
+        assert_eq!(error.code(), code, "{statement}: {error}");
+    }
+}
+
+#[test]
 fn a_mark_within_a_line_is_corrupt_as_in_postgresql() {
     let (connection, files) = connect();
     connection.execute("CREATE TABLE t (a TEXT, b TEXT)", &[]).unwrap();
