@@ -412,11 +412,13 @@ impl Binder<'_> {
                 let relation = &table.name;
                 let message =
                     format!("column \"{name}\" of relation \"{relation}\" does not exist");
-                return Err(SqlError::new(SqlState::UndefinedColumn, message));
+                let error = SqlError::new(SqlState::UndefinedColumn, message);
+                return Err(error.at(self.place_of(column)));
             }
             if named.contains(&name) {
                 let message = format!("column \"{name}\" specified more than once");
-                return Err(SqlError::new(SqlState::DuplicateColumn, message));
+                let error = SqlError::new(SqlState::DuplicateColumn, message);
+                return Err(error.at(self.place_of(column)));
             }
             named.push(name);
         }

@@ -70,6 +70,10 @@ impl Binder<'_> {
         };
         let index = chain.iter().find_map(|access| match access {
             AccessExpr::Subscript(Subscript::Index { index }) => Some(self.position(index)),
+            AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                let bound = lower_bound.as_ref().or(upper_bound.as_ref());
+                Some(bound.map_or(0, |bound| self.position(bound)))
+            }
             _ => None,
         });
         match index.filter(|_| is_bare) {
