@@ -11,6 +11,7 @@ use crate::parse::plpgsql::{
     AssignmentTarget, BlockStatement, BodyQuery, CursorMove, CursorSource, FragmentId,
 };
 use crate::session::named::{CursorRows, no_cursor};
+use crate::session::utility::backward::runs_backward;
 use crate::types::{DataType, Value, current_moment};
 
 use smol_str::SmolStr;
@@ -63,7 +64,8 @@ impl Invocation<'_> {
             return Err(SqlError::new(SqlState::FeatureNotSupported, message)
                 .with_detail("Scrollable cursors must be READ ONLY."));
         }
-        let (holds, scrolls) = (false, scroll.unwrap_or(!locks));
+        let scrolls = scroll.unwrap_or_else(|| !locks && runs_backward(&statement));
+        let holds = false;
         let created = current_moment();
         let shown = ShownCursor { statement, created, ..ShownCursor::default() };
         let cursor =

@@ -16,6 +16,7 @@ use crate::session::Session;
 use crate::session::named::{CursorRows, no_cursor};
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::statement_cache::Lease;
+use crate::session::utility::backward::runs_backward;
 use crate::types::current_moment;
 
 /// Checks the options of a cursor whose query locks rows.
@@ -87,7 +88,7 @@ impl Session {
         let keys = rows.take_keys();
         drop(rows);
         let is_new = self.in_transaction();
-        let scrolls = options.scroll.unwrap_or(!locks);
+        let scrolls = options.scroll.unwrap_or_else(|| !locks && runs_backward(text));
         let holds = options.holds;
         let shown = ShownCursor {
             statement: call.text.clone(),

@@ -4,6 +4,7 @@
 //! keeps its trees and its statistics up to date by itself.
 
 mod accepted;
+pub(in crate::session) mod backward;
 mod cascades;
 mod comments;
 mod cursors;
