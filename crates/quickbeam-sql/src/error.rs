@@ -516,17 +516,17 @@ impl SqlError {
         self
     }
 
-    /// With what was being done: the line of the input, for example.
+    /// With what was being done: the line of the input, for example. It comes on a line of its own
+    /// after what was being done inside of it.
     #[must_use]
     pub fn in_context(mut self, context: impl Into<String>) -> SqlError {
-        self.content.context = Some(context.into());
-        self
-    }
-
-    /// With what was being done, unless that is known already.
-    #[must_use]
-    pub(crate) fn in_context_if_none(mut self, context: String) -> SqlError {
-        self.content.context.get_or_insert(context);
+        match &mut self.content.context {
+            Some(inner) => {
+                inner.push('\n');
+                inner.push_str(&context.into());
+            }
+            none => *none = Some(context.into()),
+        }
         self
     }
 

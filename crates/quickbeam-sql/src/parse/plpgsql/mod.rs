@@ -58,6 +58,7 @@ pub fn parse(
         types,
         enclosing: vec![EnclosingPart { label: Some(name.into()), is_loop: false }],
         namespace: 0,
+        declared_line: 0,
         body: BlockBody {
             block: Block::default(),
             variables: Vec::new(),
@@ -106,6 +107,8 @@ struct BlockParser<'p> {
     enclosing: Vec<EnclosingPart>,
     /// The namespace of the block that is parsed.
     namespace: usize,
+    /// The line of the last declaration.
+    declared_line: usize,
     body: BlockBody,
 }
 
@@ -244,7 +247,8 @@ impl BlockParser<'_> {
         let own = name.clone().unwrap_or_default();
         let (not_null, constant, initial) = (false, false, None);
         let cursor = None;
-        let made = BlockVariable { name: own, kind, not_null, constant, initial, cursor };
+        let line = self.declared_line;
+        let made = BlockVariable { name: own, kind, not_null, constant, initial, cursor, line };
         self.body.variables.push(made);
         if let (Some(name), Some(space)) = (name, self.body.namespaces.get_mut(self.namespace)) {
             space.names.push((name, number));
@@ -383,6 +387,7 @@ impl BlockParser<'_> {
     }
 
     fn declaration(&mut self) -> Result<()> {
+        self.declared_line = self.line();
         let name = self.name()?;
         if self.is_word("alias") {
             self.at += 1;

@@ -98,6 +98,8 @@ pub struct BlockVariable {
     pub initial: Option<FragmentId>,
     /// The cursor that it is declared as.
     pub cursor: Option<CursorDeclaration>,
+    /// The line of its declaration, or 0.
+    pub line: usize,
 }
 
 /// CURSOR FOR.

@@ -85,6 +85,8 @@ pub(super) struct Invocation<'s> {
     pub guarded: usize,
     /// Whether NEW and OLD of a trigger have no row.
     pub absent: [bool; 2],
+    /// Whether the error that ends the call has its place.
+    pub is_located: bool,
 }
 
 impl<'s> Invocation<'s> {
@@ -110,6 +112,7 @@ impl<'s> Invocation<'s> {
             opens: false,
             guarded: 0,
             absent: [false; 2],
+            is_located: false,
         }
     }
 
@@ -202,7 +205,7 @@ impl<'s> Invocation<'s> {
             last = Some(self.run(fragment).map_err(|error| {
                 let name = &self.compiled.routine.name;
                 let context = format!("SQL function \"{name}\" statement {}", fragment + 1);
-                error.in_context_if_none(context)
+                error.in_context(context)
             })?);
         }
         match self.compiled.routine.result {
@@ -234,12 +237,21 @@ impl<'s> Invocation<'s> {
         match (&compiled.routine.result, self.result.take()) {
             (RoutineResult::Void, _) => Ok(vec![vec![Value::text("")]]),
             (RoutineResult::Procedure, _) if compiled.columns.is_empty() => Ok(Vec::new()),
-            (_, Some(row)) => Ok(vec![self.result_row(row)?]),
+            (_, Some(row)) => match self.result_row(row) {
+                Ok(row) => Ok(vec![row]),
+                Err(error) => {
+                    let place = " while casting return value to function's return type";
+                    Err(self.located(error, place))
+                }
+            },
             _ if compiled.outputs().next().is_some() => {
                 let row = self.output_row();
                 Ok(vec![self.typed_row(row)?])
             }
-            _ => Err(self.no_return()),
+            _ => {
+                let error = self.no_return();
+                Err(self.located(error, ""))
+            }
         }
     }
 
@@ -248,7 +260,10 @@ impl<'s> Invocation<'s> {
         let compiled = self.compiled.clone();
         match self.block(&compiled.body.block)? {
             Flow::Next if !self.needs_return() => Ok(()),
-            Flow::Next => Err(self.no_return()),
+            Flow::Next => {
+                let error = self.no_return();
+                Err(self.located(error, ""))
+            }
             Flow::Return => Ok(()),
             Flow::Exit(_) => {
                 let message = "EXIT cannot be used outside a loop, unless it has a label";
@@ -281,34 +296,40 @@ impl<'s> Invocation<'s> {
     fn declare(&mut self, block: &Block) -> Result<()> {
         let compiled = self.compiled.clone();
         for variable in &block.variables {
-            let declared = &compiled.body.variables[*variable];
-            self.cells[*variable] = Cell::new(&declared.kind);
-            if declared.cursor.is_some() {
-                self.cells[*variable] = Cell::Scalar(Value::text(&declared.name));
+            if let Err(error) = self.declare_variable(&compiled, *variable) {
+                let line = compiled.body.variables[*variable].line;
+                let place =
+                    format!(" line {line} during statement block local variable initialization");
+                return Err(self.located(error, &place));
             }
-            if declared.initial.is_none() && compiled.domains.contains_key(variable) {
-                self.set(*variable, Value::Null)?;
-            }
-            if let Some(initial) = declared.initial {
-                let target =
-                    crate::parse::plpgsql::AssignmentTarget { variable: *variable, field: None };
-                if !self.copy_record(&target, initial)? {
-                    let value = self.typed_value(initial)?;
-                    self.set(*variable, value)?;
-                }
-            }
+        }
+        Ok(())
+    }
+
+    fn declare_variable(&mut self, compiled: &CompiledRoutine, variable: usize) -> Result<()> {
+        let declared = &compiled.body.variables[variable];
+        self.cells[variable] = Cell::new(&declared.kind);
+        if declared.cursor.is_some() {
+            self.cells[variable] = Cell::Scalar(Value::text(&declared.name));
+        }
+        if declared.initial.is_none() && compiled.domains.contains_key(&variable) {
+            self.set(variable, Value::Null)?;
+        }
+        let Some(initial) = declared.initial else { return Ok(()) };
+        let target = crate::parse::plpgsql::AssignmentTarget { variable, field: None };
+        if !self.copy_record(&target, initial)? {
+            let value = self.typed_value(initial)?;
+            self.set(variable, value)?;
         }
         Ok(())
     }
 
     /// Runs a block.
     pub fn block(&mut self, block: &Block) -> Result<Flow> {
-        let flow = if block.handlers.is_empty() {
-            self.declare(block)?;
-            self.statements(&block.body)?
-        } else {
-            self.declare(block)?;
-            self.guarded_block(block)?
+        self.declare(block)?;
+        let flow = match block.handlers.is_empty() {
+            true => self.statements(&block.body)?,
+            false => self.guarded_block(block)?,
         };
         Ok(match flow {
             Flow::Exit(Some(label)) if block.label.as_ref() == Some(&label) => Flow::Next,
@@ -338,6 +359,7 @@ impl<'s> Invocation<'s> {
         let Some(handler) = block.handlers.iter().find(|it| handles(it, &error)) else {
             return Err(error);
         };
+        self.is_located = false;
         self.place.with(session, |it| {
             it.rollback_to(savepoint)?;
             it.release_savepoint(savepoint);

@@ -380,9 +380,33 @@ impl Invocation<'_> {
         self.typed_value(fragment).map(|it| it.value)
     }
 
+    /// Returns the error of an expression with its text where PostgreSQL names it: if it fails when
+    /// it is planned, as one of constants does, or if it is a query.
+    #[cold]
+    fn in_expression(&self, error: SqlError, fragment: usize) -> SqlError {
+        let text = &self.compiled.body.fragments[fragment].text;
+        let own = text.strip_prefix("SELECT ").unwrap_or(text);
+        let is_query = own.to_ascii_lowercase().contains("select");
+        let reads_nothing = || {
+            let kept = self.compiled.fragments.get(fragment).map(|place| place.lock());
+            let kept = kept.as_ref().and_then(|it| it.as_ref());
+            kept.is_some_and(|it| it.statement.parameters().is_empty())
+        };
+        let is_shown = match error.context() {
+            _ if is_query => true,
+            Some(_) => false,
+            None => !error.code().starts_with("42") && reads_nothing(),
+        };
+        match is_shown {
+            true => error.in_context(format!("SQL expression \"{}\"", own.trim())),
+            false => error,
+        }
+    }
+
     /// Evaluates an expression, and tells which `reg…` type it has.
     pub fn typed_value(&self, fragment: usize) -> Result<TypedValue> {
-        let Ran { mut rows, columns, .. } = self.run(fragment)?;
+        let ran = self.run(fragment).map_err(|error| self.in_expression(error, fragment));
+        let Ran { mut rows, columns, .. } = ran?;
         let text = || self.compiled.body.fragments[fragment].text.clone();
         if columns.len() != 1 {
             let message = format!("query \"{}\" returned {} columns", text(), columns.len());

@@ -226,6 +226,7 @@ fn sql_body(routine: &Routine, given: Vec<GivenVariable>) -> Result<BlockBody> {
             constant: false,
             initial: None,
             cursor: None,
+            line: 0,
         });
     }
     let pieces = crate::parse::pieces(&routine.body).map_err(SqlError::without_place)?;

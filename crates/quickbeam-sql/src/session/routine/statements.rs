@@ -10,6 +10,7 @@ use crate::catalog::{BOOTSTRAP, RoutineResult};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::{
     AssignmentTarget, BlockAction, BlockStatement, BodyQuery, DiagnosticsItem, IntoTargets,
+    LoopKind,
 };
 use crate::types::{DataType, Value, format_value};
 
@@ -21,7 +22,15 @@ fn shown(action: &BlockAction) -> &'static str {
         BlockAction::Assign(..) | BlockAction::AssignPart(..) => "assignment",
         BlockAction::If(_, _, true) => "CASE",
         BlockAction::If(..) => "IF",
-        BlockAction::Loop(..) => "loop",
+        BlockAction::Loop(_, kind, _) => match kind {
+            LoopKind::Forever => "LOOP",
+            LoopKind::While(_) => "WHILE",
+            LoopKind::Integers(..) => "FOR with integer loop variable",
+            LoopKind::Rows(_, BodyQuery::Static(_)) => "FOR over SELECT rows",
+            LoopKind::Rows(_, BodyQuery::Dynamic(..)) => "FOR over EXECUTE statement",
+            LoopKind::Cursor(..) => "FOR over cursor",
+            LoopKind::Elements(..) => "FOREACH over array",
+        },
         BlockAction::Leave(_, _, false) => "EXIT",
         BlockAction::Leave(_, _, true) => "CONTINUE",
         BlockAction::Return | BlockAction::ReturnValue(_) | BlockAction::ReturnRecord(_, false) => {
@@ -39,9 +48,22 @@ fn shown(action: &BlockAction) -> &'static str {
         BlockAction::Fetch(_, _, Some(_)) => "FETCH",
         BlockAction::Fetch(..) => "MOVE",
         BlockAction::Close(_) => "CLOSE",
-        BlockAction::Diagnostics(..) => "GET DIAGNOSTICS",
+        BlockAction::Diagnostics(_, true) => "GET STACKED DIAGNOSTICS",
+        BlockAction::Diagnostics(_, false) => "GET DIAGNOSTICS",
         BlockAction::EndTransaction(true) => "COMMIT",
         BlockAction::EndTransaction(false) => "ROLLBACK",
+    }
+}
+
+/// Returns the error of a statement with its text, unless the statement could not be read.
+#[cold]
+fn in_statement(error: SqlError, text: &str) -> SqlError {
+    let is_unread = error.code().starts_with("42")
+        && error.state() != SqlState::InsufficientPrivilege
+        && error.context().is_none();
+    match is_unread {
+        true => error,
+        false => error.in_context(format!("SQL statement \"{}\"", text.trim())),
     }
 }
 
@@ -61,16 +83,27 @@ impl Invocation<'_> {
     /// Runs statements until one of them leaves.
     pub(super) fn statements(&mut self, statements: &[BlockStatement]) -> Result<Flow> {
         for statement in statements {
-            let flow = self.statement(&statement.action).map_err(|error| {
-                let name = self.shown_name();
-                let (line, what) = (statement.line, shown(&statement.action));
-                error.in_context_if_none(format!("PL/pgSQL function {name} line {line} at {what}"))
-            })?;
+            let flow = match self.statement(&statement.action) {
+                Ok(flow) => flow,
+                Err(error) => {
+                    let (line, what) = (statement.line, shown(&statement.action));
+                    return Err(self.located(error, &format!(" line {line} at {what}")));
+                }
+            };
             if flow != Flow::Next {
                 return Ok(flow);
             }
         }
         Ok(Flow::Next)
+    }
+
+    /// Returns an error with the place in the routine, unless a statement inside has named it.
+    pub(super) fn located(&mut self, error: SqlError, place: &str) -> SqlError {
+        if std::mem::replace(&mut self.is_located, true) {
+            return error;
+        }
+        let name = self.shown_name();
+        error.in_context(format!("PL/pgSQL function {name}{place}"))
     }
 
     /// The name of the routine, as the context of errors has it.
@@ -97,7 +130,7 @@ impl Invocation<'_> {
         match query {
             BodyQuery::Static(fragment) => {
                 let text = self.compiled.body.fragments[*fragment].text.clone();
-                Ok((self.run(*fragment)?, text))
+                Ok((self.run(*fragment).map_err(|error| in_statement(error, &text))?, text))
             }
             BodyQuery::Dynamic(text, using) => {
                 let text = self.text_of(*text)?.ok_or_else(|| {
@@ -106,7 +139,8 @@ impl Invocation<'_> {
                 })?;
                 let values: Result<Vec<TypedValue>> =
                     using.iter().map(|value| self.typed_value(*value)).collect();
-                Ok((self.run_text(&text, &values?)?, text.into()))
+                let ran = self.run_text(&text, &values?);
+                Ok((ran.map_err(|error| in_statement(error, &text))?, text.into()))
             }
         }
     }

@@ -105,7 +105,15 @@ fn condition_block(table: &Table, condition: &str) -> BlockBody {
         names.names.push((name.clone(), number));
         let kind = VariableKind::Record(row_shape(table));
         let (not_null, constant, initial) = (false, false, None);
-        variables.push(BlockVariable { name, kind, not_null, constant, initial, cursor: None });
+        variables.push(BlockVariable {
+            name,
+            kind,
+            not_null,
+            constant,
+            initial,
+            cursor: None,
+            line: 0,
+        });
     }
     BlockBody {
         block: Block::default(),

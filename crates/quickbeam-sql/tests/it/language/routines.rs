@@ -228,3 +228,71 @@ fn a_writer_that_does_not_know_a_trigger_cannot_commit() {
     writer.execute("INSERT INTO t VALUES (1, 'x')", &[]).unwrap();
     assert_eq!(logged(&writer), "AFTER ROW");
 }
+
+#[test]
+fn errors_name_each_call_around_them() {
+    let connection = SqlDatabase::open_in_memory(Default::default()).unwrap().connect();
+    run_all(
+        &connection,
+        &[
+            "CREATE TABLE t (id INT CHECK (id < 5))",
+            "CREATE FUNCTION p1() RETURNS int LANGUAGE plpgsql AS 'begin return 1/0; end'",
+            "CREATE FUNCTION p2(a int) RETURNS int LANGUAGE plpgsql AS 'begin return 1/a; end'",
+            "CREATE FUNCTION p3(a int) RETURNS int LANGUAGE plpgsql AS 'declare x int;\nbegin\n  \
+             x := p2(a);\n return x;\nend'",
+            "CREATE FUNCTION nothing() RETURNS int LANGUAGE plpgsql AS 'begin null; end'",
+            "CREATE FUNCTION word() RETURNS int LANGUAGE plpgsql AS 'begin return ''a''; end'",
+        ],
+    );
+    let block = "PL/pgSQL function inline_code_block line";
+    let p3 = "PL/pgSQL function p2(integer) line 1 at RETURN\n\
+              PL/pgSQL function p3(integer) line 3 at assignment";
+    for (statement, context) in [
+        (
+            "SELECT p1()",
+            "SQL expression \"1/0\"\nPL/pgSQL function p1() line 1 at RETURN".to_owned(),
+        ),
+        ("SELECT p3(0)", p3.to_owned()),
+        (
+            "DO 'begin perform p3(0); end'",
+            format!("{p3}\nSQL statement \"SELECT p3(0)\"\n{block} 1 at PERFORM"),
+        ),
+        (
+            "DO 'begin execute ''select 1/0''; end'",
+            format!("SQL statement \"select 1/0\"\n{block} 1 at EXECUTE"),
+        ),
+        (
+            "DO 'declare\n x int := 1/0; begin null; end'",
+            format!(
+                "SQL expression \"1/0\"\n{block} 2 during statement block local variable \
+                 initialization"
+            ),
+        ),
+        (
+            "DO 'declare x int; begin for x in select 1/0 loop null; end loop; end'",
+            format!("SQL statement \"select 1/0\"\n{block} 1 at FOR over SELECT rows"),
+        ),
+        (
+            "DO 'declare a int := 0; begin loop\n a := 1/a; end loop; end'",
+            format!("{block} 2 at assignment"),
+        ),
+        (
+            "DO 'begin begin perform 1/0; exception when others then null; end; perform 2/0; end'",
+            format!("SQL statement \"SELECT 2/0\"\n{block} 1 at PERFORM"),
+        ),
+        (
+            "DO 'begin insert into t values (9); end'",
+            format!("SQL statement \"insert into t values (9)\"\n{block} 1 at SQL statement"),
+        ),
+        ("DO 'begin insert into no_such values (9); end'", format!("{block} 1 at SQL statement")),
+        ("SELECT nothing()", "PL/pgSQL function nothing()".to_owned()),
+        (
+            "SELECT word()",
+            "PL/pgSQL function word() while casting return value to function's return type"
+                .to_owned(),
+        ),
+    ] {
+        let error = connection.query(statement, &[]).and_then(|rows| rows.collect()).unwrap_err();
+        assert_eq!(error.context(), Some(&*context), "{statement}: {error}");
+    }
+}
