@@ -333,6 +333,9 @@ impl Binder<'_> {
             let message = format!("could not identify a comparison function for type {result}");
             return Err(SqlError::new(SqlState::UndefinedFunction, message));
         }
+        // VARCHAR is compared as TEXT.
+        let is_text = special == Function::NULL_IF && matches!(result, DataType::Varchar(_));
+        let result = if is_text { DataType::Text } else { result };
         let call = Expr::Call(special, exprs, TextPosition(position));
         Ok(self.folded(Typed::new(call, result, position)))
     }

@@ -13,7 +13,7 @@ use crate::bind::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::types::{DataType, ElementType, EncodedKind, Value};
+use crate::types::{DataType, ElementType, EncodedKind, SystemType, Value};
 
 /// Group columns from this number on are aggregates without an assigned position.
 pub(in crate::bind) const AGGREGATES: usize = 1 << 20;
@@ -415,6 +415,11 @@ fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
         {
             return None;
         }
+        // These have the functions of TEXT.
+        (
+            AggregateKind::Minimum | AggregateKind::Maximum,
+            DataType::Varchar(_) | DataType::System(SystemType::Name),
+        ) => DataType::Text,
         (AggregateKind::Minimum | AggregateKind::Maximum, given) => given,
         (AggregateKind::All | AggregateKind::Any, DataType::Boolean) => DataType::Boolean,
         (AggregateKind::BitAnd | AggregateKind::BitOr | AggregateKind::BitXor, given)
