@@ -13,7 +13,7 @@ use crate::error::{Result, SqlError};
 use crate::schema::names::{PUBLIC, lookup_name};
 use crate::schema::{
     Column, Domain, DomainCheck, DomainUse, EnumLabel, EnumType, Index, MadeCollation, ObjectId,
-    StoredCollation, Table,
+    Relation, StoredCollation, Table,
 };
 use crate::types::collation::Predefined;
 use crate::types::encoded::enums::EnumDefinition;
@@ -202,7 +202,10 @@ impl CatalogSnapshot {
             [schema, own] => self.type_names.get(&lookup_name(schema, own)),
             _ => None,
         };
-        let id = found?;
+        let Some(id) = found else {
+            let id = self.relation_with_rows(&parts, path)?;
+            return Some(if is_array { object_array_oid(id) } else { row_type_oid(id) });
+        };
         if let Some(encoded) = self.row_types.get(id) {
             let (own, array) = encoded.oids();
             return Some(i64::from(if is_array { array } else { own }));
@@ -211,6 +214,20 @@ impl CatalogSnapshot {
             true if self.domain(*id).is_some() => Some(object_array_oid(*id)),
             true => self.enum_types.get(id).map(|it| i64::from(it.oids().1)),
             false => Some(object_oid(*id)),
+        }
+    }
+
+    /// Returns the table or view whose rows a type with a name is of.
+    fn relation_with_rows(&self, parts: &[String], path: &[SmolStr]) -> Option<ObjectId> {
+        let id = |schema: &str, name: &str| match self.relation(&lookup_name(schema, name))? {
+            Relation::Table(table) if !table.is_database() => Some(table.id),
+            Relation::View(view) => Some(view.id),
+            _ => None,
+        };
+        match parts {
+            [own] => path.iter().find_map(|schema| id(schema, own)),
+            [schema, own] => id(schema, own),
+            _ => None,
         }
     }
 

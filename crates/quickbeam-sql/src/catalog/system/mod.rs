@@ -7,6 +7,7 @@ mod oids;
 mod operators;
 mod procedures;
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use smol_str::SmolStr;
@@ -120,8 +121,32 @@ fn fixed_text(table: &str) -> &'static str {
         "pg_ts_dict" => include_str!("rows/text_search/pg_ts_dict.tsv"),
         "pg_ts_parser" => include_str!("rows/text_search/pg_ts_parser.tsv"),
         "pg_ts_template" => include_str!("rows/text_search/pg_ts_template.tsv"),
+        "pg_description" => DESCRIPTIONS,
+        "pg_extension" => "13559\tplpgsql\t10\t11\tf\t1.0\t\\N\t\\N",
+        "sql_features" => include_str!("rows/standard/sql_features.tsv"),
+        "sql_implementation_info" => include_str!("rows/standard/sql_implementation_info.tsv"),
+        "sql_parts" => include_str!("rows/standard/sql_parts.tsv"),
+        "sql_sizing" => include_str!("rows/standard/sql_sizing.tsv"),
         _ => "",
     }
+}
+
+/// The descriptions of built-in objects: the object, its class, 0, and the text.
+static DESCRIPTIONS: &str = include_str!("rows/descriptions.tsv");
+
+static DESCRIBED: LazyLock<HashMap<(i64, i64), &'static str>> = LazyLock::new(|| {
+    let entry = |line: &'static str| {
+        let fields: Vec<&'static str> = line.splitn(4, '\t').collect();
+        let [object, class, _, text] = fields[..] else { return None };
+        Some(((class.parse().ok()?, object.parse().ok()?), text))
+    };
+    DESCRIPTIONS.lines().filter_map(entry).collect()
+});
+
+/// Returns the description of a built-in object of a class.
+#[must_use]
+pub fn description(class: i64, object: i64) -> Option<&'static str> {
+    DESCRIBED.get(&(class, object)).copied()
 }
 
 const REGPROC: DataType = DataType::System(SystemType::Regproc);
@@ -129,7 +154,7 @@ const REGPROC: DataType = DataType::System(SystemType::Regproc);
 /// Returns the rows of a catalog that are the same in every database.
 #[must_use]
 pub fn fixed_rows(table: &SystemTable) -> Vec<Vec<Value>> {
-    let text = if table.schema == "pg_catalog" { fixed_text(table.name) } else { "" };
+    let text = fixed_text(table.name);
     let row = |line: &str| {
         let fields = line.split('\t').zip(&table.columns);
         let value = |(field, (_, _, data_type)): (&str, &(SmolStr, &str, DataType))| match field {

@@ -26,6 +26,10 @@ pub struct Procedure {
     pub result: u32,
     /// The OIDs of the types of the arguments.
     pub arguments: Vec<u32>,
+    /// The arguments as they are declared, if they have names, defaults or outputs.
+    pub declared: &'static str,
+    /// The result as it is declared, if that is not its type.
+    pub declared_result: &'static str,
 }
 
 static PROCEDURES: LazyLock<Vec<Procedure>> = LazyLock::new(|| {
@@ -41,6 +45,8 @@ static PROCEDURES: LazyLock<Vec<Procedure>> = LazyLock::new(|| {
             variadic: fields.next()?.parse().ok()?,
             result: fields.next()?.parse().ok()?,
             arguments: fields.next()?.split_whitespace().filter_map(|it| it.parse().ok()).collect(),
+            declared: fields.next().unwrap_or_default(),
+            declared_result: fields.next().unwrap_or_default(),
         })
     };
     include_str!("rows/pg_proc.tsv").lines().filter_map(row).collect()
@@ -67,6 +73,9 @@ impl Procedure {
     /// Returns the types of the arguments as `pg_get_function_arguments()` does.
     #[must_use]
     pub fn argument_list(&self) -> String {
+        if !self.declared.is_empty() {
+            return self.declared.to_owned();
+        }
         let last = self.arguments.len().saturating_sub(1);
         let one = |(at, oid): (usize, &u32)| {
             let is_variadic = self.variadic != 0 && at == last;
@@ -88,6 +97,9 @@ impl Procedure {
     /// Returns the type of the result as `pg_get_function_result()` does.
     #[must_use]
     pub fn result_name(&self) -> String {
+        if !self.declared_result.is_empty() {
+            return self.declared_result.to_owned();
+        }
         let name = type_named(self.result.into(), None).unwrap_or_else(|| "???".into());
         if self.returns_set { format!("SETOF {name}") } else { name }
     }

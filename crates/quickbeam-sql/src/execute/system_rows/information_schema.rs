@@ -5,7 +5,7 @@ use super::{NAME, SnapshotNames, SystemRow, SystemSource, view_columns};
 use crate::bind::updatability;
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
-use crate::catalog::system::{type_named, type_oid, type_row};
+use crate::catalog::system::{object_oid, type_named, type_oid, type_row};
 use crate::catalog::{
     CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, TriggerEvent,
     TriggerTiming, View, is_temporary_schema,
@@ -17,7 +17,7 @@ fn number(number: usize) -> Value {
     Value::Integer(i32::try_from(number).unwrap_or(i32::MAX))
 }
 
-fn yes_no(yes: bool) -> &'static str {
+pub(super) fn yes_no(yes: bool) -> &'static str {
     if yes { "YES" } else { "NO" }
 }
 
@@ -74,7 +74,7 @@ impl SystemSource<'_> {
             }),
             "enabled_roles" => {
                 let snapshot = self.snapshot;
-                for role in snapshot.roles_of(self.session.role(), MembershipUse::Inherited) {
+                for role in self.enabled_roles() {
                     self.add(|row| {
                         row.text("role_name", snapshot.role_name(role));
                     });
@@ -111,15 +111,20 @@ impl SystemSource<'_> {
                     }
                     self.constraint(&constraint);
                 }
-                if self.table.name == "check_constraints" {
-                    self.domain_rows();
+                match self.table.name {
+                    "check_constraints" => {
+                        self.not_null_rows();
+                        self.domain_rows();
+                    }
+                    "table_constraints" => self.not_null_rows(),
+                    _ => {}
                 }
             }
             "domains" | "domain_constraints" => self.domain_rows(),
             "user_defined_types" | "attributes" => self.composite_rows(),
             "routines" | "parameters" => self.routine_rows(),
             "triggers" => self.trigger_rows(),
-            _ => {}
+            _ => self.usage_rows(),
         }
     }
 
@@ -221,29 +226,58 @@ impl SystemSource<'_> {
                         });
                     }
                 }
-                ("sequences", Described::Sequence(sequence)) => self.add(|row| {
-                    let schema = &sequence.schema;
-                    qualified(row, "sequence", schema, "sequence_name", &sequence.name);
-                    row.text("data_type", sequence.data_type.to_string());
-                    let bits = match sequence.data_type {
-                        DataType::SmallInt => 16,
-                        DataType::Integer => 32,
-                        _ => 64,
-                    };
-                    row.set("numeric_precision", bits).set("numeric_precision_radix", 2);
-                    row.set("numeric_scale", 0);
-                    row.text("start_value", sequence.start.to_string());
-                    row.text("minimum_value", sequence.minimum.to_string());
-                    row.text("maximum_value", sequence.maximum.to_string());
-                    row.text("increment", sequence.increment.to_string());
-                    row.text("cycle_option", yes_no(sequence.cycle));
-                }),
+                ("sequences", Described::Sequence(sequence))
+                    if !is_of_identity(snapshot, sequence.id) =>
+                {
+                    self.add(|row| {
+                        let schema = &sequence.schema;
+                        qualified(row, "sequence", schema, "sequence_name", &sequence.name);
+                        row.text("data_type", sequence.data_type.to_string());
+                        let bits = match sequence.data_type {
+                            DataType::SmallInt => 16,
+                            DataType::Integer => 32,
+                            _ => 64,
+                        };
+                        row.set("numeric_precision", bits).set("numeric_precision_radix", 2);
+                        row.set("numeric_scale", 0);
+                        row.text("start_value", sequence.start.to_string());
+                        row.text("minimum_value", sequence.minimum.to_string());
+                        row.text("maximum_value", sequence.maximum.to_string());
+                        row.text("increment", sequence.increment.to_string());
+                        row.text("cycle_option", yes_no(sequence.cycle));
+                    });
+                }
                 _ => {}
             }
         }
     }
 
+    /// The checks that PostgreSQL shows for NOT NULL.
+    fn not_null_rows(&mut self) {
+        let snapshot = self.snapshot;
+        for relation in snapshot.described() {
+            let Described::Table(table) = relation else { continue };
+            if table.materialized.is_some() || !self.is_shown(relation, None) {
+                continue;
+            }
+            let (schema, oid) = (snapshot.schema_oid(&table.schema), object_oid(table.id));
+            for column in table.columns.iter().filter(|it| it.not_null) {
+                let name = format!("{schema}_{oid}_{}_not_null", column.id);
+                self.add(|row| {
+                    qualified(row, "constraint", &table.schema, "constraint_name", &name);
+                    qualified(row, "table", &table.schema, "table_name", &table.name);
+                    row.text("check_clause", format!("{} IS NOT NULL", column.name));
+                    row.text("constraint_type", "CHECK").text("enforced", "YES");
+                    row.text("is_deferrable", "NO").text("initially_deferred", "NO");
+                });
+            }
+        }
+    }
+
     fn constraint(&mut self, constraint: &Constraint<'_>) {
+        if constraint.kind == "c" && self.table.name == "constraint_table_usage" {
+            return;
+        }
         let common = |row: &mut SystemRow<'_>| {
             let table = constraint.table;
             qualified(row, "constraint", &table.schema, "constraint_name", constraint.name);
@@ -383,6 +417,13 @@ pub(super) fn over_domain(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, d
         row.text("data_type", "USER-DEFINED");
         qualified(row, "udt", &parent.schema, "udt_name", &parent.name);
     }
+}
+
+/// Returns whether a sequence gives the values of an identity column.
+fn is_of_identity(snapshot: &CatalogSnapshot, id: ObjectId) -> bool {
+    let is_own = |column: &Column| column.identity.is_some_and(|it| it.sequence == id);
+    let mut relations = snapshot.described().into_iter();
+    relations.any(|it| matches!(it, Described::Table(table) if table.columns.iter().any(is_own)))
 }
 
 /// Sets the options of the sequence of an identity column.

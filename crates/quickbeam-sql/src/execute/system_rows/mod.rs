@@ -12,6 +12,7 @@ mod routines;
 mod session;
 mod statistics;
 mod triggers;
+mod usage_views;
 mod user_types;
 
 use quickbeam::Environment;
@@ -20,11 +21,11 @@ use smol_str::SmolStr;
 
 pub use self::monitoring::blockers;
 use crate::bind::{Binder, Names, OutputColumn};
-use crate::catalog::system::{SystemTable, fixed_rows};
+use crate::catalog::system::{SystemTable, fixed_rows, procedure_named};
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation, Table, View};
 use crate::error::Result;
 use crate::expression::SessionState;
-use crate::types::{DataType, TextSettings, Value, parse_value};
+use crate::types::{DataType, SystemType, TextSettings, Value, parse_value};
 
 /// The name of the only database.
 const NAME: &str = "quickbeam";
@@ -71,6 +72,10 @@ impl<'t> SystemRow<'t> {
     fn text(&mut self, name: &str, text: impl AsRef<str>) -> &mut Self {
         let column = self.table.columns.iter().find(|column| column.0 == name);
         match column.map(|column| column.2) {
+            Some(DataType::System(SystemType::Regproc)) => {
+                let found = procedure_named(text.as_ref()).map_or(0, |it| it.oid);
+                self.set(name, Value::Oid(found))
+            }
             Some(known @ (DataType::Array(_) | DataType::System(_))) if !known.is_text() => {
                 let value = parse_value(text.as_ref(), known, &TextSettings::DEFAULT);
                 self.set(name, value.unwrap_or(Value::Null))

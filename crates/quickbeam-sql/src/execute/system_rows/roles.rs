@@ -100,6 +100,16 @@ impl SystemSource<'_> {
         }
     }
 
+    /// Returns the roles whose rights the session has: for a superuser all.
+    pub(super) fn enabled_roles(&self) -> Vec<ObjectId> {
+        let (snapshot, role) = (self.snapshot, self.session.role());
+        if !snapshot.is_superuser(role) {
+            return snapshot.roles_of(role, MembershipUse::Inherited).into_iter().collect();
+        }
+        let built_in = PREDEFINED_ROLES.iter().map(|(id, ..)| *id).chain([BOOTSTRAP]);
+        built_in.chain(snapshot.roles().map(|it| it.id)).collect()
+    }
+
     fn role_settings(&mut self) {
         for (&role, settings) in &self.snapshot.settings {
             let role = if role == ALL_ROLES { 0 } else { role_oid(role) };
@@ -196,6 +206,7 @@ impl SystemSource<'_> {
         let of_columns = matches!(self.table.name, "column_privileges" | "role_column_grants");
         for relation in snapshot.described() {
             let (id, columns): (ObjectId, Vec<(String, u16)>) = match relation {
+                Described::Table(table) if table.materialized.is_some() => continue,
                 Described::Table(table) => {
                     let columns = table.columns.iter().map(|it| (it.name.to_string(), it.id));
                     (table.id, columns.collect())

@@ -182,8 +182,8 @@ impl SystemSource<'_> {
                 if !routine.is_procedure() {
                     row.text("is_null_call", if routine.strict { "YES" } else { "NO" });
                 }
-                row.text("schema_level_routine", "YES").text("is_user_defined_cast", "NO");
-                row.text("is_implicitly_invocable", "NO").text("as_locator", "NO");
+                row.text("schema_level_routine", "YES").text("as_locator", "NO");
+                row.text("is_udt_dependent", "NO");
                 row.text(
                     "security_type",
                     match routine.security_definer {

@@ -62,7 +62,7 @@ impl SystemSource<'_> {
     }
 
     /// Whether `information_schema` shows a trigger.
-    fn shows_trigger(&self, trigger: &Trigger) -> bool {
+    pub(super) fn shows_trigger(&self, trigger: &Trigger) -> bool {
         let (role, id) = (self.session.role(), trigger.relation);
         let has = |right| self.snapshot.has_any(role, id, AclKind::Table, right);
         self.snapshot.owns(role, id) || SHOWING.into_iter().any(has)
@@ -98,7 +98,7 @@ impl SystemSource<'_> {
                     if let Some(condition) = &trigger.condition
                         && snapshot.owns(role, trigger.relation)
                     {
-                        row.text("action_condition", format!("(({condition}))"));
+                        row.text("action_condition", format!("({condition})"));
                     }
                     row.text("action_statement", snapshot.trigger_action(trigger));
                     let is_row = trigger.level == TriggerLevel::Row;

@@ -3,11 +3,12 @@
 use super::information_schema::{column_row, over_domain, qualified, user_type};
 use super::relations::{attribute, small};
 use super::{SystemRow, SystemSource};
+use crate::catalog::describe::Described;
 use crate::catalog::system::{
     CATALOG_SCHEMA, OWNER, domain_check_oid, enum_label_oid, fixed_rows, object_array_oid,
     object_oid, row_type_oid, type_modifier, type_oid, type_row,
 };
-use crate::catalog::{Domain, DomainCheck};
+use crate::catalog::{Domain, DomainCheck, ObjectId};
 use crate::types::collation::{LIBRARY_VERSION, predefined};
 use crate::types::{DataType, Value};
 
@@ -34,6 +35,10 @@ impl UserTypeRow<'_> {
         row.set("typarray", 0_i64).set("typelem", i64::from(self.oids.0));
         row.set("typlen", Value::SmallInt(-1)).text("typtype", "b").text("typcategory", "A");
         row.text("typalign", align).text("typstorage", "x");
+        row.text("typinput", "array_in").text("typoutput", "array_out");
+        row.text("typreceive", "array_recv").text("typsend", "array_send");
+        row.text("typanalyze", "array_typanalyze");
+        row.text("typsubscript", "array_subscript_handler");
     }
 }
 
@@ -151,16 +156,32 @@ impl SystemSource<'_> {
             let Some(encoded) = snapshot.row_types.get(&known.id) else { continue };
             let (schema, owner) = (snapshot.schema_oid(&known.schema), self.owner_oid(known.id));
             let common = UserTypeRow { name: &known.name, schema, owner, oids: encoded.oids() };
-            self.add(|row| {
-                common.set(row);
-                row.set("typlen", Value::SmallInt(-1)).text("typtype", "c");
-                row.text("typcategory", "C").set("typrelid", object_oid(known.id));
-                row.text("typalign", "d").text("typstorage", "x");
-                row.text("typinput", "record_in").text("typoutput", "record_out");
-                row.text("typreceive", "record_recv").text("typsend", "record_send");
-            });
-            self.add(|row| common.set_array(row, "d"));
+            self.row_type(&common, known.id);
         }
+        for relation in snapshot.described() {
+            let (id, name, schema) = match relation {
+                Described::Table(table) => (table.id, &table.name, &table.schema),
+                Described::View(view) => (view.id, &view.name, &view.schema),
+                _ => continue,
+            };
+            let (schema, owner) = (snapshot.schema_oid(schema), self.owner_oid(id));
+            let oid = |oid| u32::try_from(oid).unwrap_or_default();
+            let oids = (oid(row_type_oid(id)), oid(object_array_oid(id)));
+            self.row_type(&UserTypeRow { name, schema, owner, oids }, id);
+        }
+    }
+
+    /// Adds a type of rows, and that of arrays of them.
+    fn row_type(&mut self, common: &UserTypeRow<'_>, relation: ObjectId) {
+        self.add(|row| {
+            common.set(row);
+            row.set("typlen", Value::SmallInt(-1)).text("typtype", "c");
+            row.text("typcategory", "C").set("typrelid", object_oid(relation));
+            row.text("typalign", "d").text("typstorage", "x");
+            row.text("typinput", "record_in").text("typoutput", "record_out");
+            row.text("typreceive", "record_recv").text("typsend", "record_send");
+        });
+        self.add(|row| common.set_array(row, "d"));
     }
 
     /// Adds the rows of composite types to `pg_class`.

@@ -10,7 +10,9 @@ use crate::catalog::Routine;
 use crate::catalog::comments::Comment;
 use crate::catalog::describe::{Described, Parentheses, index_definition, quoted_if_needed};
 use crate::catalog::programs::Qualification;
-use crate::catalog::system::{Procedure, object_oid, procedure, system_tables, type_named};
+use crate::catalog::system::{
+    Procedure, description, object_oid, procedure, system_tables, type_named,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::errors::{no_column, no_relation};
 use crate::types::DataType::{BigInt, Boolean, Integer, SmallInt, Text};
@@ -109,6 +111,10 @@ pub(super) static TABLE: &[Builtin] = &[
     strict("pg_operator_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_opclass_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_opfamily_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_ts_config_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_ts_dict_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_ts_parser_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
+    strict("pg_ts_template_is_visible", &[OID], Boolean, |_| Ok(Value::Boolean(true))),
     strict("pg_tablespace_location", &[OID], Text, |_| Ok(Value::text(""))),
     stable("pg_relation_is_updatable", &[REGCLASS, Boolean], Integer, |frame, v| {
         Ok(Value::Integer(updatability(frame, integer(v, 0)?)?.0))
@@ -170,8 +176,11 @@ pub(super) static TABLE: &[Builtin] = &[
         comment(f, integer(v, 0)?, |comment| !comment.is_shared && comment.number == 0)
     }),
     stable("obj_description", &[OID, Text], Text, |f, v| {
-        let class = class_named(text(v, 1)?);
-        comment(f, integer(v, 0)?, |comment| {
+        let (object, class) = (integer(v, 0)?, class_named(text(v, 1)?));
+        if let Some(text) = class.and_then(|class| description(class, object)) {
+            return Ok(Value::text(text));
+        }
+        comment(f, object, |comment| {
             !comment.is_shared && comment.number == 0 && Some(comment.class) == class
         })
     }),

@@ -7,8 +7,8 @@ use super::session::lookup_path;
 use super::{Builtin, integer, mismatch, stable, strict, text};
 use crate::catalog::describe::{Described, name_parts, quoted_if_needed};
 use crate::catalog::system::{
-    argument_oid, object_oid, procedure, procedures, role_oid, system_tables, type_named,
-    type_row_named,
+    argument_oid, object_oid, procedure, procedures, role_oid, row_type_oid, system_tables,
+    type_named, type_row_named,
 };
 use crate::catalog::{CatalogSnapshot, Routine};
 use crate::error::{Result, SqlError, SqlState};
@@ -121,7 +121,15 @@ fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u
     }
     let snapshot = frame.host()?.snapshot();
     let found = match kind {
-        SystemType::Regclass => snapshot.oid_named(name, &lookup_path(frame)?),
+        SystemType::Regclass => {
+            let path = lookup_path(frame)?;
+            let composite = || {
+                let oid = snapshot.type_oid_named(name, &path)?;
+                let found = snapshot.composites().find(|it| row_type_oid(it.id) == oid)?;
+                Some(object_oid(found.id))
+            };
+            snapshot.oid_named(name, &path).or_else(composite)
+        }
         SystemType::Regtype => match type_number(name) {
             None => snapshot.type_oid_named(name, &lookup_path(frame)?),
             found => found,
@@ -268,7 +276,16 @@ fn name_of(kind: SystemType, frame: &Frame<'_>, number: i64) -> Result<String> {
                 let is_catalog = table.schema == "pg_catalog";
                 Some(if is_catalog { name } else { format!("{}.{name}", table.schema) })
             };
-            found.or_else(system)
+            let composite = || {
+                let found = snapshot.composites().find(|it| object_oid(it.id) == number)?;
+                let name = quoted_if_needed(&found.name);
+                let is_visible = path.contains(&found.schema);
+                Some(match is_visible {
+                    true => name,
+                    false => format!("{}.{name}", quoted_if_needed(&found.schema)),
+                })
+            };
+            found.or_else(composite).or_else(system)
         }
         SystemType::Regtype => match type_named(number, None) {
             None => snapshot.type_of_oid(number, &lookup_path(frame)?),
