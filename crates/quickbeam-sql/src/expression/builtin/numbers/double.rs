@@ -61,7 +61,7 @@ fn absolute_real(arguments: &[ValueRef<'_>]) -> Result<Value> {
 }
 
 fn sign(number: f64) -> f64 {
-    if number == 0.0 { 0.0 } else { number.signum() }
+    if number == 0.0 || number.is_nan() { 0.0 } else { number.signum() }
 }
 
 #[cold]

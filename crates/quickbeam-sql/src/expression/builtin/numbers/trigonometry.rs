@@ -17,8 +17,8 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("atan2", &[Double, Double], Double, |v| {
         Ok(Value::Double(double(v, 0)?.atan2(double(v, 1)?)))
     }),
-    strict("sinh", &[Double], Double, |v| any(v, f64::sinh)),
-    strict("cosh", &[Double], Double, |v| any(v, f64::cosh)),
+    strict("sinh", &[Double], Double, |v| infinite(v, f64::sinh)),
+    strict("cosh", &[Double], Double, |v| infinite(v, f64::cosh)),
     strict("tanh", &[Double], Double, |v| any(v, f64::tanh)),
     strict("asinh", &[Double], Double, |v| any(v, f64::asinh)),
     strict("acosh", &[Double], Double, |v| {
@@ -51,6 +51,11 @@ fn any(arguments: &[ValueRef<'_>], function: fn(f64) -> f64) -> Result<Value> {
         return Err(overflow());
     }
     Ok(Value::Double(result))
+}
+
+/// Applies a function whose result may be too large for a number, and is infinite then.
+fn infinite(arguments: &[ValueRef<'_>], function: fn(f64) -> f64) -> Result<Value> {
+    Ok(Value::Double(function(double(arguments, 0)?)))
 }
 
 /// Applies a function that is defined for finite numbers only.

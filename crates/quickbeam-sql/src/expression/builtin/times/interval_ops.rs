@@ -237,6 +237,9 @@ fn divide(arguments: &[ValueRef<'_>]) -> Result<Value> {
     if divisor == 0.0 {
         return Err(SqlError::new(SqlState::DivisionByZero, "division by zero"));
     }
+    if divisor.is_nan() {
+        return Err(crate::types::interval_out_of_range());
+    }
     Ok(Value::Interval(span(arguments, 0)?.divide(divisor)))
 }
 
@@ -317,7 +320,8 @@ fn clock(arguments: &[ValueRef<'_>], at: usize) -> Result<i64> {
     let (hours, minutes) = (field(arguments, at)?, field(arguments, at + 1)?);
     let seconds = double(arguments, at + 2)?;
     let micros = (seconds * 1e6).round_ties_even() as i64;
-    let total = hours * HOUR + minutes * MINUTE + micros;
+    // Of fields out of range the sum is not used.
+    let total = (hours * HOUR + minutes * MINUTE).saturating_add(micros);
     let is_valid = (0..=24).contains(&hours)
         && (0..=59).contains(&minutes)
         && (0.0..=60.0).contains(&seconds)
@@ -389,7 +393,8 @@ fn bin(arguments: &[ValueRef<'_>]) -> Result<Value> {
         return Err(SqlError::new(SqlState::DatetimeFieldOverflow, message));
     }
     let offset = moment.checked_sub(origin).ok_or_else(timestamp_out_of_range)?;
-    let start = origin.checked_add(offset.div_euclid(width) * width);
+    let start = offset.div_euclid(width).checked_mul(width);
+    let start = start.and_then(|it| origin.checked_add(it));
     Ok(like(arguments.get(1), start.ok_or_else(timestamp_out_of_range)?))
 }
 

@@ -135,6 +135,17 @@ impl Input<'_> {
     }
 }
 
+/// The error for more digits than the template has.
+#[cold]
+fn too_long(precision: usize, scale: usize) -> SqlError {
+    let message = "numeric field overflow";
+    let detail = format!(
+        "A field with precision {precision}, scale {scale} must round to an absolute value less than 10^{}.",
+        precision - scale
+    );
+    SqlError::new(SqlState::NumericValueOutOfRange, message).with_detail(detail)
+}
+
 pub(super) fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let (text, template) = (text(arguments, 0)?, Template::parse(text(arguments, 1)?)?);
     if template.is_roman() || template.has(Part::Exponent) {
@@ -167,6 +178,10 @@ pub(super) fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
         let message = format!("invalid input syntax for type numeric: \"{digits}\"");
         SqlError::new(SqlState::InvalidTextRepresentation, message)
     })??;
+    if input.whole > template.whole + template.shift && number.signum() != 0 {
+        let precision = template.whole + template.shift + input.fraction;
+        return Err(too_long(precision, input.fraction));
+    }
     if !template.has(Part::Shift) {
         return Ok(Value::from(number));
     }

@@ -55,7 +55,7 @@ pub(super) enum Part {
     Shift,
     /// `EEEE`
     Exponent,
-    /// `B`, which has no effect
+    /// `B`, `C` or `SP`, which have no effect
     Blank,
     /// `FM`
     Fill,
@@ -75,8 +75,10 @@ const KEYWORDS: &[(&str, Part)] = &[
     ("V", Part::Shift),
     ("L", Part::Currency),
     ("B", Part::Blank),
+    ("C", Part::Blank),
     ("D", Part::Point),
     ("G", Part::Group),
+    ("SP", Part::Blank),
     ("S", Part::AnchoredSign),
     (".", Part::Point),
     (",", Part::Group),
@@ -96,7 +98,7 @@ pub(super) enum Anchor {
 pub(super) struct Template {
     parts: Vec<Part>,
     /// Digits before the point, after it, and after `V`.
-    whole: usize,
+    pub(super) whole: usize,
     pub(super) fraction: usize,
     pub(super) shift: usize,
     /// The number of the first `0` before the point, and the digits up to the last `0`.
