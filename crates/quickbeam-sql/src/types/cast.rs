@@ -64,6 +64,10 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
             }
         }
         (a, b) if a.is_text() && b.is_text() => Implicit,
+        // Besides texts only the number of the byte.
+        (T::System(SystemType::SingleChar), other) | (other, T::System(SystemType::SingleChar)) => {
+            return (other == T::Integer).then_some(Explicit);
+        }
         (a, b) if a.is_object_number() || b.is_object_number() => return object_cast(a, b),
         (T::System(a), T::System(b)) if a.vector_element().is_some() => {
             return (a == b).then_some(Implicit);

@@ -512,6 +512,18 @@ impl Binder<'_> {
         if value.data_type == Some(data_type) {
             return Ok(value);
         }
+        const SINGLE: DataType = DataType::System(SystemType::SingleChar);
+        match (value.data_type, data_type) {
+            (Some(SINGLE), DataType::Integer) => {
+                return self.builtin("ascii", vec![value], position);
+            }
+            (Some(DataType::Integer), SINGLE) => {
+                let byte = self.builtin("chr", vec![value], position)?;
+                let expr = byte.expr.cast(byte.data_type, SINGLE, TextPosition(position));
+                return Ok(self.folded(Typed::new(expr, SINGLE, position)));
+            }
+            _ => {}
+        }
         if let (None, Expr::Parameter(_)) = (value.data_type, &value.expr) {
             let mut expr = self.coerce(value, data_type)?;
             // The parameter itself has no length or precision.
