@@ -60,6 +60,14 @@ fn normalization_form<'a>(name: &str, form: &'a ast::FunctionArg) -> Option<&'a 
     }
 }
 
+/// Returns the type of a choice between values: `nullif` compares VARCHAR as TEXT.
+fn choice_type(special: Function, common: DataType) -> DataType {
+    match common {
+        DataType::Varchar(_) if special == Function::NULL_IF => DataType::Text,
+        other => other,
+    }
+}
+
 impl Binder<'_> {
     /// Returns the OID of the domain of a column, or of a cast to a domain with constraints.
     fn domain_of(&self, value: &Typed) -> Option<i64> {
@@ -333,11 +341,8 @@ impl Binder<'_> {
             let message = format!("could not identify a comparison function for type {result}");
             return Err(SqlError::new(SqlState::UndefinedFunction, message));
         }
-        // VARCHAR is compared as TEXT.
-        let is_text = special == Function::NULL_IF && matches!(result, DataType::Varchar(_));
-        let result = if is_text { DataType::Text } else { result };
         let call = Expr::Call(special, exprs, TextPosition(position));
-        Ok(self.folded(Typed::new(call, result, position)))
+        Ok(self.folded(Typed::new(call, choice_type(special, result), position)))
     }
 
     /// Binds a call of a function, or the field that `field(row)` means.

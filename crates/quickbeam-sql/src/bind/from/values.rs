@@ -46,8 +46,8 @@ impl Binder<'_> {
             && self.routines_named(name).is_empty()
     }
 
-    /// Returns the arguments of a call in order, if some have names or the last one is VARIADIC, and
-    /// the name for the call.
+    /// Returns the arguments of a call in order, if some have names or the last one is VARIADIC.
+    /// Returns the name for the call, too.
     pub(super) fn spread(
         &self,
         name: SmolStr,

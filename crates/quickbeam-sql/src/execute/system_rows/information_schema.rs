@@ -7,8 +7,8 @@ use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{object_oid, type_named, type_oid, type_row};
 use crate::catalog::{
-    CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, TriggerEvent,
-    TriggerTiming, View, is_temporary_schema,
+    CatalogSnapshot, CheckOption, Column, ConstraintTiming, Domain, ForeignKeyAction, Sequence,
+    TriggerEvent, TriggerTiming, View, is_temporary_schema,
 };
 use crate::catalog::{DomainUse, ObjectId};
 use crate::types::{Collation, DataType, EncodedKind, Value};
@@ -229,23 +229,7 @@ impl SystemSource<'_> {
                 ("sequences", Described::Sequence(sequence))
                     if !is_of_identity(snapshot, sequence.id) =>
                 {
-                    self.add(|row| {
-                        let schema = &sequence.schema;
-                        qualified(row, "sequence", schema, "sequence_name", &sequence.name);
-                        row.text("data_type", sequence.data_type.to_string());
-                        let bits = match sequence.data_type {
-                            DataType::SmallInt => 16,
-                            DataType::Integer => 32,
-                            _ => 64,
-                        };
-                        row.set("numeric_precision", bits).set("numeric_precision_radix", 2);
-                        row.set("numeric_scale", 0);
-                        row.text("start_value", sequence.start.to_string());
-                        row.text("minimum_value", sequence.minimum.to_string());
-                        row.text("maximum_value", sequence.maximum.to_string());
-                        row.text("increment", sequence.increment.to_string());
-                        row.text("cycle_option", yes_no(sequence.cycle));
-                    });
+                    self.add(|row| sequence_row(row, sequence));
                 }
                 _ => {}
             }
@@ -417,6 +401,23 @@ pub(super) fn over_domain(row: &mut SystemRow<'_>, snapshot: &CatalogSnapshot, d
         row.text("data_type", "USER-DEFINED");
         qualified(row, "udt", &parent.schema, "udt_name", &parent.name);
     }
+}
+
+fn sequence_row(row: &mut SystemRow<'_>, sequence: &Sequence) {
+    qualified(row, "sequence", &sequence.schema, "sequence_name", &sequence.name);
+    row.text("data_type", sequence.data_type.to_string());
+    let bits = match sequence.data_type {
+        DataType::SmallInt => 16,
+        DataType::Integer => 32,
+        _ => 64,
+    };
+    row.set("numeric_precision", bits).set("numeric_precision_radix", 2);
+    row.set("numeric_scale", 0);
+    row.text("start_value", sequence.start.to_string());
+    row.text("minimum_value", sequence.minimum.to_string());
+    row.text("maximum_value", sequence.maximum.to_string());
+    row.text("increment", sequence.increment.to_string());
+    row.text("cycle_option", yes_no(sequence.cycle));
 }
 
 /// Returns whether a sequence gives the values of an identity column.

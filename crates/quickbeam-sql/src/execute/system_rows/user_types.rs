@@ -143,6 +143,8 @@ impl SystemSource<'_> {
                 common.set(row);
                 row.set("typlen", Value::SmallInt(4)).set("typbyval", true);
                 row.text("typtype", "e").text("typcategory", "E");
+                row.text("typinput", "enum_in").text("typoutput", "enum_out");
+                row.text("typreceive", "enum_recv").text("typsend", "enum_send");
                 row.text("typalign", "i").text("typstorage", "p");
             });
             self.add(|row| common.set_array(row, "i"));

@@ -236,6 +236,7 @@ static TABLES: &[&[Builtin]] = &[
     json::json_functions::TABLE,
     json::path::TABLE,
     times::interval_templates::TABLE,
+    times::number_input::TABLE,
     times::number_templates::TABLE,
     numbers::numeric::TABLE,
     strings::regular::TABLE,

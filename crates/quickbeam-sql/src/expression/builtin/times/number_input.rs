@@ -2,8 +2,11 @@
 
 use super::number_templates::{Anchor, Part, Template};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::{mismatch, text};
-use crate::types::{Decimal, Value, ValueRef};
+use crate::expression::builtin::{Builtin, NUMERIC, mismatch, strict, text};
+use crate::types::{DataType, Decimal, Value, ValueRef};
+
+pub(in crate::expression::builtin) static TABLE: &[Builtin] =
+    &[strict("to_number", &[DataType::Text, DataType::Text], NUMERIC, to_number)];
 
 /// The characters that a part of the template which has no digit does not skip.
 const DATA: &str = "0123456789.,+-";
@@ -146,7 +149,7 @@ fn too_long(precision: usize, scale: usize) -> SqlError {
     SqlError::new(SqlState::NumericValueOutOfRange, message).with_detail(detail)
 }
 
-pub(super) fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
+fn to_number(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let (text, template) = (text(arguments, 0)?, Template::parse(text(arguments, 1)?)?);
     if template.is_roman() || template.has(Part::Exponent) {
         let name = if template.is_roman() { "RN" } else { "EEEE" };

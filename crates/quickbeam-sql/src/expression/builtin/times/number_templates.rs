@@ -7,7 +7,6 @@
 use quickbeam::invariant;
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::times::number_input::to_number;
 use crate::expression::builtin::times::templates::quoted_part;
 use crate::expression::builtin::{
     Builtin, NUMERIC, check_size, mismatch, out_of_range, strict, text,
@@ -21,7 +20,6 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("to_char", &[NUMERIC, Text], Text, to_char),
     strict("to_char", &[Real, Text], Text, to_char),
     strict("to_char", &[Double, Text], Text, to_char),
-    strict("to_number", &[Text, Text], NUMERIC, to_number),
 ];
 
 /// The most digits that a template has on each side of the point.
