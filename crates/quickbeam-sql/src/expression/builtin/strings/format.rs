@@ -6,7 +6,7 @@ use crate::expression::builtin::{
     Builtin, Implementation, append, check_size, invalid, mismatch, stable, strict, text, variadic,
 };
 use crate::keywords::{KeywordCategory, keyword_category};
-use crate::types::{DataType, TextSettings, Value, ValueRef};
+use crate::types::{DataType, TextSettings, Value, ValueRef, parse_value};
 use DataType::Text;
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
@@ -179,6 +179,12 @@ fn format(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
                 next = at + 1;
                 match argument(at)? {
                     ValueRef::Null => 0,
+                    ValueRef::Text(width) => {
+                        match parse_value(width, DataType::Integer, &settings)? {
+                            Value::Integer(width) => width.into(),
+                            _ => return Err(mismatch()),
+                        }
+                    }
                     value => value.as_i64().ok_or_else(mismatch)?,
                 }
             }

@@ -50,7 +50,7 @@ fn field(keyword: &str, written: &str, fills: bool, interval: Interval) -> Resul
         (false, false) => format!("{number:0width$}"),
     };
     let half = |dotted: bool| {
-        let name = match (hours.rem_euclid(24) >= 12, dotted) {
+        let name = match (hours % 24 >= 12, dotted) {
             (true, true) => "P.M.",
             (true, false) => "PM",
             (false, true) => "A.M.",
@@ -65,11 +65,12 @@ fn field(keyword: &str, written: &str, fills: bool, interval: Interval) -> Resul
         "HH12" | "HH" => number(2, if hours % 12 == 0 { 12 } else { hours % 12 }),
         "MI" => number(2, micros % HOUR / MINUTE),
         "SS" => number(2, micros % MINUTE / SECOND),
-        "MS" => number(3, fraction / 1000),
-        "US" => number(6, fraction),
+        "MS" => format!("{:03}", fraction / 1000),
+        "US" => format!("{fraction:06}"),
         "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
             let digits = keyword[2..].parse().unwrap_or(6_u32);
-            number(digits as usize, fraction / 10_i64.pow(6 - digits))
+            let width = digits as usize;
+            format!("{:0width$}", fraction / 10_i64.pow(6 - digits))
         }
         "SSSSS" | "SSSS" => (micros / SECOND).to_string(),
         "DDD" | "IDDD" if !fills => format!("{of_year:03}"),

@@ -63,6 +63,9 @@ const KEYWORDS: &[&str] = &[
     "SS", "TZH", "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
 ];
 
+/// No field of a date is greater.
+const LARGEST_FIELD: i64 = 10_000_000;
+
 /// A part of a template.
 pub(super) enum TemplatePart<'t> {
     /// A keyword in upper case, as it is written, and whether padding is suppressed.
@@ -85,8 +88,14 @@ pub(super) fn quoted_part(template: &str) -> (String, &str) {
 }
 
 pub(super) fn parts(template: &str) -> Vec<TemplatePart<'_>> {
-    let (mut parts, mut rest, mut fills) = (Vec::new(), template, false);
-    while let Some(first) = rest.chars().next() {
+    let (mut parts, mut rest) = (Vec::new(), template);
+    while !rest.is_empty() {
+        // FM and TM are for the keyword after them alone.
+        let fills = ["FM", "fm", "TM", "tm"].into_iter().any(|prefix| rest.starts_with(prefix));
+        if fills {
+            rest = &rest[2..];
+        }
+        let Some(first) = rest.chars().next() else { break };
         if first == '"' {
             let (quoted, after) = quoted_part(rest);
             parts.extend(quoted.chars().map(TemplatePart::Literal));
@@ -99,28 +108,39 @@ pub(super) fn parts(template: &str) -> Vec<TemplatePart<'_>> {
             rest = after;
             continue;
         }
-        let starts = |prefix: &str| {
-            rest.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
+        let starts = |keyword: &str| {
+            rest.get(..keyword.len()).is_some_and(|written| is_written(keyword, written))
         };
-        if starts("FM") || starts("TM") || starts("FX") {
-            fills |= starts("FM") || starts("TM");
-            rest = &rest[2..];
+        let keyword = KEYWORDS.iter().find(|keyword| starts(keyword));
+        let length = keyword.map_or(2, |keyword| keyword.len());
+        if let Some(keyword) = keyword {
+            parts.push(TemplatePart::Keyword(keyword, &rest[..length], fills));
+        } else if !starts("FX") {
+            parts.push(TemplatePart::Literal(first));
+            rest = &rest[first.len_utf8()..];
             continue;
         }
-        if let Some(keyword) = KEYWORDS.iter().find(|keyword| starts(keyword)) {
-            parts.push(TemplatePart::Keyword(keyword, &rest[..keyword.len()], fills));
-            rest = &rest[keyword.len()..];
-            fills = false;
-            if rest.starts_with("TH") || rest.starts_with("th") {
+        rest = &rest[length..];
+        if rest.starts_with("TH") || rest.starts_with("th") {
+            if keyword.is_some() {
                 parts.push(TemplatePart::Ordinal(rest.starts_with("th")));
-                rest = &rest[2..];
             }
-            continue;
+            rest = &rest[2..];
         }
-        parts.push(TemplatePart::Literal(first));
-        rest = &rest[first.len_utf8()..];
     }
     parts
+}
+
+/// Returns whether a text is a keyword: in upper or lower case, and names also with a capital.
+fn is_written(keyword: &str, written: &str) -> bool {
+    let is_name = || matches!(keyword, "DAY" | "DY" | "MONTH" | "MON");
+    let is_capital = || {
+        let (first, rest) = written.split_at(1);
+        keyword.starts_with(first) && rest.bytes().all(|byte| byte.is_ascii_lowercase())
+    };
+    keyword == written
+        || keyword.eq_ignore_ascii_case(written)
+            && (written.bytes().all(|byte| !byte.is_ascii_uppercase()) || is_name() && is_capital())
 }
 
 /// Returns a name in the case of the keyword.
@@ -151,12 +171,17 @@ fn write_template(shown: Shown, template: &str) -> Result<Value> {
     if matches!(shown.local, TIMESTAMP_INFINITY | i64::MIN) || template.is_empty() {
         return Ok(Value::Null);
     }
-    let mut out = String::new();
+    let (mut out, mut start) = (String::new(), 0);
     for part in parts(template) {
         match part {
             TemplatePart::Literal(character) => out.push(character),
-            TemplatePart::Ordinal(is_lower) => write_ordinal(&mut out, is_lower),
+            TemplatePart::Ordinal(is_lower) => {
+                let mut field = out.split_off(start);
+                write_ordinal(&mut field, is_lower);
+                out.push_str(&field);
+            }
             TemplatePart::Keyword(keyword, written, fills) => {
+                start = out.len();
                 write_field(&mut out, keyword, written, fills, shown);
             }
         }
@@ -238,7 +263,7 @@ fn write_field(out: &mut String, keyword: &str, written: &str, fills: bool, show
         "MM" => number(2, month.into()),
         "MONTH" => name(month_name, 9),
         "MON" => name(&month_name[..3], 3),
-        "MS" => number(3, fraction / 1000),
+        "MS" => format!("{:03}", fraction / 1000),
         "OF" => {
             let mut offset = String::new();
             write_offset(&mut offset, east / 60 * 60, OffsetMinutes::IfAny);
@@ -260,7 +285,7 @@ fn write_field(out: &mut String, keyword: &str, written: &str, fills: bool, show
             format!("{sign}{:02}", east.abs() / 3600)
         }
         "TZM" => format!("{:02}", east.abs() / 60 % 60),
-        "US" => number(6, fraction),
+        "US" => format!("{fraction:06}"),
         "WW" => number(2, (of_year - 1) / 7 + 1),
         "W" => (i64::from(day - 1) / 7 + 1).to_string(),
         "Y,YYY" => format!("{},{:03}", shown_year / 1000, shown_year % 1000),
@@ -275,12 +300,15 @@ fn write_field(out: &mut String, keyword: &str, written: &str, fills: bool, show
 #[derive(Default)]
 struct TemplateFields {
     year: Option<i64>,
+    /// The digits that the template has for the year.
+    year_width: usize,
+    century: Option<i64>,
     is_before_christ: bool,
     month: Option<i64>,
     day: Option<i64>,
     of_year: Option<i64>,
-    /// Year, week and day of the week by ISO 8601.
-    iso: [Option<i64>; 3],
+    /// The day of the week by ISO 8601.
+    weekday: Option<i64>,
     /// The week of the year, and of the month.
     week: Option<i64>,
     week_of_month: Option<i64>,
@@ -290,6 +318,8 @@ struct TemplateFields {
     minute: i64,
     second: i64,
     micros: i64,
+    /// Seconds since midnight.
+    of_day: i64,
     /// Whether the zone is west of UTC, and its distance in hours and minutes.
     is_west: bool,
     zone: [Option<i64>; 2],
@@ -301,10 +331,10 @@ struct TemplateFields {
 fn width_of(keyword: &str) -> Option<usize> {
     Some(match keyword {
         "YYYY" | "IYYY" => 4,
-        "YYY" | "DDD" | "IDDD" | "MS" => 3,
-        "YY" | "MM" | "DD" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "WW" | "IW" | "CC" | "TZH"
-        | "TZM" => 2,
-        "Y" | "D" | "Q" | "W" | "ID" => 1,
+        "YYY" | "IYY" | "DDD" | "IDDD" | "MS" => 3,
+        "YY" | "IY" | "MM" | "DD" | "HH24" | "HH12" | "HH" | "MI" | "SS" | "WW" | "IW" | "CC"
+        | "TZH" | "TZM" => 2,
+        "Y" | "I" | "D" | "Q" | "W" | "ID" => 1,
         "US" | "FF6" => 6,
         "FF1" => 1,
         "FF2" => 2,
@@ -510,22 +540,21 @@ impl TemplateFields {
             kept.parse().unwrap_or(0_i64) * scale
         };
         match keyword {
-            "YYYY" => set(&mut self.year, number, keyword)?,
-            "IYYY" => set(&mut self.iso[0], number, keyword)?,
-            "IW" => set(&mut self.iso[1], number, keyword)?,
-            "ID" => set(&mut self.iso[2], number, keyword)?,
-            "IDDD" => {
-                self.iso[1] = Some((number - 1).div_euclid(7) + 1);
-                self.iso[2] = Some((number - 1).rem_euclid(7) + 1);
+            "YYYY" | "IYYY" => {
+                self.year_width = 4;
+                set(&mut self.year, number, keyword)?;
             }
-            "WW" => self.week = Some(number),
+            "ID" => set(&mut self.weekday, number, keyword)?,
+            "CC" => set(&mut self.century, number, keyword)?,
+            "WW" | "IW" => set(&mut self.week, number, keyword)?,
             "W" => self.week_of_month = Some(number),
-            "YYY" | "YY" | "Y" => {
+            "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
+                self.year_width = keyword.trim_start_matches('I').len().max(1);
                 set(&mut self.year, year_of(length, number), keyword)?;
             }
             "MM" => set(&mut self.month, number, keyword)?,
             "DD" => set(&mut self.day, number, keyword)?,
-            "DDD" => set(&mut self.of_year, number, keyword)?,
+            "DDD" | "IDDD" => set(&mut self.of_year, number, keyword)?,
             "J" => self.julian = Some(number),
             "HH24" => self.hour = number,
             "HH12" | "HH" => {
@@ -543,68 +572,115 @@ impl TemplateFields {
             "SS" => self.second = number,
             "MS" => self.micros = fraction(3),
             "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => self.micros = fraction(6),
-            "SSSS" | "SSSSS" => {
-                (self.hour, self.minute, self.second) =
-                    (number / 3600, number / 60 % 60, number % 60);
-            }
+            "SSSS" | "SSSSS" => self.of_day = number,
             _ => {}
         }
         Ok(after)
     }
 
-    fn finish(&self, text: &str) -> Result<i64> {
+    /// Returns the microseconds since midnight.
+    fn time(&self, text: &str) -> Result<i64> {
+        let or = |given: i64, known: i64| if given == 0 { known } else { given };
+        let mut hour = or(self.hour, self.of_day / 3600);
+        let minute = or(self.minute, self.of_day / 60 % 60);
+        let second = or(self.second, self.of_day % 60);
+        if let Some(is_late) = self.is_late {
+            if !(1..=12).contains(&hour) {
+                let message = format!("hour \"{hour}\" is invalid for the 12-hour clock");
+                return Err(SqlError::new(SqlState::InvalidDatetimeFormat, message)
+                    .with_hint("Use the 24-hour clock, or give an hour between 1 and 12."));
+            }
+            hour = hour % 12 + if is_late { 12 } else { 0 };
+        }
+        let is_time =
+            (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+        match is_time {
+            true => Ok(hour * HOUR + minute * MINUTE + second * SECOND + self.micros),
+            false => Err(out_of_range(text)),
+        }
+    }
+
+    /// Returns the year: by two digits that of the century, without digits its first one.
+    fn full_year(&self) -> Option<i64> {
+        let year = self.year.filter(|year| *year != 0);
+        let century = self.century.filter(|century| *century != 0);
+        let century = century.map(|it| if self.is_before_christ { -it } else { it });
+        match (year, century) {
+            (Some(year), Some(century)) if self.year_width <= 2 => Some(match year % 100 {
+                0 => century * 100 + i64::from(century < 0),
+                digits if century >= 0 => (century - 1) * 100 + digits,
+                digits => (century + 1) * 100 - digits + 1,
+            }),
+            (Some(year), _) if self.is_before_christ => Some(1 - year),
+            (Some(year), _) => Some(year),
+            (None, Some(century)) if century >= 0 => Some((century - 1) * 100 + 1),
+            (None, Some(century)) => Some(century * 100 + 1),
+            (None, None) => None,
+        }
+    }
+
+    /// Returns the days since 1970, from the fields in the order in which PostgreSQL reads them.
+    fn date(&self, text: &str) -> Result<i64> {
         let fault = || out_of_range(text);
-        let hour = match self.is_late {
-            Some(is_late) => self.hour % 12 + if is_late { 12 } else { 0 },
-            None => self.hour,
-        };
-        let is_time = (0..24).contains(&hour)
-            && (0..60).contains(&self.minute)
-            && (0..60).contains(&self.second);
-        if !is_time {
+        let given = |field: Option<i64>| field.filter(|number| *number != 0);
+        let dates = [self.year, self.century, self.julian, self.month, self.day];
+        let counts = [self.week, self.week_of_month, self.of_year, self.weekday];
+        if dates.iter().chain(&counts).flatten().any(|number| *number > LARGEST_FIELD) {
             return Err(fault());
         }
-        let time = hour * HOUR + self.minute * MINUTE + self.second * SECOND + self.micros;
-        let year = match self.year {
-            Some(year) if self.is_before_christ => 1 - year,
-            Some(year) => year,
-            None => 0,
+        let known_year = self.full_year();
+        let (mut year, mut month, mut day) = (known_year.unwrap_or(0), 1, 1);
+        let civil = |days: i64| {
+            let (year, month, day) = date_of(days);
+            (year, i64::from(month), i64::from(day))
         };
-        let (month, day) = (self.month.unwrap_or(1), self.day.unwrap_or(1));
-        let month = u32::try_from(month).ok().filter(|month| (1..=12).contains(month));
-        let month = month.ok_or_else(fault)?;
-        let day =
-            u32::try_from(day).ok().filter(|day| (1..=days_in_month(year, month)).contains(day));
-        let mut days = days_of(year, month, day.ok_or_else(fault)?);
-        if let Some(year) = self.iso[0] {
+        if let Some(julian) = given(self.julian) {
+            (year, month, day) = civil(julian - 2_440_588);
+        }
+        let is_iso = self.is_iso == Some(true);
+        let monday = |year: i64| {
             let fourth = days_of(year, 1, 4);
-            let monday = fourth - (fourth + 3).rem_euclid(7);
-            let (week, day) = (self.iso[1].unwrap_or(1), self.iso[2].unwrap_or(1));
-            if !(1..=53).contains(&week) || !(1..=7).contains(&day) {
-                return Err(fault());
+            fourth - (fourth + 3).rem_euclid(7)
+        };
+        let mut of_year = given(self.of_year);
+        match given(self.week) {
+            Some(week) if is_iso => {
+                let weekday = given(self.weekday).unwrap_or(1);
+                (year, month, day) = civil(monday(year) + (week - 1) * 7 + weekday - 1);
             }
-            days = monday + (week - 1) * 7 + day - 1;
+            Some(week) => of_year = Some((week - 1) * 7 + 1),
+            None => {}
         }
-        if let (Some(week @ 1..=53), None, None) = (self.week, self.month, self.day) {
-            days = days_of(year, 1, 1) + (week - 1) * 7;
-        }
-        if let (Some(week @ 1..=5), None) = (self.week_of_month, self.day) {
-            days = days_of(year, month, 1) + (week - 1) * 7;
-        }
-        if let (Some(of_year @ 1..), None, None) = (self.of_year, self.month, self.day) {
-            if self.year.is_none() {
+        let of_week = given(self.week_of_month).map(|week| (week - 1) * 7 + 1);
+        day = of_week.or(given(self.day)).unwrap_or(day);
+        month = given(self.month).unwrap_or(month);
+        if let Some(of_year) = of_year.filter(|_| month <= 1 || day <= 1) {
+            if year == 0 && !self.is_before_christ {
                 let message = "cannot calculate day of year without year information";
                 return Err(SqlError::new(SqlState::InvalidDatetimeFormat, message));
             }
-            if of_year > days_of(year + 1, 1, 1) - days_of(year, 1, 1) {
-                return Err(fault());
+            if is_iso {
+                (year, month, day) = civil(monday(year) + of_year - 1);
+            } else {
+                if !(1..=days_of(year + 1, 1, 1) - days_of(year, 1, 1)).contains(&of_year) {
+                    return Err(fault());
+                }
+                let (_, own_month, own_day) = civil(days_of(year, 1, 1) + of_year - 1);
+                month = if month <= 1 { own_month } else { month };
+                day = if day <= 1 { own_day } else { day };
             }
-            days = days_of(year, 1, 1) + of_year - 1;
         }
-        if let Some(julian) = self.julian {
-            days = julian - 2_440_588;
-        }
-        let moment = days.checked_mul(DAY).and_then(|midnight| midnight.checked_add(time));
-        moment.filter(|moment| is_timestamp(*moment)).ok_or_else(fault)
+        let month = u32::try_from(month).ok().filter(|month| (1..=12).contains(month));
+        let month = month.ok_or_else(fault)?;
+        let day = u32::try_from(day).ok();
+        let day = day.filter(|day| (1..=days_in_month(year, month)).contains(day));
+        Ok(days_of(year, month, day.ok_or_else(fault)?))
+    }
+
+    fn finish(&self, text: &str) -> Result<i64> {
+        let time = self.time(text)?;
+        let midnight = self.date(text)?.checked_mul(DAY);
+        let moment = midnight.and_then(|midnight| midnight.checked_add(time));
+        moment.filter(|moment| is_timestamp(*moment)).ok_or_else(|| out_of_range(text))
     }
 }
