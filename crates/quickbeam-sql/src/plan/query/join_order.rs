@@ -45,6 +45,8 @@ struct Search<'s, 'p, 'f> {
     /// The slots of each item.
     sets: Vec<Slots>,
     edges: Vec<Edge<'s>>,
+    /// For each item the numbers of the conditions between it and others.
+    edges_of: Vec<Vec<usize>>,
     equalities: KnownEqualities,
     outside: &'s Slots,
     /// Lookups, by item and the conditions that they can use.
@@ -81,7 +83,14 @@ impl Planner<'_> {
             };
             Edge { items: mask(&conjunct.slots()), sides }
         });
-        let edges = edges.collect();
+        let edges: Vec<Edge<'_>> = edges.collect();
+        let edges_of = (0..items.len()).map(|item| {
+            let is_between = |edge: &Edge<'_>| edge.items.count_ones() > 1;
+            let numbered = edges.iter().enumerate();
+            let own = numbered.filter(|(_, edge)| edge.items & 1 << item != 0 && is_between(edge));
+            own.map(|(number, _)| number).collect()
+        });
+        let edges_of = edges_of.collect();
         let (lookups, selectivities) = (HashMap::new(), HashMap::new());
         let equalities = KnownEqualities::of(conjuncts);
         let mut search = Search {
@@ -90,6 +99,7 @@ impl Planner<'_> {
             conjuncts,
             sets,
             edges,
+            edges_of,
             equalities,
             outside,
             lookups,
@@ -107,9 +117,12 @@ impl<'s> Search<'s, '_, '_> {
             let one = Best { cost: alone.cost, rows: alone.rows, last: number, products: 0 };
             *best.get_mut(1 << number)? = Some(one);
         }
-        for joined in 1..(1_u32 << count) {
+        let all = (1_u32 << count) - 1;
+        let neighbors = self.neighbors();
+        for joined in 1..=all {
             let Some(outer) = *best.get(joined as usize)? else { continue };
-            for next in (0..count).filter(|next| joined & (1 << next) == 0) {
+            let reached = neighbors.as_ref().map_or(all, |all| union(all, joined));
+            for next in (0..count).filter(|next| reached & !joined & (1 << next) != 0) {
                 let found = self.extended(joined, &outer, next);
                 let place = best.get_mut((joined | 1 << next) as usize)?;
                 let is_better =
@@ -120,7 +133,7 @@ impl<'s> Search<'s, '_, '_> {
             }
         }
         let mut order = Vec::with_capacity(count);
-        let mut left = (1_u32 << count) - 1;
+        let mut left = all;
         while left != 0 {
             let last = best.get(left as usize)?.as_ref()?.last;
             order.push(last);
@@ -130,6 +143,32 @@ impl<'s> Search<'s, '_, '_> {
         Some(order)
     }
 
+    /// Returns the items with which conditions connect each item. Cross products are not needed
+    /// then: they come last, and there are orders without. Returns `None` if conditions do not
+    /// connect all items, or one of them reads more than two.
+    fn neighbors(&self) -> Option<Vec<u32>> {
+        let mut neighbors = Vec::with_capacity(self.items.len());
+        for (item, own) in self.edges_of.iter().enumerate() {
+            let mut found = 0;
+            for edge in own.iter().filter_map(|number| self.edges.get(*number)) {
+                if edge.items.count_ones() > 2 {
+                    return None;
+                }
+                found |= edge.items & !(1 << item);
+            }
+            neighbors.push(found);
+        }
+        let mut reached = 1;
+        loop {
+            let more = reached | union(&neighbors, reached);
+            if more == reached {
+                break;
+            }
+            reached = more;
+        }
+        (reached.count_ones() as usize == self.items.len()).then_some(neighbors)
+    }
+
     /// The set `joined`, with one more item.
     fn extended(&mut self, joined: u32, outer: &Best, next: usize) -> Best {
         let bit = 1_u32 << next;
@@ -137,9 +176,12 @@ impl<'s> Search<'s, '_, '_> {
         let mut keys = Vec::new();
         let mut earlier: Vec<&Expr> = Vec::new();
         let own = self.sets.get(next);
-        for (number, (edge, conjunct)) in self.edges.iter().zip(self.conjuncts).enumerate() {
-            let reads_both = edge.items & bit != 0 && edge.items & joined != 0;
-            if !reads_both || edge.items & !(joined | bit) != 0 {
+        for number in self.edges_of.get(next).into_iter().flatten().copied() {
+            let (Some(edge), Some(conjunct)) = (self.edges.get(number), self.conjuncts.get(number))
+            else {
+                continue;
+            };
+            if edge.items & !(joined | bit) != 0 {
                 continue;
             }
             if own.is_some_and(|own| self.equalities.implies(&earlier, conjunct, own)) {
@@ -241,4 +283,10 @@ impl<'s> Search<'s, '_, '_> {
         let (access, _, cost) = planner.lookup_path(table, *slot, &relevant, &known);
         (!matches!(access.path, AccessPath::All)).then_some((cost, access.rows))
     }
+}
+
+/// Returns the union of the sets of these items.
+fn union(sets: &[u32], items: u32) -> u32 {
+    let of = |(item, set): (usize, &u32)| if items & 1 << item != 0 { *set } else { 0 };
+    sets.iter().enumerate().map(of).fold(0, |all, set| all | set)
 }

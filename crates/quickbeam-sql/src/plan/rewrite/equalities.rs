@@ -108,8 +108,10 @@ pub fn infer_equalities(conjuncts: &mut Vec<Expr>) {
         let before = more.len();
         for (a, b) in &equal {
             for (from, to) in [(a, b), (b, a)] {
-                for conjunct in conjuncts.iter().chain(&more).cloned().collect::<Vec<_>>() {
-                    let Expr::Compare(comparison, pair) = &conjunct else { continue };
+                for nth in 0..conjuncts.len() + more.len() {
+                    let later = || more.get(nth - conjuncts.len());
+                    let conjunct = conjuncts.get(nth).or_else(later);
+                    let Some(Expr::Compare(comparison, pair)) = conjunct else { continue };
                     let [left, right] = &**pair;
                     let inferred = if left == from && is_given(right) {
                         [to.clone(), right.clone()]

@@ -298,3 +298,39 @@ fn a_semi_join_is_executed_by_rows_if_a_product_is_too_long() {
         c.execute("RESET enable_hashjoin", &[]).unwrap();
     }
 }
+
+#[test]
+fn twelve_tables_are_joined_without_cross_products() {
+    let tables: Vec<String> = (0..12)
+        .map(|nth| {
+            format!(
+                "CREATE TABLE t{nth} (id INT PRIMARY KEY, next INT NOT NULL, of INT NOT NULL);
+                 INSERT INTO t{nth} SELECT i, i % 60 + 1, i % 4 FROM generate_series(1, 60) i;"
+            )
+        })
+        .collect();
+    let c = filled_by(&tables.join("\n"));
+    // A chain, named in an order in which neighbors are far apart, and a star.
+    let from: Vec<String> = (0..12).map(|nth| format!("t{}", nth * 5 % 12)).collect();
+    let from = from.join(", ");
+    let chain: Vec<String> = (0..11).map(|nth| format!("t{nth}.next = t{}.id", nth + 1)).collect();
+    let star: Vec<String> = (1..12).map(|nth| format!("t0.next = t{nth}.id")).collect();
+    for conditions in [chain.join(" AND "), star.join(" AND ")] {
+        let text = format!("SELECT count(*), sum(t11.id) FROM {from} WHERE {conditions}");
+        assert_eq!(lines(&c, &text), ["60 1830"], "{text}");
+        let plan = plan(&c, &text);
+        let by_key = ["Hash Cond: ", "Key: ", "Range: "].map(|what| plan.matches(what).count());
+        assert!(by_key.iter().sum::<usize>() >= 11, "{plan}");
+    }
+    // Conditions that connect three tables, or not all.
+    for (text, expected) in [
+        (
+            "SELECT count(*) FROM t0, t1, t2, t3 WHERE t0.id + t1.id = t2.id AND t2.of = t3.id",
+            "1305",
+        ),
+        ("SELECT count(*) FROM t0, t1, t2, t3 WHERE t0.id = t1.id AND t2.id = t3.next", "3600"),
+        ("SELECT count(*) FROM t0, t1, t2 WHERE t0.id = 5 AND t1.id = 7 AND t2.id < 4", "3"),
+    ] {
+        assert_eq!(lines(&c, text), [expected], "{text}");
+    }
+}
