@@ -107,6 +107,11 @@ impl Statistics for CompileContext<'_> {
         cached as f64 / self.rows(table).max(1.0)
     }
 
+    fn decoded_part(&self, table: &Table) -> f64 {
+        let decoded = self.catalog.column_cache.decoded_rows(table.id);
+        decoded as f64 / self.rows(table).max(1.0)
+    }
+
     fn can_vectorize(&self) -> Option<CanVectorize<'_>> {
         (self.way != ExecutionMode::Row).then_some(&crate::execute::can_batch)
     }

@@ -197,6 +197,12 @@ impl ColumnCache {
         parts.values().filter(has_column).filter_map(|part| part.rows).sum()
     }
 
+    /// Returns the number of a table's rows of which some columns are kept.
+    pub fn decoded_rows(&self, table: ObjectId) -> usize {
+        let Some(kept) = self.tables.lock().get(&table).cloned() else { return 0 };
+        kept.parts.lock().values().filter_map(|part| part.rows).sum()
+    }
+
     /// Returns the bytes of all parts.
     pub fn bytes(&self) -> usize {
         self.used.load(Ordering::Relaxed)

@@ -63,6 +63,8 @@ pub(super) const VECTOR_THRESHOLD: f64 = 500.0;
 pub(super) const VECTORIZED_COST: f64 = 0.3;
 /// The same of a scan of columns that are in the column cache.
 pub(super) const CACHED_COST: f64 = 0.06;
+/// The same of a table of which the cache has other columns. Such a scan is dearer once.
+pub(super) const QUIET_COST: f64 = 0.07;
 /// The least cost of joins by rows for which vectorized joins are looked for.
 pub(super) const MIN_VECTORIZED_COST: f64 = 10_000.0;
 /// Fewest rows of a scan for which a top-N sort is vectorized, to use the column cache.

@@ -95,6 +95,11 @@ pub trait Statistics {
         0.0
     }
 
+    /// Returns the part of a table's rows of which the column cache has some columns.
+    fn decoded_part(&self, _table: &Table) -> f64 {
+        0.0
+    }
+
     /// Returns how steps are vectorized, unless the statement is executed by rows.
     fn can_vectorize(&self) -> Option<CanVectorize<'_>> {
         None

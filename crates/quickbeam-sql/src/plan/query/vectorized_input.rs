@@ -18,13 +18,26 @@ use crate::error::Result;
 use crate::expression::{ColumnRef, Expr, Slots};
 use crate::plan::column_pruning::each_expression;
 use crate::plan::cost::{
-    CACHED_COST, MIN_VECTORIZED_COST, RowGoal, SUBQUERY_SELECTIVITY, VECTORIZED_COST,
+    CACHED_COST, FETCH_COST, MIN_VECTORIZED_COST, QUIET_COST, RowGoal, SUBQUERY_SELECTIVITY,
+    VECTORIZED_COST,
 };
 use crate::plan::vectorize::is_wholly_vectorized;
 use crate::plan::{AccessPath, PlanNode, TableAccess, TurnedOff};
 
 /// The part of a table that the column cache must have for its scan to count as cached.
 const CACHED_PART: f64 = 0.9;
+
+/// The rows of a vectorized step's scans whose cost differs from that of others.
+#[derive(Clone, Copy, Debug, Default)]
+struct ScannedRows {
+    /// Those whose columns are all in the cache.
+    cached: f64,
+    /// Those of tables of which the cache has other columns: they have been scanned before and do
+    /// not change, so that the next scans find the columns.
+    quiet: f64,
+    /// Those found through an index, one by one.
+    fetched: f64,
+}
 
 impl Planner<'_> {
     /// Plans the rows of an aggregation with steps that can be vectorized. Returns that plan if all
@@ -158,25 +171,38 @@ impl Planner<'_> {
             // The scan decodes the other columns once.
             return cost * CACHED_COST;
         }
-        let cached = self.cached_rows(step).min(cost);
-        (cost - cached) * VECTORIZED_COST + cached * CACHED_COST
+        let scanned = self.scanned_rows(step);
+        let cached = scanned.cached.min(cost);
+        let quiet = scanned.quiet.min(cost - cached);
+        let fetched = (scanned.fetched * FETCH_COST).min(cost - cached - quiet);
+        let decoded = cost - cached - quiet - fetched;
+        fetched + decoded * VECTORIZED_COST + cached * CACHED_COST + quiet * QUIET_COST
     }
 
-    /// Estimates the rows of the scans of whole tables whose columns are all in the column cache.
-    fn cached_rows(&self, step: &PlanNode) -> f64 {
+    /// Estimates the rows of scans of whole tables that use the column cache, and of indexes.
+    fn scanned_rows(&self, step: &PlanNode) -> ScannedRows {
         let mut columns: Vec<ColumnRef> = Vec::new();
         each_expression(step, &mut |expr| expr.each_column(&mut |column| columns.push(column)));
-        let mut rows = 0.0;
+        let mut scanned = ScannedRows::default();
         step.each_access(&mut |access| {
+            if let AccessPath::Index(..) = access.path {
+                scanned.fetched += access.rows;
+            }
+            if !matches!(access.path, AccessPath::All) {
+                return;
+            }
             let mut own = columns.iter().filter(|column| column.slot == access.slot);
             let is_cached = own.all(|column| {
                 self.statistics.cached_part(&access.table, column.column) >= CACHED_PART
             });
-            if is_cached && matches!(access.path, AccessPath::All) {
-                rows += self.statistics.rows(&access.table);
+            let rows = self.statistics.rows(&access.table);
+            if is_cached {
+                scanned.cached += rows;
+            } else if self.statistics.decoded_part(&access.table) >= CACHED_PART {
+                scanned.quiet += rows;
             }
         });
-        rows
+        scanned
     }
 
     /// Returns whether the rows are those of a range of an index whose column the column cache has.
