@@ -30,6 +30,7 @@ fn three_hundred_seeds_keep_the_promises() {
         "power losses",
         "rollbacks to savepoints",
         "cleared ranges",
+        "databases locked against writes",
         "commits of open fate",
         "commits written in the background",
         "calls of a store that failed",

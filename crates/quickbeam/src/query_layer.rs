@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicBool;
 pub use crate::engine::TemporaryFile;
 use crate::environment::Environment;
 use crate::error::Result;
-pub use crate::mvcc::OpenTransaction;
+pub use crate::mvcc::{OpenTransaction, WriteLock};
 use crate::transaction::{Database, ReadTransaction, Snapshot, Transaction};
 pub use crate::transaction::{
     IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch, TreeShape,
@@ -55,6 +55,32 @@ pub trait DatabaseExt: sealed::Handle {
         scan: &mut Scan,
         batch: &mut ScanBatch,
     ) -> Result<bool>;
+
+    /// Locks the database until the transaction ends: other transactions that write to it wait.
+    /// Waits for those that have changed it. Does not hold up reads.
+    ///
+    /// A transaction that has changed the database before goes on writing; this one waits for its
+    /// end. What was committed while this one waited is not in its snapshot, see
+    /// [`TransactionExt::renew_snapshot`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Deadlock`](crate::Error::Deadlock) and
+    /// [`Error::LockTimeout`](crate::Error::LockTimeout), as of writes.
+    ///
+    /// ```
+    /// use quickbeam::query_layer::{DatabaseExt, WriteLock};
+    ///
+    /// # let environment = quickbeam::Environment::open_in_memory(Default::default())?;
+    /// # let fruit = environment.create_database("fruit")?;
+    /// let transaction = environment.begin()?;
+    /// fruit.lock_writes(&transaction, WriteLock::Exclusive)?;
+    /// let other = environment.begin()?;
+    /// other.set_lock_timeout(std::time::Duration::ZERO);
+    /// assert!(fruit.put(&other, b"apple", b"red").is_err());
+    /// # Ok::<(), quickbeam::Error>(())
+    /// ```
+    fn lock_writes(&self, transaction: &Transaction, mode: WriteLock) -> Result<()>;
 
     /// Returns whether the content of the leaves has not changed since they were added.
     fn are_unchanged(
@@ -192,6 +218,10 @@ impl DatabaseExt for Database {
         Database::scan(self, transaction, scan, batch)
     }
 
+    fn lock_writes(&self, transaction: &Transaction, mode: WriteLock) -> Result<()> {
+        Database::lock_writes(self, transaction, mode)
+    }
+
     fn are_unchanged(
         &self,
         transaction: &impl ReadTransaction,
@@ -262,6 +292,11 @@ pub trait TransactionExt: sealed::Handle {
     /// Ends a statement, and the effect of [`interrupt_on`](Self::interrupt_on).
     fn end_statement(&self);
 
+    /// Moves the snapshot of a transaction that has neither read nor written to the newest commit,
+    /// for one that began with waiting for a lock. Does nothing if reads are tracked and there are
+    /// some.
+    fn renew_snapshot(&self);
+
     /// Makes waits for locked records fail with
     /// [`Error::Interrupted`](crate::Error::Interrupted) soon after any thread sets `flag`, until
     /// [`end_statement`](Self::end_statement). The failing call changed nothing, and the
@@ -321,6 +356,10 @@ impl TransactionExt for Transaction {
     #[inline]
     fn end_statement(&self) {
         Transaction::end_statement(self);
+    }
+
+    fn renew_snapshot(&self) {
+        Transaction::renew_snapshot(self);
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! The operations of a transaction: reads and writes of records, and changes of names.
 
+use quickbeam::query_layer::{DatabaseExt, WriteLock};
 use quickbeam::{Database, Error, Isolation, Result, Savepoint, Transaction};
 
 use super::checks::Checks;
@@ -193,7 +194,8 @@ impl Client {
             62..64 => self.clear_range(transaction, checks, &name),
             64..70 => self.put_if_absent(transaction, checks, &name),
             70..88 => self.scan(transaction, checks, &name),
-            88..94 => {
+            88 => self.lock_writes(transaction, checks, &name),
+            89..94 => {
                 let savepoint = transaction.savepoint().map_err(|error| self.judge(&error))?;
                 savepoints.push((savepoint, checks.view.clone()));
                 Ok(())
@@ -214,6 +216,24 @@ impl Client {
                 self.vfs.core().probe("rollbacks to savepoints");
                 Ok(())
             }
+        }
+    }
+
+    fn lock_writes(
+        &mut self,
+        transaction: &Transaction,
+        checks: &mut Checks,
+        name: &str,
+    ) -> Step<()> {
+        let mode = self.random.pick(&[WriteLock::Shared, WriteLock::Exclusive]);
+        let Some(database) = self.open_database(transaction, checks, name)? else { return Ok(()) };
+        match database.lock_writes(transaction, mode) {
+            Ok(()) => {
+                self.vfs.core().probe("databases locked against writes");
+                Ok(())
+            }
+            Err(Error::ReadOnly) if checks.read_only => Ok(()),
+            Err(error) => Err(self.judge(&error)),
         }
     }
 

@@ -46,7 +46,8 @@ pub use access::{
 pub use command::{
     CollationChange, CollationStatement, Command, CommentStatement, CommentedObject, CursorOptions,
     Direction, Discard, ExtensionStatement, Name, RefreshStatement, ReindexTarget, RelationChange,
-    RelationStatement, SchemaStatement, StatementOfExecute, StorageHint, WrittenCollation, command,
+    RelationStatement, SchemaStatement, StatementOfExecute, StorageHint, TableLock, TableLockMode,
+    WrittenCollation, command,
 };
 
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition, repeated_option};

@@ -32,6 +32,8 @@ pub(crate) struct Open {
     pub deferred: DeferredChecks,
     /// The settings to come back to, once the transaction has changed any.
     outcome: RefCell<Option<Box<Outcome>>>,
+    /// Up to now the transaction has only locked tables.
+    pub has_only_locked: Cell<bool>,
 }
 
 /// The settings after a transaction, by how it ends.
@@ -94,8 +96,12 @@ impl Session {
     /// Begins the transaction under way, if that was not done yet.
     #[inline]
     pub fn make_begun(&self) -> Result<()> {
-        let is_due =
-            |open: &Option<Open>| open.as_ref().is_some_and(|open| open.transaction.is_none());
+        let is_due = |open: &Option<Open>| {
+            open.as_ref().is_some_and(|open| {
+                open.has_only_locked.set(false);
+                open.transaction.is_none()
+            })
+        };
         if is_due(&self.open.borrow()) { self.begin_now() } else { Ok(()) }
     }
 
@@ -153,6 +159,7 @@ impl Session {
             savepoints: RefCell::default(),
             deferred: DeferredChecks::default(),
             outcome: RefCell::default(),
+            has_only_locked: Cell::new(true),
         });
         Ok(())
     }

@@ -61,10 +61,15 @@ impl Quiesce {
         }
     }
 
-    /// Closes the latch, waits until every guard is dropped, runs `work`, and opens the latch. Only
-    /// one thread may close it at a time.
+    /// Closes the latch, waits until every guard is dropped, runs `work`, and opens the latch. If
+    /// another thread has closed it, waits for that one first.
     pub fn close_for<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.closed.store(true, Ordering::SeqCst);
+        let close = || {
+            self.closed.compare_exchange(false, true, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        };
+        while !close() {
+            self.vfs.yield_now();
+        }
         for stripe in &self.stripes {
             while stripe.load(Ordering::SeqCst) != 0 {
                 self.vfs.yield_now();

@@ -28,6 +28,7 @@
 
 mod census;
 mod committed_undo;
+mod database_locks;
 mod deadlock;
 mod garbage_collection;
 mod horizon;
@@ -36,6 +37,7 @@ mod transaction_table;
 mod undo;
 
 pub use census::OpenTransaction;
+pub use database_locks::WriteLock;
 pub use deadlock::WaitGraph;
 pub use snapshots::Snapshots;
 pub use transaction_table::{

@@ -14,6 +14,7 @@ use crate::sync::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
 
 use super::committed_undo::CommittedUndo;
+use super::database_locks::DatabaseLocks;
 use super::garbage_collection::GarbageCollector;
 use super::undo::{Before, DeferredTask, TransactionRecord, TransactionState};
 use super::{Snapshots, Timestamp, TransactionId, WaitGraph, entry_of, writer_of};
@@ -143,6 +144,8 @@ pub struct TransactionTable {
     pub snapshots: Snapshots,
     /// The wait graph.
     pub waits: WaitGraph,
+    /// Databases that are locked against writes.
+    pub database_locks: DatabaseLocks,
     shards: [RwLock<Ids>; SHARDS],
     pub(super) order: Mutex<Order>,
     /// Merges versions that no snapshot separates; locked meanwhile.
@@ -199,6 +202,7 @@ impl TransactionTable {
             newest_commit: CachePadded::new(AtomicU64::new(0)),
             snapshots,
             waits: WaitGraph::default(),
+            database_locks: DatabaseLocks::default(),
             shards: Default::default(),
             order: Mutex::new(Order { next: 1, ..Order::default() }),
             collector: Mutex::default(),
@@ -443,6 +447,7 @@ impl TransactionTable {
             }
             writer.set_aborted();
         }
+        self.database_locks.release(&writer);
         if writer.waited_for.load(Ordering::SeqCst) {
             self.event_of(&writer).notify();
         }

@@ -199,6 +199,11 @@ impl TransactionRecord {
         self.undo.lock().entries.len()
     }
 
+    /// Returns whether the transaction has changed records of that tree.
+    pub fn has_changed(&self, tree: u32) -> bool {
+        self.undo.lock().entries.iter().any(|entry| entry.tree == tree)
+    }
+
     /// Returns the bytes of memory in use, mostly for undo entries.
     pub fn undo_bytes(&self) -> usize {
         let undo = self.undo.lock();

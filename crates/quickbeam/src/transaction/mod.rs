@@ -420,12 +420,25 @@ impl Transaction {
         }
     }
 
+    /// See `query_layer::TransactionExt::renew_snapshot`.
+    pub(crate) fn renew_snapshot(&self) {
+        let state = &mut *self.state.borrow_mut();
+        if state.reads.is_empty() && state.tracked_since.is_none() {
+            self.move_snapshot(state);
+        }
+    }
+
     #[inline(never)]
     fn move_snapshot_to_call(&self) {
         let state = &mut *self.state.borrow_mut();
         if state.statement_depth > 0 {
             return;
         }
+        self.move_snapshot(state);
+    }
+
+    /// Moves the snapshot to the newest commit.
+    fn move_snapshot(&self, state: &mut State) {
         let transactions = &self.engine().transactions;
         state.snapshot = match state.tracked_since {
             None => self.refresh_snapshot(),
@@ -440,7 +453,7 @@ impl Transaction {
         }
     }
 
-    /// Moves the snapshot to the newest commit.
+    /// Moves the snapshot that the slot keeps to the newest commit.
     #[inline]
     fn refresh_snapshot(&self) -> Timestamp {
         let engine = self.engine();

@@ -113,8 +113,8 @@ impl Transaction {
             if !guard.validate() {
                 continue;
             }
-            let check =
-                self.check_conflict(state, writer, record.map_or(0, |(_, record)| record.version));
+            let version = record.map_or(0, |(_, record)| record.version);
+            let check = self.check_write_of(state, writer, tree, version);
             if !self.wait_or_fail(writer, check)? {
                 continue;
             }
@@ -150,6 +150,10 @@ impl Transaction {
         self.spill_redo(state, writer)?;
         let engine = self.engine();
         let change_guard = engine.pool.enter(self.slot);
+        // Locked since the record was found: find it again, and wait.
+        if engine.transactions.database_locks.holder(tree.id, writer).is_some() {
+            return Ok(false);
+        }
         let version = found.guard.content_version();
         let Some(latched) = found.guard.upgrade() else { return Ok(false) };
         let leaf = latched.id;

@@ -246,7 +246,7 @@ impl Transaction {
             let Some(latched) = guard.upgrade() else { continue };
             let record = found.ok().map(|position| latched.page().record(position));
             let check =
-                self.check_conflict(state, writer, record.map_or(0, |record| record.version));
+                self.check_write_of(state, writer, tree, record.map_or(0, |record| record.version));
             if !matches!(check, WriteCheck::Go) {
                 drop((latched, change_guard));
                 self.wait_or_fail(writer, check)?;
@@ -298,6 +298,23 @@ impl Transaction {
                     tree.make_space(pool, &change_guard, record, leaf_hint)?;
                 }
             }
+        }
+    }
+
+    /// Checks whether this transaction may write the record with that version word of that tree
+    /// now. The caller holds a change guard, so that no other transaction can take a lock of the
+    /// tree between the check and the write (DBLOCK-2).
+    #[inline]
+    pub(super) fn check_write_of(
+        &self,
+        state: &State,
+        writer: &TransactionRecord,
+        tree: Tree,
+        version: u64,
+    ) -> WriteCheck {
+        match self.engine().transactions.database_locks.holder(tree.id, writer) {
+            Some(holder) => WriteCheck::WaitFor(holder),
+            None => self.check_conflict(state, writer, version),
         }
     }
 

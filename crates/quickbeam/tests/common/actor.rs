@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use quickbeam::query_layer::DatabaseExt;
+use quickbeam::query_layer::{DatabaseExt, WriteLock};
 use quickbeam::{
     AccessMethod, Database, Environment, Error, Isolation, Savepoint, Transaction,
     TransactionOptions,
@@ -320,7 +320,12 @@ impl<'s> Actor<'s> {
         if self.read_only {
             return if random.chance(60) { self.get(key).map(|_| ()) } else { self.scan(random) };
         }
-        match random.below(20) {
+        match random.below(21) {
+            20 => {
+                let mode = [WriteLock::Shared, WriteLock::Exclusive][random.below(2)];
+                self.note(format!("{mode:?} lock"));
+                self.stage.database.lock_writes(self.transaction(), mode)
+            }
             0..5 => self.get(key).map(|_| ()),
             5..9 => self.put(key, true),
             9..11 => self.put(key, false),

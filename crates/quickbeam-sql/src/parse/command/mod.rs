@@ -8,6 +8,7 @@ mod extensions;
 mod relations;
 mod schema_elements;
 mod storage_hints;
+mod table_locks;
 pub(super) mod token_cursor;
 pub(super) mod transactions;
 
@@ -30,6 +31,7 @@ pub use extensions::ExtensionStatement;
 pub use relations::{RelationChange, RelationStatement};
 pub use schema_elements::{SchemaStatement, StatementOfExecute};
 pub use storage_hints::StorageHint;
+pub use table_locks::{TableLock, TableLockMode};
 pub use token_cursor::Name;
 pub(in crate::parse) use token_cursor::TokenCursor;
 
@@ -73,8 +75,8 @@ pub enum Command {
     StorageHint(StorageHint),
     /// A statement about extensions.
     Extension(ExtensionStatement),
-    /// LOCK TABLE: the relations, and whether other transactions keep reading and writing them.
-    Lock(Vec<Name>, bool),
+    /// LOCK TABLE.
+    Lock(TableLock),
     /// A statement about roles, rights or owners, which is executed as a change of the catalog.
     Access(Arc<AccessStatement>),
     /// A statement about functions or procedures, which is a change of the catalog.
@@ -500,47 +502,6 @@ impl TokenCursor<'_> {
         }))
     }
 
-    fn lock(&mut self) -> Result<Command> {
-        self.takes("TABLE");
-        let mut names = Vec::new();
-        loop {
-            self.takes("ONLY");
-            names.push(self.qualified()?);
-            self.takes_token(&Token::Mul);
-            if !self.takes_token(&Token::Comma) {
-                break;
-            }
-        }
-        let mut is_weak = false;
-        if self.takes("IN") {
-            let start = self.at;
-            while !self.takes("MODE") {
-                self.any_word()?;
-            }
-            let words: Vec<String> = self
-                .tokens
-                .get(start..self.at - 1)
-                .unwrap_or_default()
-                .iter()
-                .map(|one| one.token.to_string().to_uppercase())
-                .collect();
-            is_weak = match &words.join(" ")[..] {
-                "ACCESS SHARE" | "ROW SHARE" | "ROW EXCLUSIVE" => true,
-                "SHARE UPDATE EXCLUSIVE"
-                | "SHARE"
-                | "SHARE ROW EXCLUSIVE"
-                | "EXCLUSIVE"
-                | "ACCESS EXCLUSIVE" => false,
-                _ => {
-                    self.at = start;
-                    return Err(self.error());
-                }
-            };
-        }
-        self.takes("NOWAIT");
-        Ok(Command::Lock(names, is_weak))
-    }
-
     fn declare(&mut self) -> Result<Command> {
         let name = self.name()?;
         let mut options = CursorOptions::default();
@@ -694,8 +655,22 @@ mod tests {
                 "VACUUM (ANALYZE) public.t, u",
                 Command::Maintain("VACUUM", vec![(name("public"), "t".into()), (None, "u".into())]),
             ),
-            ("LOCK TABLE t IN ACCESS SHARE MODE", Command::Lock(vec![(None, "t".into())], true)),
-            ("LOCK t", Command::Lock(vec![(None, "t".into())], false)),
+            (
+                "LOCK TABLE t IN SHARE MODE NOWAIT",
+                Command::Lock(TableLock {
+                    names: vec![(None, "t".into())],
+                    mode: TableLockMode::Share,
+                    waits: false,
+                }),
+            ),
+            (
+                "LOCK t",
+                Command::Lock(TableLock {
+                    names: vec![(None, "t".into())],
+                    mode: TableLockMode::AccessExclusive,
+                    waits: true,
+                }),
+            ),
             ("FETCH BACKWARD 3 FROM c", Command::Fetch("c".into(), Direction::By(-3), true)),
             ("SET CONSTRAINTS ALL DEFERRED", Command::SetConstraints(None, true)),
             (

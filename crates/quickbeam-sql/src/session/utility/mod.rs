@@ -13,6 +13,7 @@ mod reindex;
 pub(super) mod relations;
 pub(super) mod routine_changes;
 mod schema_elements;
+mod table_locks;
 
 use std::sync::Arc;
 
@@ -21,10 +22,11 @@ use smol_str::SmolStr;
 
 use crate::bind::{Binder, Names, OutputColumn};
 use crate::catalog::rights::{denied, not_owner};
-use crate::catalog::{AclKind, CatalogSnapshot, ObjectId, Relation};
+use crate::catalog::{CatalogSnapshot, ObjectId, Relation};
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{Command, Discard, Name};
+use crate::schema::Privileges;
 use crate::schema::errors::no_relation;
 use crate::session::Session;
 use crate::session::events::Event;
@@ -37,6 +39,7 @@ use crate::session::settings::setting_table::setting;
 use crate::session::settings::variables::SettingScope;
 use crate::session::statement_cache::Lease;
 use crate::types::{DataType, Value};
+use table_locks::check_lockable;
 
 fn text_column(name: &str) -> OutputColumn {
     OutputColumn::new(name, DataType::Text)
@@ -51,8 +54,8 @@ pub(super) fn not_in_transaction(what: &str) -> SqlError {
 /// What a command does with relations.
 #[derive(Clone, Copy)]
 enum What {
-    /// LOCK.
-    Lock,
+    /// LOCK, which takes one of these privileges.
+    Lock(Privileges),
     /// VACUUM, ANALYZE or CLUSTER.
     Maintain(&'static str),
 }
@@ -220,7 +223,7 @@ impl Session {
             Command::Reindex(target) => self.reindex(target)?,
             Command::StorageHint(hint) => self.check_storage_hint(hint)?,
             Command::Extension(statement) => self.execute_extension(statement)?,
-            Command::Lock(names, is_weak) => self.lock_tables(names, *is_weak)?,
+            Command::Lock(lock) => self.lock_tables(lock)?,
             Command::Call(name, arguments) => {
                 let (columns, rows) = self.call(name, arguments, call)?;
                 return Ok(Rows::of(columns, rows));
@@ -272,21 +275,27 @@ impl Session {
     }
 
     /// Checks that relations exist, and that the role has the right to do that with them.
-    fn check_relations(&self, names: &[Name], what: What) -> Result<()> {
+    /// Returns their numbers.
+    fn check_relations(&self, names: &[Name], what: What) -> Result<Vec<ObjectId>> {
         if names.is_empty() {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.read_catalog(|look| {
+            let mut found = Vec::new();
             for (schema, name) in names {
                 let lookup = Binder::new(look, "").lookup(schema.as_deref(), name)?;
                 let Some(relation) = look.relation(&lookup)? else {
                     return Err(no_relation(&lookup));
                 };
+                if matches!(what, What::Lock(_)) {
+                    check_lockable(&relation, name)?;
+                }
                 if let Some(role) = look.role {
                     self.check_use(&relation, name, what, look.snapshot, role)?;
                 }
+                found.push(relation.protected().0);
             }
-            Ok(())
+            Ok(found)
         })
     }
 
@@ -326,28 +335,13 @@ impl Session {
                 Ok(())
             }
             What::Maintain(_) => Err(not_owner(relation.word(), name)),
-            What::Lock => {
-                let rights = snapshot.rights(role, id, kind).within(AclKind::Table.all());
+            What::Lock(needed) => {
+                let rights = snapshot.rights(role, id, kind).within(needed);
                 match rights.is_empty() || is_database {
                     true => Err(denied(relation.word(), name)),
                     false => Ok(()),
                 }
             }
         }
-    }
-
-    /// LOCK TABLE in a mode that excludes neither readers nor writers. The others have no
-    /// counterpart: conflicts are found row by row.
-    fn lock_tables(&self, names: &[Name], is_weak: bool) -> Result<()> {
-        if !self.in_transaction() {
-            let message = "LOCK TABLE can only be used in transaction blocks";
-            return Err(SqlError::new(SqlState::NoActiveSqlTransaction, message));
-        }
-        self.check_relations(names, What::Lock)?;
-        if is_weak {
-            return Ok(());
-        }
-        let error = SqlError::unsupported("LOCK TABLE in a mode that excludes writers");
-        Err(error.with_hint("Use SERIALIZABLE transactions, row locks or advisory locks."))
     }
 }

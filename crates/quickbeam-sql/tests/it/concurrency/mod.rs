@@ -5,6 +5,7 @@ mod computed_indexes;
 mod constraints;
 mod inverted_indexes;
 mod merges;
+mod table_locks;
 mod tables;
 mod transactions;
 

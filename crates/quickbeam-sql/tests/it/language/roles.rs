@@ -131,6 +131,7 @@ fn rights_are_checked_for_each_statement() {
     }
     anna.execute("BEGIN", &[]).unwrap();
     assert_eq!(refused(&anna, "LOCK TABLE secret IN ACCESS SHARE MODE"), denied);
+    assert_eq!(refused(&anna, "LOCK TABLE secret"), denied);
     anna.execute("ROLLBACK", &[]).unwrap();
     for catalog in ["tables", "columns", "views", "sequences", "table_constraints"] {
         let text = format!("SELECT count(*) FROM information_schema.{catalog}");

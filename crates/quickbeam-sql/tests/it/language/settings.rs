@@ -194,7 +194,7 @@ fn commands_check_their_transaction() {
     let connection = database().connect();
     assert_eq!(code(&connection, "LOCK TABLE t"), "25P01");
     run(&connection, "BEGIN; LOCK TABLE public.t IN ROW EXCLUSIVE MODE");
-    assert_eq!(code(&connection, "LOCK TABLE t"), "0A000");
+    assert_eq!(code(&connection, "LOCK TABLE t IN SOME MODE"), "42601");
     assert_eq!(code(&connection, "VACUUM"), "25001");
     assert_eq!(code(&connection, "DISCARD ALL"), "25001");
     run(&connection, "ROLLBACK");

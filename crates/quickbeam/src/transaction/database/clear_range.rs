@@ -119,7 +119,7 @@ impl Transaction {
                 Ok(at) | Err(at) => at,
             };
             let (end, is_last) = end_of(page, high);
-            let (check, live) = self.check_leaf(state, writer, page, first..end);
+            let (check, live) = self.check_leaf(state, writer, tree, page, first..end);
             if !matches!(check, WriteCheck::Go) {
                 drop((latched, change_guard));
                 self.wait_or_fail(writer, check)?;
@@ -195,13 +195,14 @@ impl Transaction {
         &self,
         state: &State,
         writer: &TransactionRecord,
+        tree: Tree,
         page: Page<'_>,
         positions: std::ops::Range<usize>,
     ) -> (WriteCheck, u64) {
         let mut live = 0;
         for position in positions {
             let record = page.record(position);
-            let check = self.check_conflict(state, writer, record.version);
+            let check = self.check_write_of(state, writer, tree, record.version);
             if !matches!(check, WriteCheck::Go) {
                 return (check, 0);
             }

@@ -11,6 +11,7 @@ mod scan;
 mod shape;
 mod snapshot;
 mod value_reader;
+mod write_lock;
 
 use std::ops::Bound;
 use std::sync::Arc;

@@ -7,3 +7,4 @@ mod progress;
 mod serializable;
 mod snapshot_limits;
 mod tracked_reads;
+mod write_locks;
