@@ -99,6 +99,7 @@ impl Planner<'_> {
 
     /// Asks subqueries for the rows of a side, whose slots are `around`, and checks the conditions
     /// that read the answers.
+    #[inline(never)]
     pub(super) fn answered(
         &self,
         mut side: JoinSide,
@@ -130,6 +131,7 @@ impl Planner<'_> {
     }
 
     /// Divides the subqueries that conditions of an outer join read among its sides.
+    #[inline(never)]
     fn asked_sides(&self, on: &[Expr], left: &Slots, right: &Slots) -> AskedSides {
         let asked = self.asked.borrow();
         let mut sides = AskedSides::default();
@@ -241,6 +243,7 @@ impl Planner<'_> {
     }
 
     /// Plans the check of pairs of rows, whose slots are `sides`: subqueries above a single row.
+    #[inline(never)]
     fn check_of_pairs(
         &self,
         asking: Asking,
@@ -257,6 +260,8 @@ impl Planner<'_> {
     }
 
     /// Joins two planned sides by a hash join, or a nested loop if that costs less.
+    // Not part of its caller, whose frame counts for each level of nested joins.
+    #[inline(never)]
     fn outer_join_of(
         &self,
         join: OuterJoin<'_>,
@@ -332,6 +337,7 @@ impl Planner<'_> {
 
     /// Returns the rows of the join, which a key or index may bound, and the nested loop that looks
     /// the inner rows up by it, if that costs less than the join otherwise.
+    #[inline(never)]
     fn outer_lookup(
         &self,
         join: &OuterJoin<'_>,
