@@ -1,14 +1,11 @@
 //! Words such as `today` in the texts of dates and times, also of arrays and ranges of them.
 
 use super::cast::element_of;
-use super::datetime::date_of;
+use super::datetime::{DAY, SECOND, date_of};
 use super::{DataType, TextSettings};
 
 /// Characters between the parts of the text of an array or range.
 const MARKS: [char; 8] = ['[', ']', '(', ')', '{', '}', ',', '"'];
-
-/// Microseconds of a day.
-const DAY: i64 = 86_400_000_000;
 
 /// Returns whether a text has words that mean the transaction's time when it is read as a value of
 /// that type.
@@ -88,10 +85,8 @@ impl<'t> Word<'t> {
         let date = format!("{year:04}-{month:02}-{day:02}");
         let time = match self {
             Word::Now => {
-                let (seconds, micros) = {
-                    let micros = local.rem_euclid(DAY);
-                    (micros / 1_000_000, micros % 1_000_000)
-                };
+                let micros = local.rem_euclid(DAY);
+                let (seconds, micros) = (micros / SECOND, micros % SECOND);
                 let (hours, minutes) = (seconds / 3600, seconds / 60 % 60);
                 format!("{hours:02}:{minutes:02}:{:02}.{micros:06}", seconds % 60)
             }

@@ -118,11 +118,8 @@ impl DatabaseLocks {
     #[cold]
     fn find_holder(&self, tree: u32, writer: &TransactionRecord) -> Option<Arc<TransactionRecord>> {
         let locks = self.locks.lock();
-        let excludes = |lock: &&DatabaseLock| {
-            lock.tree == tree
-                && lock.holder.id() != writer.id()
-                && lock.holder.state() == TransactionState::Active
-        };
+        // Either mode excludes writes, as it does an exclusive lock.
+        let excludes = |lock: &&DatabaseLock| lock.excludes(tree, writer, WriteLock::Exclusive);
         let holder = locks.iter().find(excludes)?.holder.clone();
         drop(locks);
         (!writer.has_changed(tree)).then_some(holder)

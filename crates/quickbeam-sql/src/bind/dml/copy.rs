@@ -15,6 +15,7 @@ use crate::csv::Dialect;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::parse::{ALL_COLUMNS, HEADER_MATCH};
+use crate::schema::errors::{named_twice, no_column};
 use crate::types::DataType;
 
 /// The file or stream of COPY.
@@ -409,16 +410,10 @@ impl Binder<'_> {
         for column in columns {
             let name = fold(column);
             if table.column(&name).is_none() {
-                let relation = &table.name;
-                let message =
-                    format!("column \"{name}\" of relation \"{relation}\" does not exist");
-                let error = SqlError::new(SqlState::UndefinedColumn, message);
-                return Err(error.at(self.place_of(column)));
+                return Err(no_column(&table.name, &name).at(self.place_of(column)));
             }
             if named.contains(&name) {
-                let message = format!("column \"{name}\" specified more than once");
-                let error = SqlError::new(SqlState::DuplicateColumn, message);
-                return Err(error.at(self.place_of(column)));
+                return Err(named_twice(&name).at(self.place_of(column)));
             }
             named.push(name);
         }

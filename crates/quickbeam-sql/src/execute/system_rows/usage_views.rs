@@ -4,7 +4,6 @@
 use super::information_schema::{qualified, yes_no};
 use super::{SystemRow, SystemSource};
 use crate::catalog::describe::Described;
-use crate::catalog::rights::MembershipUse;
 use crate::catalog::system::{SystemTable, object_oid, system_table, type_named, type_row_named};
 use crate::catalog::{AclKind, ObjectAccess, ObjectId, TriggerEvent};
 use crate::types::Value;
@@ -213,8 +212,9 @@ impl SystemSource<'_> {
             }
             _ => return,
         };
+        let roles = self.enabled_roles();
         for object in &granted {
-            self.rights_on(object);
+            self.rights_on(object, &roles);
         }
         if matches!(self.table.name, "usage_privileges" | "role_usage_grants") {
             for own in snapshot.collations() {
@@ -229,15 +229,14 @@ impl SystemSource<'_> {
         }
     }
 
-    fn rights_on(&mut self, object: &Granted) {
-        let (snapshot, role) = (self.snapshot, self.session.role());
+    /// Adds the rights on an object that these roles have given or have.
+    fn rights_on(&mut self, object: &Granted, roles: &[ObjectId]) {
+        let snapshot = self.snapshot;
         let access = snapshot.access(object.id).map(|it| (**it).clone()).unwrap_or_default();
         // A row type has no rights of its own.
         let is_row = object.kind == AclKind::Type && snapshot.domain(object.id).is_none();
         let access = if is_row { ObjectAccess { acl: None, ..access } } else { access };
-        let roles = snapshot.roles_of(role, MembershipUse::Inherited);
-        let is_superuser = snapshot.is_superuser(role);
-        let concerns = |role: &ObjectId| is_superuser || roles.contains(role);
+        let concerns = |role: &ObjectId| roles.contains(role);
         for item in access.items(object.id, object.kind) {
             let grantor = item.grantor;
             if !concerns(&grantor) && item.grantee.is_some_and(|it| !concerns(&it)) {

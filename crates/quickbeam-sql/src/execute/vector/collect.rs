@@ -6,7 +6,7 @@ use super::super::row::{Context, Morsel};
 use super::column::Vector;
 use super::parallel::{MorselQueue, MorselWork, share};
 use super::source::{ColumnBatch, VectorSource};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::plan::WorkerPlan;
 
 /// What one thread has read: batches, with the numbers of their morsels.
@@ -30,11 +30,9 @@ pub fn collect(
     plan: WorkerPlan,
     context: &mut Context<'_>,
 ) -> Result<Option<SharedRows>> {
-    let Some((threads, queue)) = source.queue(plan, context)? else { return Ok(None) };
-    let copy = |_| Some(Collector { source: source.fork()?, batches: Vec::new(), bytes: 0 });
-    let works: Option<Vec<Collector>> = (0..threads).map(copy).collect();
-    let Some(works) = works else { return Ok(None) };
-    let Some(works) = share(works, queue, context)? else { return Ok(None) };
+    let queue = source.queue(plan, context)?;
+    let copy = || Some(Collector { source: source.fork()?, batches: Vec::new(), bytes: 0 });
+    let Some(works) = share(queue, copy, context)? else { return Ok(None) };
     let launched = works.len() as u64 - 1;
     let mut batches = Vec::new();
     for work in works {
@@ -54,9 +52,7 @@ impl MorselWork for Collector {
         queue: &MorselQueue,
         context: &mut Context<'_>,
     ) -> Result<()> {
-        let scan = self.source.outer_scan();
-        let scan = scan.ok_or_else(|| SqlError::internal("a worker without a scan"))?;
-        scan.begin_morsel(morsel);
+        self.source.begin_morsel(morsel)?;
         while let Some(columns) = self.source.next(context)?
             && !queue.is_stopped()
         {

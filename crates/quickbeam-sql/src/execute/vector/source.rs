@@ -212,8 +212,15 @@ impl VectorSource {
         })
     }
 
+    /// Begins to read a morsel of the outermost rows.
+    pub fn begin_morsel(&mut self, morsel: &Morsel) -> Result<()> {
+        let scan = self.outer_scan();
+        scan.ok_or_else(|| SqlError::internal("a worker without a scan"))?.begin_morsel(morsel);
+        Ok(())
+    }
+
     /// Returns the scan of the outermost rows.
-    pub fn outer_scan(&mut self) -> Option<&mut TableScan> {
+    fn outer_scan(&mut self) -> Option<&mut TableScan> {
         match self {
             VectorSource::RowSource(rows) => rows.operator.as_scan().map(|(scan, _)| scan),
             VectorSource::VectorJoin(join) => join.outer_source().outer_scan(),

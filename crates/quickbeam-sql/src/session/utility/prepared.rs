@@ -147,12 +147,22 @@ impl Session {
             }
             let text: Arc<[Option<DataType>]> = Arc::from([Some(DataType::Text)]);
             let cast = format!("SELECT CAST(CAST($1 AS text) AS {wanted})::oid");
-            let cast = Box::new(PreparedStatement::new(&cast).with_types(text));
-            let rows = self.query(Lease::Owned(cast), std::slice::from_ref(value))?.collect();
-            let row = rows.map_err(SqlError::without_place)?.into_iter().next();
-            *value = row.and_then(|row| row.into_iter().next()).unwrap_or_default();
+            let row = self.row_of_casts(&cast, text, std::slice::from_ref(value))?;
+            *value = row.into_iter().next().unwrap_or_default();
         }
         Ok(())
+    }
+
+    /// Returns the row of a query of casts, whose errors have no place in the session's statement.
+    fn row_of_casts(
+        &self,
+        query: &str,
+        types: Arc<[Option<DataType>]>,
+        values: &[Value],
+    ) -> Result<Vec<Value>> {
+        let statement = Box::new(PreparedStatement::new(query).with_types(types));
+        let rows = self.query(Lease::Owned(statement), values)?.collect();
+        Ok(rows.map_err(SqlError::without_place)?.into_iter().next().unwrap_or_default())
     }
 
     /// Casts the values of parameters to their domains.
@@ -175,11 +185,9 @@ impl Session {
             let types: Arc<[Option<DataType>]> = domains.iter().map(base).collect();
             Ok((types, format!("SELECT {}", casts.join(", "))))
         })?;
-        let statement = Box::new(PreparedStatement::new(&text).with_types(types));
         let given: Vec<Value> =
             domains.iter().filter_map(|(at, _)| values.get(*at).cloned()).collect();
-        let rows = self.query(Lease::Owned(statement), &given)?.collect();
-        let row = rows.map_err(SqlError::without_place)?.into_iter().next().unwrap_or_default();
+        let row = self.row_of_casts(&text, types, &given)?;
         for ((at, _), value) in domains.iter().zip(row) {
             values[*at] = value;
         }

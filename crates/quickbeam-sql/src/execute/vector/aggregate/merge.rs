@@ -59,10 +59,8 @@ impl VectorAggregate {
         context: &mut Context<'_>,
     ) -> Result<bool> {
         self.launched = 0;
-        let Some((threads, queue)) = self.source.queue(plan, context)? else { return Ok(false) };
-        let works: Option<Vec<VectorAggregate>> = (0..threads).map(|_| self.fork()).collect();
-        let Some(works) = works else { return Ok(false) };
-        match share(works, queue, context)? {
+        let queue = self.source.queue(plan, context)?;
+        match share(queue, || self.fork(), context)? {
             Some(works) => self.take_over(works, context),
             None => Ok(false),
         }
@@ -164,9 +162,7 @@ impl MorselWork for VectorAggregate {
         queue: &MorselQueue,
         context: &mut Context<'_>,
     ) -> Result<()> {
-        let scan = self.source.outer_scan();
-        let scan = scan.ok_or_else(|| SqlError::internal("a worker without a scan"))?;
-        scan.begin_morsel(morsel);
+        self.source.begin_morsel(morsel)?;
         while let Some(columns) = self.source.next(context)?
             && !queue.is_stopped()
         {

@@ -8,7 +8,7 @@ use quickbeam::invariant;
 use super::super::parallel::{MorselQueue, MorselWork, share};
 use super::VectorJoin;
 use super::matches::{JoinMatches, Sides};
-use crate::error::{Result, SqlError};
+use crate::error::Result;
 use crate::execute::row::{Context, Morsel, NONE};
 use crate::plan::HashJoinKind;
 
@@ -47,15 +47,12 @@ impl VectorJoin {
         workers.launched = 0;
         let Some(plan) = workers.plan.filter(|_| self.spilled.is_none()) else { return Ok(false) };
         let queue = self.outer.source.queue(plan, context)?;
-        let Some((threads, queue)) = queue else { return Ok(false) };
-        let copy = |_| {
+        let copy = || {
             let mut copy = self.fork()?;
             copy.probe.fitted_rows.resize(self.probe.fitted_rows.len(), false);
             Some(copy)
         };
-        let works: Option<Vec<VectorJoin>> = (0..threads).map(copy).collect();
-        let Some(works) = works else { return Ok(false) };
-        let Some(works) = share(works, queue, context)? else { return Ok(false) };
+        let Some(works) = share(queue, copy, context)? else { return Ok(false) };
         let [workers, _] = &mut self.workers;
         workers.launched = works.len() as u64 - 1;
         for work in works {
@@ -100,9 +97,7 @@ impl MorselWork for VectorJoin {
         queue: &MorselQueue,
         context: &mut Context<'_>,
     ) -> Result<()> {
-        let scan = self.outer.source.outer_scan();
-        let scan = scan.ok_or_else(|| SqlError::internal("a worker without a scan"))?;
-        scan.begin_morsel(morsel);
+        self.outer.source.begin_morsel(morsel)?;
         while self.advance_outer(context)? && !queue.is_stopped() {
             self.mark_matched()?;
         }

@@ -137,14 +137,18 @@ fn views(count: usize, context: &Context<'_>) -> Result<Vec<Snapshot>> {
     Ok(views)
 }
 
-/// Shares morsels among the copies of a step, each on a thread of its own, the first on this one.
-/// Returns the copies that took part. Returns `None` if there are no workers, or if one failed for
-/// whatever reason but a panic.
+/// Shares morsels among copies of a step, each on a thread of its own, the first on this one.
+/// `shared` is the number of threads and the morsels, or `None` if one thread has to do the step.
+/// Returns the copies that took part. Returns `None` if the step cannot be shared or copied, if
+/// there are no workers, or if one failed for whatever reason but a panic.
 pub fn share<W: MorselWork>(
-    mut works: Vec<W>,
-    queue: MorselQueue,
+    shared: Option<(usize, MorselQueue)>,
+    fork: impl Fn() -> Option<W>,
     context: &Context<'_>,
 ) -> Result<Option<Vec<W>>> {
+    let Some((threads, queue)) = shared else { return Ok(None) };
+    let works: Option<Vec<W>> = (0..threads).map(|_| fork()).collect();
+    let Some(mut works) = works else { return Ok(None) };
     let views = views(works.len().saturating_sub(1), context)?;
     works.truncate(views.len() + 1);
     if views.is_empty() {
