@@ -116,6 +116,33 @@ impl IntTable {
         self.place_hashed(number)
     }
 
+    /// Writes the places of numbers, but for the first `done`, whose places are written, up to the
+    /// first number that is new. Makes the place of that one. Returns how many places are written
+    /// then, or `None` if no number is new.
+    ///
+    /// This loop is a function of its own, so that its variables stay in registers.
+    #[inline(never)]
+    pub fn place_run(&mut self, numbers: &[i64], places: &mut [u32], done: usize) -> Option<usize> {
+        // Rows of one group often follow each other.
+        let before = done.checked_sub(1);
+        let mut last = before.and_then(|nth| Some((*numbers.get(nth)?, *places.get(nth)?)));
+        for (nth, (number, place)) in numbers.iter().zip(places).enumerate().skip(done) {
+            if let Some((of, known)) = last
+                && of == *number
+            {
+                *place = known;
+                continue;
+            }
+            let (found, is_new) = self.place(*number);
+            *place = found;
+            if is_new {
+                return Some(nth + 1);
+            }
+            last = Some((*number, found));
+        }
+        None
+    }
+
     /// Returns the number of an integer.
     #[inline]
     pub fn find(&self, number: i64) -> Option<u32> {

@@ -7,7 +7,7 @@ mod group_keys;
 mod merge;
 mod states;
 
-use arrow_array::Array;
+use arrow_array::{Array, Int64Array};
 
 use super::column::{ColumnBuilder, Vector, kind_of, number_value};
 use super::evaluate::{InputColumns, VectorExpr, keep};
@@ -227,11 +227,11 @@ impl VectorAggregate {
             vectors.push((key.column(&columns.vectors, columns.rows)?, key.data_type));
         }
         if let [(Vector::Numbers(numbers), data_type)] = &vectors[..] {
-            if numbers.null_count() == 0 {
-                let numbers = numbers.values().iter().map(|number| Some(*number));
-                return self.place_numbers(numbers, *data_type, columns, context);
-            }
-            return self.place_numbers(numbers.iter(), *data_type, columns, context);
+            let known = match numbers.null_count() {
+                0 => self.place_runs(numbers.values(), *data_type, context)?,
+                _ => 0,
+            };
+            return self.place_numbers((numbers, known), *data_type, columns, context);
         }
         let mut packed = std::mem::take(&mut self.packed);
         packed.pack(vectors.iter().map(|(vector, _)| vector), columns.rows);
@@ -298,62 +298,80 @@ impl VectorAggregate {
         }
     }
 
+    /// Finds the groups of the first rows of a batch, up to one that has to be spilled. Returns
+    /// their number.
+    fn place_runs(
+        &mut self,
+        numbers: &[i64],
+        data_type: DataType,
+        context: &Context<'_>,
+    ) -> Result<usize> {
+        if self.spilled.as_ref().is_some_and(Partitions::has_new_rows) {
+            return Ok(0);
+        }
+        let mut places = std::mem::take(&mut self.places);
+        places.resize(numbers.len(), 0);
+        let mut done = 0;
+        while done < numbers.len() {
+            let Some(placed) = self.numbers.place_run(numbers, &mut places, done) else {
+                done = numbers.len();
+                break;
+            };
+            done = placed;
+            let Some(new) = numbers.get(placed - 1) else { break };
+            if !self.add_group(context, 16)? {
+                self.numbers.forget_last(Some(*new));
+                done -= 1;
+                break;
+            }
+            self.values.push(number_value(*new, data_type).to_value());
+        }
+        places.truncate(done);
+        self.places = places;
+        Ok(done)
+    }
+
+    /// Finds the groups of the rows of a batch, but for the first ones, whose groups are `known`.
     fn place_numbers(
         &mut self,
-        numbers: impl Iterator<Item = Option<i64>>,
+        (numbers, known): (&Int64Array, usize),
         data_type: DataType,
         columns: &ColumnBatch,
         context: &Context<'_>,
     ) -> Result<()> {
-        let mut places = std::mem::take(&mut self.places);
-        places.reserve(numbers.size_hint().0);
         // Once a row is spilled, no group is added, so the table is only searched.
         let mut is_full = self.spilled.as_ref().is_some_and(Partitions::has_new_rows);
-        // Rows of one group often follow each other.
-        let mut last = None;
-        for (row, number) in numbers.enumerate() {
-            if let Some((of, place)) = last
-                && of == number
-            {
-                places.push(place);
-                continue;
-            }
-            let known = match number {
+        for (row, number) in numbers.iter().enumerate().skip(known) {
+            let found = match number {
                 _ if !is_full => None,
                 Some(number) => self.numbers.find(number),
                 None => self.numbers.find_null(),
             };
-            if let Some(place) = known {
-                last = Some((number, place));
-                places.push(place);
-                continue;
-            }
-            if is_full {
-                places.push(WAITS);
-                self.set_number_key(number);
-                self.spill(columns, row, context)?;
+            if let Some(place) = found {
+                self.places.push(place);
                 continue;
             }
             let (place, new) = match number {
+                _ if is_full => (WAITS, false),
                 Some(number) => self.numbers.place(number),
                 None => self.numbers.null(),
             };
             if new && !self.add_group(context, 16)? {
                 self.numbers.forget_last(number);
                 is_full = true;
-                places.push(WAITS);
+            }
+            if is_full {
+                self.places.push(WAITS);
                 self.set_number_key(number);
                 self.spill(columns, row, context)?;
                 continue;
             }
-            last = Some((number, place));
-            places.push(place);
+            self.places.push(place);
             if new {
                 let value = number.map_or(Value::Null, |n| number_value(n, data_type).to_value());
                 self.values.push(value);
             }
         }
-        self.places = places;
         Ok(())
     }
 
