@@ -50,6 +50,7 @@ pub use frame::{
 pub use functions::Function;
 pub use implication::implies;
 pub use pattern::{LetterCase, Pattern};
+pub use simplify::Connective;
 pub use slots::Slots;
 
 use crate::types::encoded::RowShape;

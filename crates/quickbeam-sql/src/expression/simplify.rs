@@ -138,8 +138,9 @@ fn taken(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, NULL)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Connective {
+/// What connects conditions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Connective {
     And,
     Or,
 }

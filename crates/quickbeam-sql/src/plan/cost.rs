@@ -67,6 +67,10 @@ pub(super) const CACHED_COST: f64 = 0.06;
 pub(super) const QUIET_COST: f64 = 0.07;
 /// The least cost of joins by rows for which vectorized joins are looked for.
 pub(super) const MIN_VECTORIZED_COST: f64 = 10_000.0;
+/// Fewest rows of a table whose scan looks up the rows that satisfy a vectorized filter.
+pub(super) const FILTERED_ROWS: f64 = 4_096.0;
+/// The largest part of the rows that may satisfy it. A lookup costs as much as the test of 32 rows.
+pub(super) const MOST_FILTERED_PART: f64 = 1.0 / 32.0;
 /// Fewest rows of a scan for which a top-N sort is vectorized, to use the column cache.
 pub(super) const CACHED_ROWS: f64 = 100_000.0;
 /// Most columns of such a scan.

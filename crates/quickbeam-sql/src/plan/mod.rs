@@ -211,6 +211,8 @@ pub struct TableAccess {
     pub prefix: Option<usize>,
     /// Rows expected.
     pub rows: f64,
+    /// Rows of the whole table.
+    pub table_rows: f64,
 }
 
 /// Kinds of joins, from the outer side's view.
@@ -372,7 +374,8 @@ pub enum PlanNode {
 /// A vectorized step.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// The step: an aggregation or a sort; below these a hash join, or a filter of its rows.
+    /// The step: an aggregation or a sort; below these a hash join, or a filter of its rows. Or a
+    /// scan whose filter is evaluated by columns.
     pub step: PlanNode,
     /// The input columns that the step reads, and their types. For a join or a filter, also those
     /// that it returns.

@@ -686,6 +686,7 @@ impl Operator {
             Operator::Filter(input, _) | Operator::Counted(input, _) => input.scan_for_keys(column),
             Operator::NestedLoop(join) => join.outer.scan_for_keys(column),
             Operator::HashJoin(join) => join.scan_for_keys(column),
+            Operator::Batch(batch) => batch.scan_for_keys(column),
             _ => None,
         }
     }

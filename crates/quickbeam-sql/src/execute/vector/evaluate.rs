@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use arrow_arith::boolean::{and_kleene, is_not_null, is_null, not, or_kleene};
+use arrow_arith::boolean::{is_not_null, is_null, not};
 use arrow_array::{Array, BooleanArray, Datum, Decimal128Array, Int64Array, Scalar, StringArray};
 use arrow_ord::cmp;
 use arrow_schema::ArrowError;
@@ -17,11 +17,12 @@ use quickbeam::invariant;
 
 use super::super::row::Context;
 use super::column::{Vector, VectorType, kind_of};
+use super::connectives::connected;
 use super::operations::calls::VectorCall;
 use super::operations::{decimal, integers};
 use crate::error::{Result, SqlError};
 use crate::expression::{
-    Arithmetic, ColumnRef, Comparison, Expr, NumberKind, Pattern, TextPosition,
+    Arithmetic, ColumnRef, Comparison, Connective, Expr, NumberKind, Pattern, TextPosition,
 };
 use crate::types::{
     DataType, MAX_PRECISION, Numeric, Value, ValueRef, decimal_power, without_blanks,
@@ -549,8 +550,8 @@ impl VectorExpr {
                 let rows = row_count(columns);
                 decimal::calculate(Arithmetic::Multiply, inner.evaluate(columns)?, factor, rows)
             }
-            Step::And(list) => self.combined(list, columns, and_kleene),
-            Step::Or(list) => self.combined(list, columns, or_kleene),
+            Step::And(list) => truths(Ok(connected(Connective::And, list, columns)?)),
+            Step::Or(list) => truths(Ok(connected(Connective::Or, list, columns)?)),
             Step::Not(inner) => truths(not(&inner.condition(columns)?)),
             Step::IsNull(inner, negated) => {
                 let inner = inner.evaluate(columns)?;
@@ -597,42 +598,22 @@ impl VectorExpr {
     /// Returns whether a predicate holds for each text; NULL for a NULL. Texts are not copied to
     /// be trimmed.
     fn each_text(&self, columns: &[Vector], holds: impl Fn(&str) -> bool) -> Result<VectorValues> {
-        let (texts, is_trimmed) = match &self.step {
-            Step::Trimmed(inner) => (inner.texts(columns)?, true),
-            _ => (self.texts(columns)?, false),
-        };
+        let (mut inner, mut is_trimmed) = (self, false);
+        loop {
+            inner = match &inner.step {
+                Step::Trimmed(text) => {
+                    is_trimmed = true;
+                    text
+                }
+                Step::Widened(text) if text.data_type.is_text() => text,
+                _ => break,
+            };
+        }
+        let texts = inner.texts(columns)?;
         let found = BooleanArray::from_unary(&texts, |text| {
             holds(if is_trimmed { without_blanks(text) } else { text })
         });
         Ok(VectorValues::Column(Vector::Truths(found)))
-    }
-
-    fn combined(
-        &self,
-        list: &[VectorExpr],
-        columns: &[Vector],
-        combine: fn(&BooleanArray, &BooleanArray) -> std::result::Result<BooleanArray, ArrowError>,
-    ) -> Result<VectorValues> {
-        invariant!(BATCH_2, !self.may_fail(), "a part of AND or OR may fail");
-        let rows = row_count(columns);
-        let mut all: Option<BooleanArray> = None;
-        // The result of all rows is known once the parts are all false in AND, or true in OR.
-        let decided = |all: &BooleanArray| {
-            let wanted = if matches!(self.step, Step::Or(_)) { rows } else { 0 };
-            all.null_count() == 0 && all.true_count() == wanted
-        };
-        for part in list {
-            if all.as_ref().is_some_and(decided) {
-                break;
-            }
-            let part = part.truths(columns, rows)?;
-            all = Some(match all {
-                None => part,
-                Some(before) => combine(&before, &part).map_err(|error| failed(&error))?,
-            });
-        }
-        let all = all.ok_or_else(|| SqlError::internal("a condition without parts"))?;
-        Ok(VectorValues::Column(Vector::Truths(all)))
     }
 
     fn condition(&self, columns: &[Vector]) -> Result<BooleanArray> {
@@ -656,7 +637,7 @@ impl VectorExpr {
     }
 }
 
-fn row_count(columns: &[Vector]) -> usize {
+pub fn row_count(columns: &[Vector]) -> usize {
     columns.first().map_or(0, |column| column.array().len())
 }
 

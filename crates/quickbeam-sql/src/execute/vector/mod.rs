@@ -3,15 +3,18 @@
 //! Above: row operators. Below: leaf scans, Arrow's kernels. A step that reads all its input before
 //! its first row (aggregation, sort) takes columns if the planner chooses so, and returns rows. A
 //! join right below it, or below such a join, is vectorized too and passes columns on. So is a
-//! filter on joined rows. The module [`evaluate`] has the compiled expressions, with BATCH-1 and
+//! filter on joined rows. A scan that takes columns for its filter alone returns the rows that
+//! satisfy it. The module [`evaluate`] has the compiled expressions, with BATCH-1 and
 //! BATCH-2.
 
 mod aggregate;
 mod cached_columns;
 mod collect;
 mod column;
+mod connectives;
 mod evaluate;
 mod filter;
+mod filtered_scan;
 mod join;
 mod operations;
 mod parallel;
@@ -19,7 +22,7 @@ mod selection;
 mod sort;
 mod source;
 
-use super::row::{Context, Operator, OperatorBuilder};
+use super::row::{Context, Operator, OperatorBuilder, TableScan};
 use crate::bind::Aggregate;
 use crate::error::{Result, SqlError, SqlState};
 pub(super) use crate::execute::hash::int_table::IntTable;
@@ -28,6 +31,7 @@ use crate::plan::{Batch, PlanNode, SharedPart, TableAccess, each_expression};
 use crate::types::DataType;
 use aggregate::AggregateFormulas;
 use evaluate::{InputColumns, VectorExpr};
+use filtered_scan::FilteredScan;
 pub use selection::{Failures, LeafSelection};
 use source::VectorSource;
 
@@ -47,6 +51,7 @@ pub struct BatchProgram {
 enum VectorWork {
     Group(Box<aggregate::VectorAggregate>),
     Sort(Box<sort::VectorSort>),
+    Scan(Box<FilteredScan>),
 }
 
 /// Whether a step can be vectorized. `columns` are the input columns that its expressions read.
@@ -78,6 +83,7 @@ pub fn can_batch(
             }
             PlanNode::Filter { condition, .. } => can_check(Some(condition), &known),
             PlanNode::HashJoin(join) => join::can_join(join, columns, parameters),
+            PlanNode::Table(access) => filtered_scan::can_filter(access, &known),
             _ => false,
         }
 }
@@ -199,6 +205,9 @@ impl BatchProgram {
                     most.clone(),
                 )))
             }
+            PlanNode::Table(access) => {
+                VectorWork::Scan(Box::new(FilteredScan::new(source(step)?, access, columns)?))
+            }
             _ => return Err(SqlError::internal("a step that cannot go by columns")),
         };
         each_expression(step, &mut |expr| computes_numeric |= may_exceed_decimals(expr));
@@ -215,6 +224,7 @@ impl BatchProgram {
         let found = match &mut self.work {
             VectorWork::Group(group) => group.next(context),
             VectorWork::Sort(sort) => sort.next(context),
+            VectorWork::Scan(scan) => scan.next(context),
         };
         match (&found, &mut self.rows) {
             (Err(error), Some(rows))
@@ -224,6 +234,7 @@ impl BatchProgram {
                 match &mut self.work {
                     VectorWork::Group(group) => group.abandon(context),
                     VectorWork::Sort(sort) => sort.abandon(context),
+                    VectorWork::Scan(_) => {}
                 }
                 rows.rewind();
                 rows.next(context)
@@ -241,6 +252,15 @@ impl BatchProgram {
         match &mut self.work {
             VectorWork::Group(group) => group.rewind(),
             VectorWork::Sort(sort) => sort.rewind(),
+            VectorWork::Scan(scan) => scan.rewind(),
+        }
+    }
+
+    /// See [`Operator::scan_for_keys`].
+    pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
+        match &mut self.work {
+            VectorWork::Scan(scan) => scan.source.scan_for_keys(column),
+            VectorWork::Group(_) | VectorWork::Sort(_) => None,
         }
     }
 
@@ -268,6 +288,8 @@ impl BatchProgram {
                 group.source.counts(counts);
             }
             VectorWork::Sort(sort) => sort.source.counts(counts),
+            // The scan is the step itself.
+            VectorWork::Scan(_) => {}
         }
     }
 }

@@ -220,7 +220,7 @@ impl VectorSource {
     }
 
     /// Returns the scan of the outermost rows.
-    fn outer_scan(&mut self) -> Option<&mut TableScan> {
+    pub fn outer_scan(&mut self) -> Option<&mut TableScan> {
         match self {
             VectorSource::RowSource(rows) => rows.operator.as_scan().map(|(scan, _)| scan),
             VectorSource::VectorJoin(join) => join.outer_source().outer_scan(),
@@ -312,7 +312,7 @@ pub fn shared_scan<'n>(
 
 /// The conditions of a scan as formulas, if its rows can be decoded leaf by leaf. Those that read
 /// texts come last, if none may fail: most rows have failed a comparison of numbers by then.
-fn leaf_filter(access: &TableAccess, known: &InputColumns<'_>) -> Option<Vec<VectorExpr>> {
+pub fn leaf_filter(access: &TableAccess, known: &InputColumns<'_>) -> Option<Vec<VectorExpr>> {
     let by_leaf = matches!(access.path, AccessPath::All | AccessPath::KeyRange(_)) && !access.keys;
     if !by_leaf || access.table.is_database() {
         return None;

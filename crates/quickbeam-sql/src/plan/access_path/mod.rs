@@ -545,6 +545,7 @@ pub(super) fn choose(
     // A plan stays in use while tables grow, so an empty table is not planned as empty.
     let told = statistics.rows(table);
     let rows = told.max(MIN_TABLE_ROWS);
+    let rows_of_table = rows;
     let part_of = |index: Option<usize>, range: &KeyRangeExpr| {
         if told < MIN_ROWS_FOR_ESTIMATE || !range.is_bounded() {
             return None;
@@ -605,6 +606,7 @@ pub(super) fn choose(
         row_ids: false,
         prefix: None,
         rows,
+        table_rows: rows_of_table,
     };
     (access, members, cost, order.is_some())
 }

@@ -4,6 +4,7 @@ mod adaptive;
 mod column_cache;
 mod derived_conditions;
 mod executions;
+mod filtered_scans;
 mod from_queries;
 mod indexes;
 mod lookups;

@@ -498,16 +498,28 @@ impl TableScan {
         self.fetch(context)
     }
 
-    /// Reads the row with the key in `self.key`. Returns false if it is missing or fails the
-    /// filter.
     fn fetch(&self, context: &mut Context<'_>) -> Result<bool> {
+        self.fetch_row(&self.key, context)
+    }
+
+    /// Appends the key of the row whose columns' values `value` gives by position.
+    pub fn encode_key<'v>(
+        &self,
+        out: &mut Vec<u8>,
+        value: impl FnMut(usize) -> Result<ValueRef<'v>>,
+    ) -> Result<()> {
+        self.handle.key().encode_with(out, value)
+    }
+
+    /// Reads the row with a key. Returns false if it is missing or fails the filter.
+    pub fn fetch_row(&self, key: &[u8], context: &mut Context<'_>) -> Result<bool> {
         let transaction = context.transaction;
         let slot = context.slot(self.slot)?;
-        if !self.handle.get(transaction, &self.key, &mut slot.bytes)? {
+        if !self.handle.get(transaction, key, &mut slot.bytes)? {
             return Ok(false);
         }
         if self.row_ids {
-            append_row_id(&self.key, &mut slot.bytes)?;
+            append_row_id(key, &mut slot.bytes)?;
         }
         slot.current = Current::Bytes(0, slot.bytes.len());
         context.holds(self.filter.as_ref())

@@ -1,5 +1,7 @@
 //! The choice between row and vectorized execution of each step.
 
+mod filtered_scans;
+
 use super::{AccessPath, Action, Batch, HashJoin, Plan, PlanNode, QueryPlan, TableAccess};
 use crate::bind::{SlotShape, Source};
 use crate::catalog::Table;
@@ -62,10 +64,17 @@ pub fn choose_execution_mode(
     can_batch: CanVectorize<'_>,
     workers: Option<WorkerChoice<'_>>,
 ) {
+    let reads_only = plan.reads_only();
     let mut chooser = Chooser::new(&plan.slots, &plan.parameters, mode, can_batch);
     chooser.workers = workers;
     match &mut plan.action {
-        Action::Query(query) => chooser.query(query),
+        Action::Query(query) => {
+            chooser.query(query);
+            // A statement that changes rows must see those of its own scan.
+            if reads_only {
+                chooser.filter_scans(&mut query.root);
+            }
+        }
         Action::Insert(insert) => {
             if let Some((query, ..)) = &mut insert.query {
                 chooser.query(query);
@@ -472,8 +481,14 @@ fn scans_few_columns(step: &PlanNode, columns: &[(ColumnRef, DataType)], rows: f
     scans_all && columns.len() <= CACHED_COLUMNS && rows >= CACHED_ROWS
 }
 
-/// Estimates the rows of a step from its largest scan.
+/// Estimates the rows of a step from its largest scan. Right below the step, a scan of the table
+/// counts with all the rows that its filter tests.
 fn expected(node: &PlanNode) -> f64 {
+    if let PlanNode::Table(access) = node
+        && matches!(access.path, AccessPath::All)
+    {
+        return access.table_rows;
+    }
     let mut most: f64 = 0.0;
     node.each_access(&mut |access| most = most.max(access.rows));
     if let PlanNode::Limit { limit: Some(Expr::Constant(limit)), .. } = node
