@@ -1,5 +1,7 @@
 //! LIKE patterns with `%` and `_`.
 
+use std::fmt::{self, Write};
+
 use memchr::memmem::Finder;
 
 use crate::error::{Result, SqlError, SqlState};
@@ -60,6 +62,28 @@ pub struct Pattern {
     insensitive: bool,
 }
 
+/// The pattern, with backslash as the escape character.
+impl fmt::Display for Pattern {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for part in &self.parts {
+            match part {
+                PatternPart::Text(literal) => {
+                    for character in literal.text.chars() {
+                        if matches!(character, '%' | '_' | '\\') {
+                            out.write_char('\\')?;
+                        }
+                        out.write_char(character)?;
+                    }
+                }
+                PatternPart::One => out.write_char('_')?,
+                PatternPart::Any => out.write_char('%')?,
+                PatternPart::Unfinished => out.write_char('\\')?,
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Pattern {
     /// Parses a pattern; `escape` makes the following character literal.
     pub fn new(pattern: &str, escape: Option<char>, case: LetterCase) -> Pattern {
@@ -101,6 +125,11 @@ impl Pattern {
             }
         }
         Pattern { parts, insensitive }
+    }
+
+    /// Returns whether upper case counts as lower case.
+    pub fn is_insensitive(&self) -> bool {
+        self.insensitive
     }
 
     /// Returns whether the pattern ends with the escape character. That is an error only for texts
@@ -182,6 +211,20 @@ mod tests {
 
     fn like(text: &str, pattern: &str) -> bool {
         Pattern::new(pattern, Some('\\'), LetterCase::Kept).matches(text)
+    }
+
+    #[test]
+    fn patterns_are_read_as_they_are_shown() {
+        for (text, escape, shown) in [
+            ("a%%b_", Some('\\'), "a%b_"),
+            ("50#%#_\\", Some('#'), "50\\%\\_\\\\"),
+            ("a\\", Some('\\'), "a\\"),
+            ("", None, ""),
+        ] {
+            let pattern = Pattern::new(text, escape, LetterCase::Kept);
+            assert_eq!(pattern.to_string(), shown);
+            assert_eq!(Pattern::new(shown, Some('\\'), LetterCase::Kept), pattern, "{text}");
+        }
     }
 
     #[test]

@@ -483,8 +483,10 @@ impl Writer<'_> {
             Expr::InSet(inner, set, negated) => {
                 format!("({} {}IN ({} values))", self.text(inner), not(negated), set.len())
             }
-            Expr::Like(inner, _, negated) => {
-                format!("({} {}LIKE pattern)", self.text(inner), not(negated))
+            Expr::Like(inner, pattern, negated) => {
+                let like = if pattern.is_insensitive() { "ILIKE" } else { "LIKE" };
+                let quoted = pattern.to_string().replace('\'', "''");
+                format!("({} {}{like} '{quoted}')", self.text(inner), not(negated))
             }
             Expr::LikeAny(pair, _, _, negated) => {
                 format!("({} {}LIKE {})", self.text(&pair[0]), not(negated), self.text(&pair[1]))
