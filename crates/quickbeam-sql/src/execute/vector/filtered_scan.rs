@@ -13,6 +13,12 @@ use crate::expression::ColumnRef;
 use crate::plan::{AccessPath, TableAccess};
 use crate::types::{DataType, ValueRef};
 
+/// Rows that are tested before the part of them that satisfies the filter is judged.
+const FIRST_TESTED: usize = 4096;
+/// The scan goes on by rows once more than one row in `MANY` satisfies the filter. Then the lookups
+/// cost more than reading all leaves.
+const MANY: usize = 12;
+
 /// A scan with a filter that is evaluated by columns.
 #[derive(Debug)]
 pub struct FilteredScan {
@@ -23,6 +29,10 @@ pub struct FilteredScan {
     batch: ColumnBatch,
     next: usize,
     key: Vec<u8>,
+    /// Rows that satisfied the filter.
+    passed: usize,
+    /// Whether the scan goes on by rows, because far more rows satisfy the filter than expected.
+    by_rows: bool,
 }
 
 /// Whether a scan can evaluate its filter by columns and then look up rows. A condition that may
@@ -56,17 +66,21 @@ impl FilteredScan {
             }
         }
         let (batch, key) = (ColumnBatch::default(), Vec::new());
-        Ok(FilteredScan { source, key_columns, batch, next: 0, key })
+        Ok(FilteredScan { source, key_columns, batch, next: 0, key, passed: 0, by_rows: false })
     }
 
     pub fn rewind(&mut self) {
         self.source.rewind();
         (self.batch, self.next) = (ColumnBatch::default(), 0);
+        (self.passed, self.by_rows) = (0, false);
     }
 
     /// Moves to the next row that satisfies the filter.
     pub fn next(&mut self, context: &mut Context<'_>) -> Result<bool> {
         loop {
+            if self.by_rows {
+                return self.scan()?.next(context);
+            }
             while self.next < self.batch.rows {
                 let row = self.next;
                 self.next += 1;
@@ -77,16 +91,27 @@ impl FilteredScan {
                     let vector = batch.vectors.get(nth).ok_or_else(no_key)?;
                     Ok(vector.value(row, data_type))
                 };
-                let scan: &mut TableScan = self.source.outer_scan().ok_or_else(no_key)?;
+                let scan = self.source.outer_scan().ok_or_else(no_key)?;
                 self.key.clear();
                 scan.encode_key(&mut self.key, value)?;
                 if scan.fetch_row(&self.key, context)? {
                     return Ok(true);
                 }
             }
+            let tested = self.source.tested_rows().unwrap_or(0);
+            if tested >= FIRST_TESTED && self.passed > tested / MANY {
+                self.by_rows = true;
+                self.scan()?.go_on_by_rows(context);
+                continue;
+            }
             let Some(batch) = self.source.next(context)? else { return Ok(false) };
+            self.passed += batch.rows;
             (self.batch, self.next) = (batch, 0);
         }
+    }
+
+    fn scan(&mut self) -> Result<&mut TableScan> {
+        self.source.outer_scan().ok_or_else(no_key)
     }
 }
 

@@ -56,6 +56,8 @@ pub struct RowSource {
     uses_cache: bool,
     cached: Option<CachedColumns>,
     begun: bool,
+    /// Rows that the conditions were tested on.
+    tested: usize,
 }
 
 /// A column of the rows of a scan.
@@ -274,6 +276,15 @@ impl VectorSource {
         }
     }
 
+    /// Returns the number of rows that the conditions of its scan were tested on in this run, if
+    /// its rows come from a scan.
+    pub fn tested_rows(&self) -> Option<usize> {
+        match self {
+            VectorSource::RowSource(rows) => Some(rows.tested),
+            VectorSource::VectorJoin(_) | VectorSource::Filter(_) => None,
+        }
+    }
+
     /// See [`Operator::scan_for_keys`].
     pub fn scan_for_keys(&mut self, column: ColumnRef) -> Option<&mut TableScan> {
         match self {
@@ -351,6 +362,7 @@ impl RowSource {
             uses_cache: filter_is_by_leaf,
             cached: None,
             begun: false,
+            tested: 0,
         };
         if source.by_leaf {
             let (scan, _) = source.operator.as_scan().ok_or_else(no_scan)?;
@@ -371,6 +383,7 @@ impl RowSource {
         self.operator.rewind();
         self.cached = None;
         self.begun = false;
+        self.tested = 0;
     }
 
     fn prepare(&mut self, context: &mut Context<'_>) -> Result<bool> {
@@ -405,6 +418,7 @@ impl RowSource {
             uses_cache: self.uses_cache,
             cached: self.cached.as_ref().map(CachedColumns::fork),
             begun: true,
+            tested: 0,
         })
     }
 
@@ -424,7 +438,10 @@ impl RowSource {
         loop {
             context.check_cancelled()?;
             let batch = match self.read_cached(context)? {
-                Some(batch) => Some(batch),
+                Some(batch) => {
+                    self.tested += batch.rows;
+                    Some(batch)
+                }
                 None => self.read(context)?,
             };
             let Some(mut columns) = batch else { return Ok(None) };
@@ -566,6 +583,7 @@ impl RowSource {
             }
             let Some(slot) = context.slots.get(scan.slot()) else { continue };
             let (table, batch) = (scan.table(), &slot.batch);
+            self.tested += batch.len().max(batch.rows());
             let is_filtered = scan.is_filtered(batch);
             if take_numbers(batch, builders)? {
                 rows += batch.rows();

@@ -36,7 +36,7 @@ fn filled() -> SqlDatabase {
     database
 }
 
-const QUERIES: [&str; 10] = [
+const QUERIES: [&str; 12] = [
     "SELECT * FROM t WHERE d LIKE '%999%'",
     "SELECT a, d FROM t WHERE d LIKE '%99%' AND c <> 5 AND n > 100.5",
     "SELECT * FROM t WHERE c IS NULL AND b = 'k7'",
@@ -45,6 +45,9 @@ const QUERIES: [&str; 10] = [
     "SELECT u.id, t.a FROM u LEFT JOIN t ON u.c = t.c AND t.d LIKE '%23%' ORDER BY 1, 2",
     "SELECT b, count(*) FROM t WHERE d LIKE '%44%' GROUP BY b ORDER BY b LIMIT 9",
     "SELECT a FROM t WHERE d LIKE '%5%5%5%' ORDER BY n DESC LIMIT 5",
+    // Most rows pass: the scan goes on by rows.
+    "SELECT a, c FROM t WHERE d LIKE 'text%' AND c > 3",
+    "SELECT k, x FROM w WHERE f > 5 AND k <> 70",
     // Only a column before those of the key is read.
     "SELECT f FROM w WHERE f = 5",
     "SELECT a FROM t WHERE d LIKE '%321%' UNION SELECT id FROM u WHERE c = 3 ORDER BY 1",

@@ -78,6 +78,13 @@ impl TableScan {
         self.scan = rest;
     }
 
+    /// Goes on row by row after the last leaf that was read or passed over.
+    pub fn go_on_by_rows(&mut self, context: &Context<'_>) {
+        self.scan.project_records();
+        self.next = context.slots.get(self.slot).map_or(0, |slot| slot.batch.len());
+        self.is_selected = false;
+    }
+
     /// Returns the columns and ranges that a join above asks for.
     pub fn key_ranges(&self) -> &[(usize, IntRange)] {
         &self.key_ranges

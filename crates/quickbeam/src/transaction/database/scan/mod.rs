@@ -228,6 +228,11 @@ impl Scan {
         self.fields = Some(fields.into_iter().collect());
     }
 
+    /// Delivers records again from the next leaf on, and no projected integers.
+    pub fn project_records(&mut self) {
+        self.fields = None;
+    }
+
     /// Restarts with another range. Buffers and settings are kept.
     ///
     /// ```
