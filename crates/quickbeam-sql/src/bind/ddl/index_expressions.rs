@@ -198,8 +198,8 @@ impl Binder<'_> {
         index: &mut NewIndex,
     ) -> Result<()> {
         for column in columns {
-            self.check_operator_class(column)?;
             self.index_key(column, outline, index)?;
+            self.check_operator_class(column, outline, index)?;
         }
         Ok(())
     }
@@ -334,14 +334,46 @@ impl Binder<'_> {
         Ok(NewIndexPredicate { text: text.into(), columns: read_columns(&value, outline) })
     }
 
-    fn check_operator_class(&self, column: &ast::IndexColumn) -> Result<()> {
-        match &column.operator_class {
-            Some(class) if !super::constraints::is_byte_order(class) => {
-                Err(SqlError::unsupported("a key with an operator class")
-                    .at(self.position(&column.column.expr) as usize))
-            }
-            _ => Ok(()),
+    /// Refuses operator classes other than that of the type of the last key of an index and those
+    /// that order by bytes.
+    fn check_operator_class(
+        &self,
+        column: &ast::IndexColumn,
+        outline: &Outline,
+        index: &NewIndex,
+    ) -> Result<()> {
+        let Some(class) = &column.operator_class else { return Ok(()) };
+        let place = index.columns.len().saturating_sub(1);
+        let expression = index.expressions.iter().find(|(at, _)| *at == place);
+        let data_type = match (expression, &column.column.expr) {
+            (Some((_, expression)), _) => Some(expression.data_type),
+            (None, ast::Expr::Collate { expr, .. }) => self.type_of_column(expr, outline)?,
+            (None, written) => self.type_of_column(written, outline)?,
+        };
+        let is_default = data_type.is_some_and(|data_type| is_default_class(class, data_type));
+        if is_default || super::constraints::is_byte_order(class) {
+            return Ok(());
         }
+        Err(SqlError::unsupported("a key with an operator class")
+            .at(self.position(&column.column.expr) as usize))
+    }
+
+    /// Returns the type of the column that an index key is.
+    fn type_of_column(&self, key: &ast::Expr, outline: &Outline) -> Result<Option<DataType>> {
+        let Some(name) = key_column(key) else { return Ok(None) };
+        let at = self.known_column(outline, name)?;
+        Ok(outline.columns.get(at).map(|(_, data_type, _)| *data_type))
+    }
+}
+
+/// Returns whether an operator class is the one that a type has without it.
+fn is_default_class(class: &ast::ObjectName, data_type: DataType) -> bool {
+    let written = class.to_string().to_lowercase();
+    let name = written.strip_prefix("pg_catalog.").unwrap_or(&written);
+    match data_type {
+        DataType::Text | DataType::Varchar(_) => matches!(name, "text_ops" | "varchar_ops"),
+        DataType::Array(_) => name == "array_ops",
+        other => name.strip_suffix("_ops") == Some(other.catalog_name()),
     }
 }
 

@@ -4,15 +4,15 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::parse::positions::{is_any_word, is_word, is_word_at};
 
-/// Returns the tokens of a text without DEFERRABLE and NOT DEFERRABLE after BEGIN and START, which
-/// have no effect: a transaction that only reads waits for none.
+/// Returns the tokens of a text without DEFERRABLE and NOT DEFERRABLE after BEGIN, START and SET
+/// TRANSACTION, which have no effect: a transaction that only reads waits for none.
 pub(in crate::parse) fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let is_mode = |token: &TokenWithSpan| is_word(&token.token, "DEFERRABLE");
     if !tokens.iter().any(is_mode) {
         return tokens;
     }
     let mut out: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    let (mut begins, mut is_begin) = (true, false);
+    let (mut begins, mut is_begin, mut is_set) = (true, false, false);
     for token in tokens {
         if matches!(token.token, Token::Whitespace(_)) {
             out.push(token);
@@ -20,6 +20,9 @@ pub(in crate::parse) fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan
         }
         if std::mem::take(&mut begins) {
             is_begin = is_any_word(Some(&token.token), &["BEGIN", "START"]);
+            is_set = is_word(&token.token, "SET");
+        } else if std::mem::take(&mut is_set) {
+            is_begin = is_any_word(Some(&token.token), &["TRANSACTION", "SESSION"]);
         }
         begins = token.token == Token::SemiColon;
         if !is_begin || !is_mode(&token) {

@@ -163,6 +163,8 @@ impl<'t> NamePlaces<'t> {
             K::TO | K::FROM if scope.clause == Clause::Target => scope.clause = Clause::Options,
             K::SELECT | K::RETURNING => scope.clause = Clause::List,
             K::FROM if word.before != K::DISTINCT => scope.clause = Clause::From,
+            // The action of a foreign key.
+            K::UPDATE if word.before == K::ON => {}
             K::JOIN | K::UPDATE | K::MERGE => scope.clause = Clause::From,
             K::USING if matches!(word.first, K::DELETE | K::MERGE) => scope.clause = Clause::From,
             K::INTO if word.before == K::INSERT => scope.clause = Clause::Target,

@@ -20,9 +20,9 @@ pub use raise::condition_code;
 pub use records::with_fields;
 pub use tree::{
     AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript,
-    BlockVariable, BodyQuery, CursorMove, CursorSource, DiagnosticsItem, ExceptionCondition,
-    ExceptionHandler, Fragment, FragmentId, IntoTargets, LoopKind, Namespace, Raise, RecordFields,
-    VariableConflict, VariableKind,
+    BlockVariable, BodyQuery, CallArgument, CursorMove, CursorSource, DiagnosticsItem,
+    ExceptionCondition, ExceptionHandler, Fragment, FragmentId, IntoTargets, LoopKind, Namespace,
+    Raise, RecordFields, VariableConflict, VariableKind,
 };
 
 /// Levels of blocks and loops within each other.
@@ -181,9 +181,23 @@ impl BlockParser<'_> {
         Ok(name)
     }
 
+    /// Reads a name, or the number of an argument such as `$1`.
+    fn name_or_number(&mut self) -> Result<SmolStr> {
+        if !self.takes_symbol("$") {
+            return self.name();
+        }
+        let token = self.token(self.at);
+        if token.kind != LexemeKind::Number {
+            return Err(self.error());
+        }
+        let number = smol_str::format_smolstr!("${}", &self.text[token.start..token.end]);
+        self.at += 1;
+        Ok(number)
+    }
+
     /// Reads names with dots between them.
     fn names(&mut self) -> Result<Vec<SmolStr>> {
-        let mut names = vec![self.name()?];
+        let mut names = vec![self.name_or_number()?];
         while self.takes_symbol(".") {
             names.push(self.name()?);
         }
@@ -307,7 +321,8 @@ impl BlockParser<'_> {
         if end == self.at {
             return Err(self.error());
         }
-        let text = self.text[self.offset()..self.token(end).start].trim_end().to_owned();
+        // Without a comment at the end, which would take what is written after the text.
+        let text = self.text[self.offset()..self.token(end - 1).end].to_owned();
         self.at = end;
         Ok(text)
     }
@@ -392,14 +407,7 @@ impl BlockParser<'_> {
         if self.is_word("alias") {
             self.at += 1;
             self.expect("for")?;
-            let number = if self.takes_symbol("$") {
-                let token = self.token(self.at);
-                let digits = format!("${}", &self.text[token.start..token.end]);
-                self.at += 1;
-                vec![SmolStr::from(digits)]
-            } else {
-                self.names()?
-            };
+            let number = self.names()?;
             let found = BlockBody::lookup(&self.body.namespaces, self.namespace, &number);
             let Some((variable, [])) = found else { return Err(self.error()) };
             self.body.namespaces[self.namespace].names.push((name, variable));

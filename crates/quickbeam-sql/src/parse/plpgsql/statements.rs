@@ -5,7 +5,7 @@ use smol_str::SmolStr;
 use super::lexer::LexemeKind;
 use super::tree::{
     AssignmentTarget, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript, BodyQuery,
-    DiagnosticsItem, FragmentId, IntoTargets, LoopKind, VariableKind,
+    CallArgument, DiagnosticsItem, FragmentId, IntoTargets, LoopKind, VariableKind,
 };
 use super::{BlockParser, EnclosingPart};
 use crate::error::{Result, SqlError, SqlState};
@@ -26,7 +26,7 @@ impl BlockParser<'_> {
     fn statement(&mut self) -> Result<BlockAction> {
         let label = self.label()?;
         let LexemeKind::Word(word) = self.peek() else {
-            return if matches!(self.peek(), LexemeKind::Quoted(_)) {
+            return if matches!(self.peek(), LexemeKind::Quoted(_) | LexemeKind::Symbol("$")) {
                 self.assignment()
             } else {
                 Err(self.error())
@@ -44,7 +44,10 @@ impl BlockParser<'_> {
             }
             "insert" | "update" | "delete" | "select" | "with" | "merge" | "values" | "create"
             | "drop" | "alter" | "truncate" | "set" | "grant" | "revoke" | "comment" | "lock"
-            | "notify" | "listen" | "unlisten" | "reset" | "analyze" | "vacuum" => {
+            | "notify" | "listen" | "unlisten" | "reset" | "analyze" | "vacuum" | "refresh"
+            | "reindex" | "cluster" | "copy" | "do" | "prepare" | "deallocate" | "discard"
+            | "explain" | "show" | "table" | "savepoint" | "release" | "start" | "abort"
+            | "checkpoint" => {
                 return self.sql();
             }
             _ => self.at += 1,
@@ -96,13 +99,13 @@ impl BlockParser<'_> {
             "fetch" | "move" => self.fetch(word == "fetch"),
             "close" => self.close(),
             "commit" | "rollback" => {
+                let mut chains = false;
                 if self.takes("and") {
-                    if !self.takes("no") {
-                        return Err(SqlError::unsupported("AND CHAIN in a procedure"));
-                    }
+                    chains = !self.takes("no");
                     self.expect("chain")?;
                 }
-                self.expect_symbol(";").map(|()| BlockAction::EndTransaction(word == "commit"))
+                let commits = word == "commit";
+                self.expect_symbol(";").map(|()| BlockAction::EndTransaction { commits, chains })
             }
             _ => {
                 self.at -= 1;
@@ -413,28 +416,38 @@ impl BlockParser<'_> {
     fn call(&mut self) -> Result<BlockAction> {
         let names = self.names()?;
         self.expect_symbol("(")?;
-        let start = self.offset();
-        let mut targets = Vec::new();
+        let (mut arguments, mut values) = (Vec::new(), Vec::new());
         while !self.is_symbol(")") {
+            let name = self.argument_name()?;
             let before = self.at;
             let target = match self.peek() {
                 LexemeKind::Word(_) | LexemeKind::Quoted(_) => self.target().ok(),
                 _ => None,
             };
             let is_alone = self.is_symbol(",") || self.is_symbol(")");
-            if !is_alone {
-                self.at = before;
-                self.at = self.find_end(&[",", ")"])?;
-            }
-            targets.push(target.filter(|_| is_alone));
+            self.at = before;
+            values.push(self.text_to(&[",", ")"])?);
+            arguments.push(CallArgument { name, target: target.filter(|_| is_alone) });
             self.takes_symbol(",");
         }
-        let text = self.text[start..self.offset()].to_owned();
         self.at += 1;
-        let has_arguments = !targets.is_empty();
-        let arguments = has_arguments.then(|| self.fragment(format!("SELECT {text}")));
+        let has_values = !values.is_empty();
+        let values = has_values.then(|| self.fragment(format!("SELECT {}", values.join(", "))));
         self.expect_symbol(";")?;
-        Ok(BlockAction::Call(names, arguments, targets))
+        Ok(BlockAction::Call(names, values, arguments))
+    }
+
+    /// Reads the name of an argument with `=>` or `:=` after it, if one stands here.
+    fn argument_name(&mut self) -> Result<Option<SmolStr>> {
+        let is_symbol = |at, symbol| self.token(at).kind == LexemeKind::Symbol(symbol);
+        let is_old = is_symbol(self.at + 1, ":=");
+        let is_arrow = is_symbol(self.at + 1, "=") && is_symbol(self.at + 2, ">");
+        if !is_old && !is_arrow {
+            return Ok(None);
+        }
+        let name = self.name()?;
+        self.at += if is_old { 1 } else { 2 };
+        Ok(Some(name))
     }
 
     fn diagnostics(&mut self) -> Result<BlockAction> {

@@ -333,8 +333,8 @@ pub enum BlockAction {
     Assert(FragmentId, Option<FragmentId>),
     /// A statement whose rows are dropped if it is PERFORM.
     Run(BodyQuery, Option<IntoTargets>, bool),
-    /// CALL: the procedure, its arguments as a row, and for each the variable that it names.
-    Call(Vec<SmolStr>, Option<FragmentId>, Vec<Option<AssignmentTarget>>),
+    /// CALL: the procedure, the values of its arguments as a row, and the arguments.
+    Call(Vec<SmolStr>, Option<FragmentId>, Vec<CallArgument>),
     /// OPEN of the cursor that a variable names.
     Open(usize, CursorSource),
     /// FETCH into variables, or MOVE.
@@ -343,8 +343,22 @@ pub enum BlockAction {
     Close(usize),
     /// GET DIAGNOSTICS; true: STACKED.
     Diagnostics(Vec<(AssignmentTarget, DiagnosticsItem)>, bool),
-    /// COMMIT, or if false ROLLBACK.
-    EndTransaction(bool),
+    /// COMMIT, or if `commits` is false ROLLBACK.
+    EndTransaction {
+        /// Whether it is COMMIT.
+        commits: bool,
+        /// AND CHAIN: the next transaction has the settings of this one.
+        chains: bool,
+    },
+}
+
+/// An argument of CALL.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallArgument {
+    /// Its name, if it is written.
+    pub name: Option<SmolStr>,
+    /// The variable that it is, if it is one.
+    pub target: Option<AssignmentTarget>,
 }
 
 /// A body.

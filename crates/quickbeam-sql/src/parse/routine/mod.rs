@@ -540,10 +540,10 @@ impl TokenCursor<'_> {
         }
     }
 
-    fn argument(&mut self) -> Result<WrittenArgument> {
-        let variadic = self.takes("VARIADIC");
-        let mode = if variadic {
-            ArgumentMode::In
+    /// Reads the mode of an argument, if it stands here, and whether it is VARIADIC.
+    fn argument_mode(&mut self) -> Option<(ArgumentMode, bool)> {
+        let mode = if self.takes("VARIADIC") {
+            return Some((ArgumentMode::In, true));
         } else if self.takes("INOUT") {
             ArgumentMode::InOut
         } else if self.takes("OUT") {
@@ -551,13 +551,21 @@ impl TokenCursor<'_> {
         } else if self.takes("IN") {
             if self.takes("OUT") { ArgumentMode::InOut } else { ArgumentMode::In }
         } else {
-            ArgumentMode::In
+            return None;
         };
+        Some((mode, false))
+    }
+
+    /// Reads an argument, whose mode stands before or after its name.
+    fn argument(&mut self) -> Result<WrittenArgument> {
+        let first = self.argument_mode();
         let is_type = is_any_word(self.peek(), &TYPES) && is_any_word(self.ahead(1), &OF_TYPES);
         let is_named = matches!(self.ahead(1), Some(Token::Word(word))
             if word.quote_style.is_some() || !is_any_word(self.ahead(1), &["DEFAULT"]));
-        let name =
-            if is_named && !is_type { Some(self.name_of(NameKind::Function)?) } else { None };
+        let is_named = is_named && !is_type;
+        let name = if is_named { Some(self.name_of(NameKind::Function)?) } else { None };
+        let after = if is_named && first.is_none() { self.argument_mode() } else { None };
+        let (mode, variadic) = first.or(after).unwrap_or((ArgumentMode::In, false));
         let data_type = self.text_at_level(true)?;
         let has_default = self.takes("DEFAULT")
             || self.takes_token(&Token::Eq)

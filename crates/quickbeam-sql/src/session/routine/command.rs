@@ -9,6 +9,7 @@ use crate::bind::{Binder, OutputColumn};
 use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
+use crate::parse::plpgsql::CallArgument;
 use crate::parse::{GivenArgument, Name};
 use crate::session::Session;
 use crate::session::prepared_statement::PreparedStatement;
@@ -39,6 +40,90 @@ fn in_order(procedure: &Routine, given: &[GivenArgument]) -> Option<String> {
     Some(ordered.join(", "))
 }
 
+/// Checks that no argument without a name follows one with a name.
+fn check_positions(named: impl Iterator<Item = bool>) -> Result<()> {
+    if named.skip_while(|is_named| !is_named).any(|is_named| !is_named) {
+        let message = "positional argument cannot follow named argument";
+        return Err(SqlError::new(SqlState::SyntaxError, message));
+    }
+    Ok(())
+}
+
+/// Returns the error of CALL with named arguments that no procedure takes.
+#[cold]
+fn no_procedure(name: &str, given: &[GivenArgument]) -> SqlError {
+    let shown = given.iter().map(|(named, value)| match named {
+        Some(named) => format!("{named} => {value}"),
+        None => value.clone(),
+    });
+    let shown: Vec<String> = shown.collect();
+    let message = format!("procedure {name}({}) does not exist", shown.join(", "));
+    SqlError::new(SqlState::UndefinedFunction, message)
+}
+
+/// An argument that a procedure declares, as CALL in a body gives it.
+pub(super) struct OrderedArgument {
+    /// The number of the value that is given; `None`: its default.
+    pub given: Option<usize>,
+    /// The type of the value, if it is known.
+    pub data_type: Option<DataType>,
+}
+
+/// Returns the arguments of CALL in the order in which a procedure of that name declares them.
+pub(super) fn argument_order(
+    name: &str,
+    all: &[Arc<Routine>],
+    arguments: &[CallArgument],
+    types: &[Option<DataType>],
+) -> Result<Vec<OrderedArgument>> {
+    let at = |number: usize| OrderedArgument {
+        given: Some(number),
+        data_type: types.get(number).copied().flatten(),
+    };
+    let Some(first) = arguments.iter().position(|it| it.name.is_some()) else {
+        return Ok((0..arguments.len()).map(at).collect());
+    };
+    check_positions(arguments.iter().map(|it| it.name.is_some()))?;
+    let ordered = |procedure: &Routine| {
+        let declared: Vec<_> = procedure.identity().collect();
+        let (rest, named) = (declared.get(first..)?, arguments.get(first..)?);
+        let is_known = |it: &CallArgument| rest.iter().any(|known| known.name == it.name);
+        if !named.iter().all(is_known) {
+            return None;
+        }
+        let mut order: Vec<OrderedArgument> = (0..first).map(at).collect();
+        for argument in rest {
+            order.push(match named.iter().position(|it| it.name == argument.name) {
+                Some(number) => at(first + number),
+                None if argument.default.is_some() => {
+                    OrderedArgument { given: None, data_type: Some(argument.data_type) }
+                }
+                None => return None,
+            });
+        }
+        Some(order)
+    };
+    all.iter().find_map(|procedure| ordered(procedure)).ok_or_else(|| {
+        let shown = |(argument, found): (&CallArgument, &Option<DataType>)| {
+            let found =
+                found.map_or_else(|| "unknown".to_owned(), |it| it.unconstrained().to_string());
+            (argument.name.clone(), found)
+        };
+        let given: Vec<GivenArgument> = arguments.iter().zip(types).map(shown).collect();
+        no_procedure(name, &given)
+    })
+}
+
+/// Returns the error of an OUT argument to which CALL gives no variable.
+#[cold]
+pub(super) fn not_writable(name: Option<&str>, number: usize) -> SqlError {
+    let name = name.map_or_else(|| (number + 1).to_string(), |name| format!("\"{name}\""));
+    let message = format!(
+        "procedure parameter {name} is an output parameter but corresponding argument is not writable"
+    );
+    SqlError::new(SqlState::SyntaxError, message)
+}
+
 /// The type of an argument of CALL. A text may be a literal without a type.
 pub(super) fn known(column: &OutputColumn) -> Option<DataType> {
     (!column.data_type.is_text()).then_some(column.data_type)
@@ -46,17 +131,17 @@ pub(super) fn known(column: &OutputColumn) -> Option<DataType> {
 
 impl CompiledRoutine {
     /// Returns the values of the arguments that a procedure takes: those given without the places
-    /// of OUT arguments, and default values.
+    /// of OUT arguments, and default values for those that are not given.
     pub(super) fn input_values(
         &self,
         session: &Session,
         place: CallTransaction<'_>,
-        given: Vec<Value>,
+        given: Vec<Option<Value>>,
     ) -> Result<Vec<Value>> {
         let mut given = given.into_iter();
         let mut values = Vec::new();
         for argument in self.routine.identity() {
-            let value = match (given.next(), &argument.default) {
+            let value = match (given.next().flatten(), &argument.default) {
                 (Some(value), _) => value,
                 (None, Some(default)) => place.with(session, |transaction| {
                     let mut statement = PreparedStatement::new(&format!("SELECT {default}"));
@@ -81,8 +166,9 @@ impl CompiledRoutine {
 
 impl Session {
     /// Ends the transaction of a procedure and begins another one.
-    pub(super) fn end_in_procedure(&self, commits: bool) -> Result<()> {
+    pub(super) fn end_in_procedure(&self, commits: bool, chains: bool) -> Result<()> {
         let settings = self.open.borrow().as_ref().map(|open| open.settings);
+        let settings = settings.filter(|_| chains);
         self.ended_in_procedure.set(true);
         if commits {
             self.commit()?
@@ -166,6 +252,7 @@ impl Session {
                 let found = Binder::new(&look, "").procedure(schema.as_deref(), name, &types)?;
                 self.compiled(transaction, found.id)
             })?;
+            let values = values.into_iter().map(Some).collect();
             let values = compiled.input_values(self, place, values)?;
             let routine = &compiled.routine;
             let is_alone = !routine.security_definer && routine.settings.is_empty();
@@ -189,22 +276,10 @@ impl Session {
         if given.iter().all(|(named, _)| named.is_none()) {
             return Ok(None);
         }
-        let mut rest = given.iter().skip_while(|(named, _)| named.is_none());
-        if rest.any(|(named, _)| named.is_none()) {
-            let message = "positional argument cannot follow named argument";
-            return Err(SqlError::new(SqlState::SyntaxError, message));
-        }
+        check_positions(given.iter().map(|(named, _)| named.is_some()))?;
         let all = self.read_catalog(|look| Ok(Binder::new(look, "").procedures(schema, name)))?;
         let found = all.iter().find_map(|procedure| in_order(procedure, &given));
-        found.map(Some).ok_or_else(|| {
-            let shown = given.iter().map(|(named, value)| match named {
-                Some(named) => format!("{named} => {value}"),
-                None => value.clone(),
-            });
-            let shown: Vec<String> = shown.collect();
-            let message = format!("procedure {name}({}) does not exist", shown.join(", "));
-            SqlError::new(SqlState::UndefinedFunction, message)
-        })
+        found.map(Some).ok_or_else(|| no_procedure(name, &given))
     }
 
     /// Returns the types of the parameters in the arguments of CALL.

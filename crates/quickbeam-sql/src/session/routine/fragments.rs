@@ -306,7 +306,7 @@ impl Invocation<'_> {
                 let reads = !columns.is_empty();
                 Ok(Ran { count: rows.len() as u64, rows, columns, reads, keys: None })
             }
-            Control::Assign(..) | Control::Set(..) => {
+            Control::Assign(..) | Control::Set(..) | Control::Transaction(_) => {
                 self.session.control(control).map(|()| none(0))
             }
             _ => {

@@ -9,8 +9,8 @@ use crate::bind::Binder;
 use crate::catalog::{BOOTSTRAP, RoutineResult};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::plpgsql::{
-    AssignmentTarget, BlockAction, BlockStatement, BodyQuery, DiagnosticsItem, IntoTargets,
-    LoopKind,
+    AssignmentTarget, BlockAction, BlockStatement, BodyQuery, CallArgument, DiagnosticsItem,
+    IntoTargets, LoopKind,
 };
 use crate::types::{DataType, Value, format_value};
 
@@ -50,8 +50,8 @@ fn shown(action: &BlockAction) -> &'static str {
         BlockAction::Close(_) => "CLOSE",
         BlockAction::Diagnostics(_, true) => "GET STACKED DIAGNOSTICS",
         BlockAction::Diagnostics(_, false) => "GET DIAGNOSTICS",
-        BlockAction::EndTransaction(true) => "COMMIT",
-        BlockAction::EndTransaction(false) => "ROLLBACK",
+        BlockAction::EndTransaction { commits: true, .. } => "COMMIT",
+        BlockAction::EndTransaction { .. } => "ROLLBACK",
     }
 }
 
@@ -262,8 +262,8 @@ impl Invocation<'_> {
             BlockAction::Run(query, into, drops) => {
                 self.run_statement(query, into.as_ref(), *drops)?
             }
-            BlockAction::Call(names, arguments, targets) => {
-                self.call_procedure(names, *arguments, targets)?;
+            BlockAction::Call(names, values, arguments) => {
+                self.call_procedure(names, *values, arguments)?;
             }
             BlockAction::Open(variable, source) => self.open(*variable, source)?,
             BlockAction::Fetch(variable, direction, into) => {
@@ -271,7 +271,9 @@ impl Invocation<'_> {
             }
             BlockAction::Close(variable) => self.close(*variable)?,
             BlockAction::Diagnostics(items, stacked) => self.diagnostics(items, *stacked)?,
-            BlockAction::EndTransaction(commits) => self.end_transaction(*commits)?,
+            BlockAction::EndTransaction { commits, chains } => {
+                self.end_transaction(*commits, *chains)?;
+            }
         }
         Ok(Flow::Next)
     }
@@ -379,14 +381,14 @@ impl Invocation<'_> {
     fn call_procedure(
         &mut self,
         names: &[smol_str::SmolStr],
-        arguments: Option<usize>,
-        targets: &[Option<AssignmentTarget>],
+        values: Option<usize>,
+        arguments: &[CallArgument],
     ) -> Result<()> {
         let session = self.session;
-        let (columns, values) = match arguments {
+        let (columns, values) = match values {
             None => (Vec::new(), Vec::new()),
-            Some(arguments) => {
-                let ran = self.run(arguments)?;
+            Some(values) => {
+                let ran = self.run(values)?;
                 (ran.columns.to_vec(), ran.rows.into_iter().next().unwrap_or_default())
             }
         };
@@ -396,28 +398,34 @@ impl Invocation<'_> {
             [schema, name] => (Some(&**schema), name),
             _ => return Err(SqlError::unsupported("a procedure of another database")),
         };
-        let procedure = self.place.with(session, |transaction| {
+        let (procedure, order) = self.place.with(session, |transaction| {
             let snapshot = session.database.catalog.snapshot(transaction)?;
             let look = session.look(transaction, &snapshot);
-            let found = Binder::new(&look, "").procedure(schema, name, &types)?;
-            session.compiled(transaction, found.id)
+            let mut binder = Binder::new(&look, "");
+            let all = binder.procedures(schema, name);
+            let order = super::command::argument_order(name, &all, arguments, &types)?;
+            let types: Vec<_> = order.iter().map(|it| it.data_type).collect();
+            let found = binder.procedure(schema, name, &types)?;
+            Ok((session.compiled(transaction, found.id)?, order))
         })?;
-        let given = procedure.routine.identity().count();
-        let inputs = procedure.input_values(session, self.place, values)?;
+        let given: Vec<_> = order.iter().map(|it| values.get(it.given?).cloned()).collect();
+        let mut places: Vec<AssignmentTarget> = Vec::new();
+        for (number, argument) in procedure.routine.identity().enumerate() {
+            if argument.mode == crate::catalog::ArgumentMode::In {
+                continue;
+            }
+            let written = order.get(number).and_then(|it| arguments.get(it.given?));
+            let Some(target) = written.and_then(|it| it.target.clone()) else {
+                return Err(super::command::not_writable(argument.name.as_deref(), number));
+            };
+            places.push(target);
+        }
+        let inputs = procedure.input_values(session, self.place, given)?;
         let may_end = self.end == TransactionEnd::Allowed && self.guarded == 0;
         let end = if may_end { TransactionEnd::Allowed } else { TransactionEnd::Refused };
         let rows = session.invoke(&procedure, self.place, inputs, end)?;
         let outputs = rows.into_iter().next().unwrap_or_default();
-        let modes = procedure.routine.identity().take(given);
-        let places =
-            modes.zip(targets).filter(|(it, _)| it.mode != crate::catalog::ArgumentMode::In);
-        let places: Vec<Option<AssignmentTarget>> =
-            places.map(|(_, target)| target.clone()).collect();
         for (target, value) in places.iter().zip(outputs) {
-            let Some(target) = target else {
-                let message = "procedure parameter is an output parameter but corresponding argument is not writable";
-                return Err(SqlError::new(SqlState::SyntaxError, message));
-            };
             self.assign(target, value)?;
         }
         Ok(())
@@ -463,7 +471,7 @@ impl Invocation<'_> {
     }
 
     /// COMMIT and ROLLBACK: another transaction begins with the next statement.
-    fn end_transaction(&mut self, commits: bool) -> Result<()> {
+    fn end_transaction(&mut self, commits: bool, chains: bool) -> Result<()> {
         let is_session = matches!(self.place, CallTransaction::Session);
         if self.end == TransactionEnd::Refused || !is_session {
             return Err(ends_transaction());
@@ -473,6 +481,6 @@ impl Invocation<'_> {
             let message = format!("cannot {what} while a subtransaction is active");
             return Err(SqlError::new(SqlState::InvalidTransactionTermination, message));
         }
-        self.session.end_in_procedure(commits)
+        self.session.end_in_procedure(commits, chains)
     }
 }
