@@ -259,6 +259,10 @@ impl Binder<'_> {
         if common.query.limit_clause.is_some() || common.query.fetch.is_some() {
             return Err(SqlError::unsupported("LIMIT in a recursive query").at(position));
         }
+        if !common.query.locks.is_empty() {
+            let what = "FOR UPDATE/SHARE in a recursive query";
+            return Err(SqlError::unsupported(what).at(position));
+        }
         if references > 1 {
             let message =
                 format!("recursive reference to query \"{name}\" must not appear more than once");

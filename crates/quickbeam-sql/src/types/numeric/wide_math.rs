@@ -203,6 +203,12 @@ impl WideNumber {
             whole.scale == 0 && whole.mantissa.bit(0)
         };
         let base = if self.signum() < 0 { self.negated() } else { self.clone() };
+        let least_scale = SIGNIFICANT.max(self.scale.into()).max(exponent.scale.into());
+        if base.compare(&WideNumber::of_short(Numeric::from(1))).is_eq() {
+            let scale = least_scale.clamp(0, MAX_SELECTED_SCALE);
+            let one = WideNumber::new(1.into(), 0).rounded(scale).into_decimal()?;
+            return Ok(if is_odd && self.signum() < 0 { one.negate() } else { one });
+        }
         let close = -base.logarithm_weight();
         let raised = |bits: u64| {
             let unit = BigInt::from(power_of_ten(exponent.scale));
