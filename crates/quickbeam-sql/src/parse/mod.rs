@@ -5,6 +5,7 @@
 //! become byte offsets.
 
 mod access;
+mod cast_collations;
 mod command;
 mod copy_options;
 mod explain;
@@ -232,7 +233,7 @@ fn parser_for(text: &str, kind: TextKind) -> Result<(Parser<'static>, bool)> {
     let tokens = command::transactions::adapted(tokens);
     let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
-    let tokens = copy_options::adapted(query::adapted(tokens));
+    let tokens = copy_options::adapted(query::adapted(cast_collations::adapted(tokens)));
     let (tokens, has_marks) = names::marked(text, kind, tokens)?;
     let parser = Parser::new(&DIALECT).with_recursion_limit(STEPS);
     Ok((parser.with_tokens_with_locations(tokens), has_marks))
