@@ -58,6 +58,7 @@ impl Moments {
             }
             Moments::Floating(count, sum, differences) => {
                 let number = value.as_f64().ok_or_else(not_a_number)?;
+                let was_infinite = sum.is_infinite();
                 *count += 1.0;
                 *sum += number;
                 if *count > 1.0 {
@@ -66,8 +67,11 @@ impl Moments {
                 } else if !number.is_finite() {
                     *differences = f64::NAN;
                 }
-                if (sum.is_infinite() || differences.is_infinite()) && number.is_finite() {
-                    return Err(overflow());
+                if *count > 1.0 && (sum.is_infinite() || differences.is_infinite()) {
+                    if !was_infinite && !number.is_infinite() {
+                        return Err(overflow());
+                    }
+                    *differences = f64::NAN;
                 }
             }
         }
@@ -120,6 +124,9 @@ impl Regression {
     pub fn add(&mut self, y: ValueRef<'_>, x: ValueRef<'_>) -> Result<()> {
         let y = y.as_f64().ok_or_else(not_a_number)?;
         let x = x.as_f64().ok_or_else(not_a_number)?;
+        // An infinite value, now or before, makes what follows NaN: only finite ones overflow.
+        let is_finite_x = !self.sum_x.is_infinite() && !x.is_infinite();
+        let is_finite_y = !self.sum_y.is_infinite() && !y.is_infinite();
         self.count += 1.0;
         self.sum_x += x;
         self.sum_y += y;
@@ -137,9 +144,20 @@ impl Regression {
                 }
             }
         }
-        let sums = [self.sum_x, self.sum_y, self.squares_x, self.squares_y, self.products];
-        if sums.iter().any(|sum| sum.is_infinite()) && x.is_finite() && y.is_finite() {
-            return Err(overflow());
+        if self.count > 1.0 {
+            let overflows_x = self.sum_x.is_infinite() || self.squares_x.is_infinite();
+            let overflows_y = self.sum_y.is_infinite() || self.squares_y.is_infinite();
+            if overflows_x && is_finite_x
+                || overflows_y && is_finite_y
+                || self.products.is_infinite() && is_finite_x && is_finite_y
+            {
+                return Err(overflow());
+            }
+            for sum in [&mut self.squares_x, &mut self.squares_y, &mut self.products] {
+                if sum.is_infinite() {
+                    *sum = f64::NAN;
+                }
+            }
         }
         Ok(())
     }
