@@ -5,6 +5,7 @@
 //! a quoted name that begins with the character 0, which no name contains.
 
 mod assigned_parts;
+mod merge_clauses;
 
 use sqlparser::ast::{CreateIndex, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;
@@ -162,40 +163,9 @@ fn target_at(tokens: &[TokenWithSpan]) -> Option<(usize, String)> {
     Some((end, tokens[first..end].iter().map(|token| token.token.to_string()).collect()))
 }
 
-/// Returns the tokens of a text with `THEN INSERT DEFAULT VALUES` of MERGE as
-/// `THEN INSERT VALUES (DEFAULT)`.
-fn with_merge_defaults(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    if !tokens.iter().any(|token| is_word_at(Some(token), "MERGE")) {
-        return tokens;
-    }
-    let shown: Vec<usize> =
-        (0..tokens.len()).filter(|&at| !matches!(tokens[at].token, Token::Whitespace(_))).collect();
-    let words = ["THEN", "INSERT", "DEFAULT", "VALUES"];
-    let is_start = |place: &[usize]| {
-        place.iter().zip(words).all(|(&at, word)| is_word_at(tokens.get(at), word))
-    };
-    let starts = shown.windows(words.len()).filter(|place| is_start(place));
-    let places: Vec<(usize, usize)> = starts.map(|place| (place[2], place[3])).collect();
-    let mut out = Vec::with_capacity(tokens.len() + 4 * places.len());
-    for (at, token) in tokens.into_iter().enumerate() {
-        if places.iter().any(|(default, _)| *default == at) {
-            continue;
-        }
-        let span = token.span;
-        out.push(token);
-        if places.iter().any(|(_, values)| *values == at) {
-            let value = "DEFAULT".to_owned();
-            let word = Word { value, quote_style: None, keyword: Keyword::DEFAULT };
-            let made = [Token::LParen, Token::Word(word), Token::RParen];
-            out.extend(made.map(|token| TokenWithSpan::new(token, span)));
-        }
-    }
-    out
-}
-
 /// Returns the tokens of a text with the clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_merge_defaults(with_targets(assigned_parts::with_parts(tokens)));
+    let tokens = merge_clauses::adapted(with_targets(assigned_parts::with_parts(tokens)));
     if !tokens.iter().any(|token| is_word_at(Some(token), "OVERRIDING")) {
         return tokens;
     }
