@@ -254,7 +254,8 @@ impl Binder<'_> {
                     let place = self.position(name);
                     let position = place as usize;
                     let folded = object_name(name)?;
-                    let relation = scope.relation(&folded).ok_or_else(|| {
+                    let relation = Self::relation_named(std::slice::from_ref(&folded), scope);
+                    let relation = relation.ok_or_else(|| {
                         let message = format!("missing FROM-clause entry for table \"{folded}\"");
                         SqlError::new(SqlState::UndefinedTable, message).at(position)
                     })?;
@@ -262,7 +263,10 @@ impl Binder<'_> {
                     let read = self.check_read(columns.iter().map(|column| column.at));
                     read.map_err(|error| error.at(position))?;
                     self.note_star(options, Some(name), &columns, scope);
-                    self.note_all_named(&columns, place);
+                    match scope.relation(&folded) {
+                        Some(_) => self.note_all_named(&columns, place),
+                        None => columns.iter().for_each(|it| self.note_named(it.at, place)),
+                    }
                     selected.extend(columns.into_iter().map(|column| all_of(column, place)));
                 }
                 other => return Err(SqlError::unsupported(format!("{other} in SELECT"))),

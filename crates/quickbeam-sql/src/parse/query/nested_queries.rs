@@ -28,7 +28,7 @@ const CLAUSES: [Keyword; 8] = [
 ];
 
 /// Words that a value follows.
-const BEFORE_VALUES: [Keyword; 18] = [
+const BEFORE_VALUES: [Keyword; 20] = [
     Keyword::SELECT,
     Keyword::WHERE,
     Keyword::AND,
@@ -45,6 +45,8 @@ const BEFORE_VALUES: [Keyword; 18] = [
     Keyword::DISTINCT,
     Keyword::BETWEEN,
     Keyword::LIKE,
+    Keyword::ANY,
+    Keyword::SOME,
     Keyword::LIMIT,
     Keyword::OFFSET,
 ];
@@ -80,7 +82,11 @@ fn value_at(edits: &TokenEdits, place: usize) -> Option<usize> {
         return None;
     }
     let is_value = match edits.token(place - 1)? {
-        Token::Word(_) => BEFORE_VALUES.contains(&edits.keyword(place - 1)),
+        Token::Word(_) => match edits.keyword(place - 1) {
+            // Not that of UNION ALL or SELECT ALL.
+            Keyword::ALL => place > 1 && !edits.is_name(place - 2),
+            word => BEFORE_VALUES.contains(&word),
+        },
         Token::RParen | Token::RBracket | Token::SemiColon => false,
         _ => true,
     };
