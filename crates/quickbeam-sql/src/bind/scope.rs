@@ -8,7 +8,7 @@ use super::Derivation;
 use crate::catalog::{Table, View};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr, TextPosition};
-use crate::types::DataType;
+use crate::types::{DataType, EncodedType};
 
 /// A column that can be named.
 #[derive(Clone, Debug)]
@@ -51,6 +51,8 @@ pub enum RowOf {
     Value,
     /// A row of a join with a name.
     Join,
+    /// A row of a type with a name, as of an array of such rows.
+    Composite(EncodedType),
 }
 
 /// An item of FROM with its name.

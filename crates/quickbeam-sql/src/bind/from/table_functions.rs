@@ -7,7 +7,7 @@ use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Tabl
 
 use super::from_clause::lateral_scope;
 use super::json_records::DefinedColumns;
-use super::values::call_of;
+use super::values::{call_of, composite_of, is_unnest};
 use crate::bind::query::implied_names::implied_name;
 use crate::bind::types::undefined::no_function;
 use crate::bind::{
@@ -181,11 +181,19 @@ impl Binder<'_> {
         if ordinality {
             columns.push(OutputColumn::new("ordinality", DataType::BigInt));
         }
+        let row_type = match (&function.calls[..], &columns[..]) {
+            ([only], [column]) if is_unnest(only) => composite_of(column),
+            _ => None,
+        };
         let query = self.query_of_calls(function, columns, subqueries)?;
         let is_value = !ordinality && count == 1 && query.columns.len() == 1;
         let from = self.derived(Arc::new(query), alias, Some(folded), scope)?;
-        if let Some(relation) = scope.relations.last_mut().filter(|_| is_value) {
-            relation.row = RowOf::Value;
+        if let Some(relation) = scope.relations.last_mut() {
+            match row_type {
+                Some(row_type) => relation.row = RowOf::Composite(row_type),
+                None if is_value => relation.row = RowOf::Value,
+                None => {}
+            }
         }
         Ok(from)
     }

@@ -16,7 +16,7 @@ use crate::bind::{
 use crate::catalog::RoutineResult;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, JsonRecords, VARIADIC_PREFIX};
-use crate::types::DataType;
+use crate::types::{DataType, EncodedType};
 
 /// Returns a call in FROM as an expression.
 pub(super) fn call_of(name: &ObjectName, args: &[FunctionArg]) -> ast::Expr {
@@ -131,6 +131,7 @@ impl Binder<'_> {
         let is_value = |call: &FunctionCall| call.kind == TableFunctionKind::Value;
         let is_row = columns.iter().any(|it| it.data_type.record().is_some())
             && function.calls.iter().any(is_value);
+        let are_elements = function.calls.iter().all(is_unnest);
         let body = match &function.calls[..] {
             [only] if is_value(only) && !function.ordinality => {
                 let is_constant = only.arguments.iter().all(|it| it.as_constant().is_some());
@@ -149,28 +150,45 @@ impl Binder<'_> {
             }
             _ => Body::Function(function),
         };
+        let has_rows =
+            is_row || are_elements && columns.iter().any(|it| composite_of(it).is_some());
         let query = Query::plain(body, columns);
-        Ok(if is_row { self.fields_of_row(query) } else { query })
+        Ok(if has_rows { self.fields_of_rows(query) } else { query })
     }
 
-    /// Returns the query for the fields of the rows that are the only column of a query.
-    fn fields_of_row(&mut self, rows: Query) -> Query {
-        let Some(OutputColumn { name, data_type, collation }) = rows.columns.first().cloned()
-        else {
+    /// Returns the query for the fields of the rows in a query, and for its other columns.
+    fn fields_of_rows(&mut self, rows: Query) -> Query {
+        let Some(name) = rows.columns.first().map(|column| column.name.clone()) else {
             return rows;
         };
         let slot = self.add_slot(name, Source::Query(rows.columns.clone().into()));
-        let row = Typed::new(Expr::column(slot, 0), data_type, 0);
-        let fields = self.fields_of(&row).unwrap_or_default();
-        let column = |(name, field): &(SmolStr, Typed)| OutputColumn {
-            name: name.clone(),
-            data_type: field.data_type.unwrap_or(DataType::Text),
-            collation,
-        };
-        let columns = fields.iter().map(column).collect();
-        let outputs = fields.into_iter().map(|(_, field)| field.expr).collect();
+        let (mut columns, mut outputs) = (Vec::new(), Vec::new());
+        for (at, column) in rows.columns.iter().enumerate() {
+            let value = Typed::new(Expr::column(slot, at), column.data_type, 0);
+            let Some(fields) = self.fields_of(&value) else {
+                columns.push(column.clone());
+                outputs.push(value.expr);
+                continue;
+            };
+            for (name, field) in fields {
+                let data_type = field.data_type.unwrap_or(DataType::Text);
+                columns.push(OutputColumn { name, data_type, collation: column.collation });
+                outputs.push(field.expr);
+            }
+        }
         let from = From::query(slot, Arc::new(rows));
         let select = Select::plain(Some(from), outputs, Vec::new());
         Query::plain(Body::Select(Box::new(select)), columns)
     }
+}
+
+/// Returns whether a call returns the elements of arrays.
+pub(super) fn is_unnest(call: &FunctionCall) -> bool {
+    matches!(call.kind, TableFunctionKind::Rows(function) if function.name == "unnest")
+}
+
+/// Returns the type of the values of a column, if they are rows of a type with a name.
+pub(super) fn composite_of(column: &OutputColumn) -> Option<EncodedType> {
+    let record = column.data_type.record()?;
+    record.row_type().filter(|known| known.name.is_some()).map(|_| record)
 }

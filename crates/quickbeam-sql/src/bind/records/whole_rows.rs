@@ -67,6 +67,13 @@ impl Binder<'_> {
                 Some(row_type_name(view.id, &view.schema, &view.name))
             }
             (RowOf::Join, _) => None,
+            (RowOf::Composite(own), _) => own.row_type().and_then(|known| {
+                fields
+                    .iter_mut()
+                    .zip(&known.fields)
+                    .for_each(|(field, own)| field.0 = own.0.clone());
+                known.name.clone()
+            }),
             (_, Some(Source::Table(table))) if !table.is_database() => {
                 for (field, column) in fields.iter_mut().zip(&relation.columns) {
                     if let Some(own) = table.columns.get(column.at.column) {
