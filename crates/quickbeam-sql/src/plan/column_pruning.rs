@@ -313,7 +313,8 @@ pub fn prune_prefixes(plan: &mut Plan) {
         let columns: Vec<usize> = columns.map(|column| column.column).collect();
         // A row to be locked is read again as a whole.
         if !access.keys {
-            access.prefix = access.table.prefix_for(&columns);
+            let prefix = access.table.prefix_for(&columns);
+            access.prefix = prefix.and_then(|bytes| u32::try_from(bytes).ok());
         }
     });
 }

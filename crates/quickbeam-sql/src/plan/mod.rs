@@ -208,7 +208,7 @@ pub struct TableAccess {
     /// The rows are delivered with their row ids (ROW-3).
     pub row_ids: bool,
     /// Of each row only this many bytes at its start are read, if that is known.
-    pub prefix: Option<usize>,
+    pub prefix: Option<u32>,
     /// Rows expected.
     pub rows: f64,
     /// Rows of the whole table.

@@ -235,7 +235,7 @@ impl TableScan {
             scan = scan.without_keys();
         }
         if let (Some(prefix), false) = (access.prefix, entries || is_database) {
-            scan = scan.value_limit(prefix);
+            scan = scan.value_limit(prefix as usize);
         }
         let (pushed_filters, is_filter_pushed) =
             if entries { (Vec::new(), false) } else { pushed_filters(access) };
