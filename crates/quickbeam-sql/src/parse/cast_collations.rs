@@ -128,36 +128,13 @@ fn operand_start(edits: &TokenEdits, end: usize) -> Option<usize> {
 
 /// Returns the place of the CASE that ends with the END at `end`.
 fn case_start(edits: &TokenEdits, end: usize) -> Option<usize> {
-    let mut depth = 0_usize;
-    for place in (0..=end).rev() {
-        match edits.keyword(place) {
-            Keyword::END => depth += 1,
-            Keyword::CASE => {
-                depth = depth.checked_sub(1)?;
-                if depth == 0 {
-                    return Some(place);
-                }
-            }
-            _ => {}
-        }
-    }
-    None
+    let is = |wanted: Keyword| move |token: &Token| keyword_of(token) == wanted;
+    edits.matching((0..=end).rev(), is(Keyword::END), is(Keyword::CASE))
 }
 
 /// Returns the place of the token that opens what the one at `close` closes.
 fn opening(edits: &TokenEdits, close: usize, (open, closed): (&Token, &Token)) -> Option<usize> {
-    let mut depth = 0_usize;
-    for place in (0..=close).rev() {
-        if edits.is(place, closed) {
-            depth += 1;
-        } else if edits.is(place, open) {
-            depth = depth.checked_sub(1)?;
-            if depth == 0 {
-                return Some(place);
-            }
-        }
-    }
-    None
+    edits.matching((0..=close).rev(), |token| token == closed, |token| token == open)
 }
 
 /// Returns whether a word before a parenthesis or a text is the name of a function or type.

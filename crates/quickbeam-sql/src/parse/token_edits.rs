@@ -137,17 +137,28 @@ impl TokenEdits {
 
     /// Returns the place of the parenthesis that closes the one at `open`.
     pub fn closing(&self, open: usize) -> Option<usize> {
+        let is = |wanted: Token| move |token: &Token| *token == wanted;
+        self.matching(open..self.len(), is(Token::LParen), is(Token::RParen))
+    }
+
+    /// Returns the place of the token that ends what the first of `places` begins, where such pairs
+    /// may be within each other.
+    pub fn matching(
+        &self,
+        places: impl Iterator<Item = usize>,
+        begins: impl Fn(&Token) -> bool,
+        ends: impl Fn(&Token) -> bool,
+    ) -> Option<usize> {
         let mut depth = 0_usize;
-        for place in open..self.len() {
-            match self.token(place)? {
-                Token::LParen => depth += 1,
-                Token::RParen => {
-                    depth = depth.checked_sub(1)?;
-                    if depth == 0 {
-                        return Some(place);
-                    }
+        for place in places {
+            let token = self.token(place)?;
+            if begins(token) {
+                depth += 1;
+            } else if ends(token) {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(place);
                 }
-                _ => {}
             }
         }
         None
