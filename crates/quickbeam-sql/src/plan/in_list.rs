@@ -77,7 +77,7 @@ fn take(
 /// Returns the node of an access, which may be repeated for each of some values.
 pub(super) fn node_of(access: TableAccess, members: Option<InListKeys>) -> PlanNode {
     let slot = access.slot;
-    let table = PlanNode::Table(access);
+    let table = PlanNode::Table(Box::new(access));
     let Some(members) = members else { return table };
     let rows = members.values.into_iter().map(|value| vec![value]).collect();
     PlanNode::NestedLoop {

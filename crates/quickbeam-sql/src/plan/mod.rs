@@ -230,7 +230,7 @@ pub enum PlanNode {
     /// One row without columns.
     SingleRow,
     /// Rows of a table.
-    Table(TableAccess),
+    Table(Box<TableAccess>),
     /// Rows of expressions.
     Values {
         /// Their slot.
@@ -370,6 +370,9 @@ pub enum PlanNode {
         wait: LockWait,
     },
 }
+
+// Each level of nested joins holds several nodes on the planner's stack: large steps are boxed.
+const _: () = assert!(size_of::<PlanNode>() <= 144);
 
 /// A vectorized step.
 #[derive(Clone, Debug)]

@@ -348,7 +348,7 @@ impl Planner<'_> {
         let outer = PlanNode::Distinct { input: Box::new(derived), outputs: vec![member] };
         let node = PlanNode::NestedLoop {
             outer: Box::new(outer),
-            inner: Box::new(PlanNode::Table(access)),
+            inner: Box::new(PlanNode::Table(Box::new(access))),
             inner_slots: vec![*slot],
             join: Join::Inner,
             condition: None,
