@@ -141,11 +141,10 @@ impl<'a> Page<'a> {
         let length = out.len();
         let (chunks, rest) = out.as_chunks_mut::<8>();
         let words = self.words_from(offset);
-        if words.len() <= length / 8 {
-            rest.fill(0);
+        let shift = (offset & 7) * 8;
+        if words.len() < length / 8 + usize::from(shift != 0) {
             chunks.fill([0; 8]);
         }
-        let shift = (offset & 7) * 8;
         // Parallel slices need one bounds check per word, not one for each access.
         if shift == 0 {
             // First whole cache lines, which must lie within the page.
