@@ -176,7 +176,7 @@ impl Session {
                 self.reset_clock();
                 let reader = self.database.environment.begin_read()?;
                 if self.ensure_compiled(statement, reader.as_transaction())?.reads_only {
-                    return self.stream(lease, QueryTransaction::Own(reader), parameters);
+                    return self.stream_compiled(lease, QueryTransaction::Own(reader), parameters);
                 }
             }
             attempt += 1;

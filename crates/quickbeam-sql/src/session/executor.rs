@@ -446,28 +446,56 @@ impl Session {
         let transaction = read.transaction();
         transaction.interrupt_on(&self.limits.cancelled);
         transaction.begin_statement();
-        match self.start(lease.statement()?, transaction, parameters) {
+        let compiled = self.ensure_compiled(lease.statement()?, transaction);
+        let started = compiled.and_then(|it| self.start(it, transaction, parameters));
+        self.started(started, lease, read)
+    }
+
+    /// As [`stream`](Self::stream), of a statement that is compiled for what the transaction sees.
+    pub(crate) fn stream_compiled<'c>(
+        &'c self,
+        mut lease: Lease<'c>,
+        read: QueryTransaction<'c>,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        let transaction = read.transaction();
+        transaction.interrupt_on(&self.limits.cancelled);
+        transaction.begin_statement();
+        let compiled = lease.statement()?.compiled();
+        let started = compiled.and_then(|it| self.start(it, transaction, parameters));
+        self.started(started, lease, read)
+    }
+
+    /// Returns the rows of a query that has started, or those of what is no query.
+    #[inline]
+    fn started<'c>(
+        &'c self,
+        started: Result<Option<Rows<'c>>>,
+        lease: Lease<'c>,
+        read: QueryTransaction<'c>,
+    ) -> Result<Rows<'c>> {
+        match started {
             // The rows end the statement when they are dropped.
             Ok(None) => Ok(Rows::streaming(self, lease, read)),
             Ok(Some(rows)) => {
-                transaction.end_statement();
+                read.transaction().end_statement();
                 Ok(rows)
             }
             Err(error) => {
-                transaction.end_statement();
+                read.transaction().end_statement();
                 Err(error)
             }
         }
     }
 
     /// Makes a query ready to deliver rows; what is no query is executed, and its rows returned.
+    #[inline]
     fn start<'c>(
         &self,
-        statement: &mut PreparedStatement,
+        prepared: &mut Prepared,
         transaction: &Transaction,
         parameters: &[Value],
     ) -> Result<Option<Rows<'c>>> {
-        let prepared = self.ensure_compiled(statement, transaction)?;
         if !matches!(prepared.work, Program::Query(_)) {
             let shared = TransactionUse::Shared;
             let done = self.run_prepared(prepared, transaction, parameters, shared)?;

@@ -78,6 +78,12 @@ impl PreparedStatement {
         }
     }
 
+    /// Returns what the text was compiled to.
+    #[inline]
+    pub(crate) fn compiled(&mut self) -> Result<&mut Prepared> {
+        self.prepared.as_mut().ok_or_else(|| SqlError::internal("not prepared"))
+    }
+
     /// Refuses new columns where the old ones have been promised.
     pub(crate) fn check_columns(&self) -> Result<()> {
         let (Some(kept), Some(prepared)) = (&self.kept_columns, &self.prepared) else {
@@ -136,7 +142,7 @@ impl Session {
         if !is_kept || !self.is_current(statement.prepared.as_mut(), transaction) {
             self.recompile(statement, transaction)?;
         }
-        statement.prepared.as_mut().ok_or_else(|| SqlError::internal("not prepared"))
+        statement.compiled()
     }
 
     /// Whether it is prepared, for about as much as there is.

@@ -334,6 +334,11 @@ impl TableScan {
 
     /// Gives the scan the ranges, so that it skips rows that the filter would reject.
     fn push_down_filters(&mut self, context: &Context<'_>) -> Result<()> {
+        if self.pushed_filters.is_empty() && self.key_filters.is_empty() && self.numbers.is_none() {
+            self.is_filter_covered = self.is_filter_pushed;
+            self.scan.filter_ints(0, []);
+            return Ok(());
+        }
         let frame = context.frame();
         let (mut ranges, mut known) = (Vec::with_capacity(self.pushed_filters.len()), 0);
         for filter in &self.pushed_filters {
