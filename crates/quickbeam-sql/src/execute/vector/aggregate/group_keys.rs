@@ -9,40 +9,51 @@
 use arrow_array::{Array, BooleanArray, Float64Array, Int64Array, StringArray};
 
 use crate::execute::hash::key_table::{AbsentKey, KeyTable};
-use crate::execute::hash::packed_table::PackedTable;
+use crate::execute::hash::packed_table::{PackedKey, PackedTable};
 use crate::execute::vector::column::Vector;
 
 /// Bytes of a packed key.
 const PACKED_BYTES: usize = 16;
+/// Bytes of a half of it.
+const HALF_BYTES: usize = 8;
 /// The most columns of a packed key.
 const MOST_PACKED: usize = 4;
 
 /// The keys of the rows of a batch, packed where that is possible.
 #[derive(Debug, Default)]
 pub struct PackedKeys {
-    words: Vec<u128>,
+    words: Vec<PackedKey>,
     is_packed: Vec<bool>,
+    /// Whether all keys are packed.
+    are_packed: bool,
 }
 
 impl PackedKeys {
     /// Returns the packed key of a row, if it has one.
     #[inline]
-    pub fn get(&self, row: usize) -> Option<u128> {
+    pub fn get(&self, row: usize) -> Option<PackedKey> {
         if *self.is_packed.get(row)? { self.words.get(row).copied() } else { None }
+    }
+
+    /// Returns the keys of the rows from `row` on, if all keys of the batch are packed.
+    pub fn rest(&self, row: usize) -> &[PackedKey] {
+        if self.are_packed { self.words.get(row..).unwrap_or_default() } else { &[] }
     }
 
     /// Packs the keys of `rows` rows.
     pub fn pack<'v>(&mut self, columns: impl ExactSizeIterator<Item = &'v Vector>, rows: usize) {
         self.words.clear();
         self.is_packed.clear();
+        self.are_packed = false;
         if columns.len() > MOST_PACKED {
             return;
         }
-        self.words.resize(rows, 0);
+        self.words.resize(rows, [0; 2]);
         self.is_packed.resize(rows, true);
         let width = PACKED_BYTES / columns.len().next_power_of_two();
         for (nth, column) in columns.enumerate() {
-            let field = PackedField { shift: (nth * width * 8) as u32, width };
+            let (half, first) = (nth * width / HALF_BYTES, nth * width % HALF_BYTES);
+            let field = PackedField { half, shift: (first * 8) as u32, width };
             match column {
                 Vector::Numbers(numbers) => self.pack_numbers(field, numbers),
                 Vector::Doubles(doubles) => self.pack_doubles(field, doubles),
@@ -51,13 +62,14 @@ impl PackedKeys {
                 Vector::Wide(_) => self.is_packed.fill(false),
             }
         }
+        self.are_packed = self.is_packed.iter().all(|is_packed| *is_packed);
     }
 
     fn pack_numbers(&mut self, field: PackedField, numbers: &Int64Array) {
         let is_narrow = field.width < 8;
         let rows = self.words.iter_mut().zip(&mut self.is_packed).zip(numbers.values());
         for ((word, is_packed), number) in rows {
-            *word |= field.place(*number as u64);
+            word[field.half] |= field.place(*number as u64);
             *is_packed &= !is_narrow || i32::try_from(*number).is_ok();
         }
         self.exclude_nulls(numbers);
@@ -74,14 +86,14 @@ impl PackedKeys {
                 double if double.is_nan() => f64::NAN,
                 double => double,
             };
-            *word |= field.place(double.to_bits());
+            word[field.half] |= field.place(double.to_bits());
         }
         self.exclude_nulls(doubles);
     }
 
     fn pack_truths(&mut self, field: PackedField, truths: &BooleanArray) {
         for (word, truth) in self.words.iter_mut().zip(truths.values().iter()) {
-            *word |= field.place(truth.into());
+            word[field.half] |= field.place(truth.into());
         }
         self.exclude_nulls(truths);
     }
@@ -96,8 +108,15 @@ impl PackedKeys {
             // The last byte of the field is the length.
             let fits = length < field.width;
             *is_packed &= fits;
-            if fits {
-                *word |= field.place_text(bytes, start, length);
+            if !fits {
+                continue;
+            }
+            if field.width <= HALF_BYTES {
+                word[field.half] |= field.place_text(bytes, start, length);
+            } else {
+                let low = bits_of(bytes, start, length.min(HALF_BYTES));
+                let high = bits_of(bytes, start + HALF_BYTES, length.saturating_sub(HALF_BYTES));
+                *word = [low, high | (length as u64) << (HALF_BYTES * 8 - 8)];
             }
         }
         self.exclude_nulls(texts);
@@ -115,7 +134,8 @@ impl PackedKeys {
 /// The part of a packed key that a column takes.
 #[derive(Clone, Copy, Debug)]
 struct PackedField {
-    /// The bits before it.
+    /// The half of the key, and the bits before it there. A field of 16 bytes takes both halves.
+    half: usize,
     shift: u32,
     /// Its bytes.
     width: usize,
@@ -123,23 +143,31 @@ struct PackedField {
 
 impl PackedField {
     #[inline]
-    fn place(self, bits: u64) -> u128 {
-        let bits = if self.width < 8 { bits & u64::from(u32::MAX) } else { bits };
-        u128::from(bits) << self.shift
+    fn place(self, bits: u64) -> u64 {
+        let bits = if self.width < HALF_BYTES { bits & u64::from(u32::MAX) } else { bits };
+        bits << self.shift
     }
 
-    /// Packs a text that is shorter than the field.
+    /// Packs a text that is shorter than the field, which is within a half.
     #[inline]
-    fn place_text(self, bytes: &[u8], start: usize, length: usize) -> u128 {
-        let rest = bytes.get(start..).unwrap_or_default();
-        let text = match rest.first_chunk::<PACKED_BYTES>() {
-            Some(chunk) => u128::from_le_bytes(*chunk) & ((1 << (length * 8)) - 1),
-            None => {
-                let text = rest.get(..length).unwrap_or_default();
-                text.iter().rev().fold(0, |word, byte| word << 8 | u128::from(*byte))
-            }
-        };
-        (text | (length as u128) << (self.width * 8 - 8)) << self.shift
+    fn place_text(self, bytes: &[u8], start: usize, length: usize) -> u64 {
+        (bits_of(bytes, start, length) | (length as u64) << (self.width * 8 - 8)) << self.shift
+    }
+}
+
+/// Returns `length` bytes from `start` on, at most 8, as a little-endian number.
+#[inline]
+fn bits_of(bytes: &[u8], start: usize, length: usize) -> u64 {
+    let rest = bytes.get(start..).unwrap_or_default();
+    match rest.first_chunk::<HALF_BYTES>() {
+        Some(chunk) if length < HALF_BYTES => {
+            u64::from_le_bytes(*chunk) & ((1 << (length * 8)) - 1)
+        }
+        Some(chunk) => u64::from_le_bytes(*chunk),
+        None => {
+            let text = rest.get(..length).unwrap_or_default();
+            text.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte))
+        }
     }
 }
 
@@ -169,6 +197,11 @@ impl GroupTable {
                 Err(absent) => Err(AbsentGroup::Long(absent)),
             },
         }
+    }
+
+    /// Appends the groups of packed keys to `places`, up to the first key that is new.
+    pub fn find_run(&self, keys: &[PackedKey], places: &mut Vec<u32>) {
+        self.packed.find_run(keys, places);
     }
 
     /// Inserts a key that [`locate`](Self::locate) has not found. `bytes`: the key if it is long.
@@ -216,21 +249,21 @@ impl GroupTable {
 /// A key that no group has.
 #[derive(Clone, Copy, Debug)]
 pub enum AbsentGroup {
-    Packed(u128),
+    Packed(PackedKey),
     Long(AbsentKey),
 }
 
 /// The key of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupKey<'t> {
-    Packed(u128),
+    Packed(PackedKey),
     Long(&'t [u8]),
 }
 
 impl<'t> GroupKey<'t> {
     /// Returns the packed key, or `bytes` if there is none.
     #[inline]
-    pub fn of(packed: Option<u128>, bytes: &'t [u8]) -> GroupKey<'t> {
+    pub fn of(packed: Option<PackedKey>, bytes: &'t [u8]) -> GroupKey<'t> {
         packed.map_or(GroupKey::Long(bytes), GroupKey::Packed)
     }
 }
@@ -313,7 +346,7 @@ mod tests {
             for (is_packed, key) in keys {
                 let long = [key];
                 let as_key = match is_packed {
-                    true => GroupKey::Packed(key.into()),
+                    true => GroupKey::Packed([key.into(), 0]),
                     false => GroupKey::Long(&long),
                 };
                 let known = model.iter().position(|known| *known == (is_packed, key));
@@ -325,7 +358,7 @@ mod tests {
                 }
             }
             let listed: Vec<(u32, bool, u8)> = table.keys_in_order().map(|(group, key)| match key {
-                GroupKey::Packed(key) => (group, true, key as u8),
+                GroupKey::Packed(key) => (group, true, key[0] as u8),
                 GroupKey::Long(key) => (group, false, key[0]),
             }).collect();
             let expected: Vec<(u32, bool, u8)> =

@@ -3,6 +3,7 @@
 //! Above: the vectorized step. Below: the source of the columns, hash tables of the groups, the
 //! states of the aggregates.
 
+mod few_groups;
 mod group_keys;
 mod merge;
 mod states;
@@ -15,11 +16,12 @@ use super::source::{ColumnBatch, VectorSource};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::execute::hash::int_table::IntTable;
-use crate::execute::hash::packed_table::PackedTable;
+use crate::execute::hash::packed_table::{PackedKey, PackedTable};
 use crate::execute::row::{Context, MemoryCharge, append};
 use crate::execute::spill::{Partitions, read_value, write_value};
 use crate::plan::WorkerPlan;
 use crate::types::{DataType, Value, ValueRef};
+use few_groups::{RowGroups, count_rows};
 use group_keys::{GroupKey, GroupTable, PackedKeys};
 pub use merge::can_merge;
 use states::{AggregateStates, VectorAggregator};
@@ -38,7 +40,10 @@ pub struct VectorAggregate {
     pub source: VectorSource,
     slot: usize,
     keys: Vec<VectorExpr>,
+    /// The states, each of one aggregate or of several.
     parts: Vec<VectorAggregator>,
+    /// The aggregates, and the number of the states of each.
+    aggregates: Vec<(Aggregate, usize)>,
     numbers: IntTable,
     table: GroupTable,
     packed: PackedKeys,
@@ -49,6 +54,8 @@ pub struct VectorAggregate {
     finished: Vec<Value>,
     /// For each row of a batch its group, or [`WAITS`].
     places: Vec<u32>,
+    /// The rows of a batch in each group, if there are few groups.
+    counted: Vec<i64>,
     /// The rows of groups that do not fit into memory.
     spilled: Option<Partitions>,
     /// The types of the source's columns.
@@ -123,6 +130,15 @@ impl AggregateFormulas {
 }
 
 impl VectorAggregator {
+    fn new(formulas: AggregateFormulas) -> VectorAggregator {
+        let AggregateFormulas { aggregate, argument, scales, filter } = formulas;
+        let known = match &scales {
+            Some(_) => AggregateStates::ScaledSums(Vec::new(), Vec::new(), Vec::new()),
+            None => AggregateStates::new(&aggregate, argument.as_ref()),
+        };
+        VectorAggregator { aggregate, argument, scales, filter, known }
+    }
+
     fn formulas(&self) -> AggregateFormulas {
         AggregateFormulas {
             aggregate: self.aggregate.clone(),
@@ -142,19 +158,21 @@ impl VectorAggregate {
         types: Vec<DataType>,
         workers: Option<WorkerPlan>,
     ) -> VectorAggregate {
-        let part = |formulas: AggregateFormulas| {
-            let AggregateFormulas { aggregate, argument, scales, filter } = formulas;
-            let known = match &scales {
-                Some(_) => AggregateStates::ScaledSums(Vec::new(), Vec::new(), Vec::new()),
-                None => AggregateStates::new(&aggregate, argument.as_ref()),
-            };
-            VectorAggregator { aggregate, argument, scales, filter, known }
-        };
+        let mut parts: Vec<VectorAggregator> = Vec::with_capacity(aggregates.len());
+        let mut numbered = Vec::with_capacity(aggregates.len());
+        for formulas in aggregates {
+            let known = parts.iter().position(|part| part.serves(&formulas));
+            numbered.push((formulas.aggregate.clone(), known.unwrap_or(parts.len())));
+            if known.is_none() {
+                parts.push(VectorAggregator::new(formulas));
+            }
+        }
         VectorAggregate {
             source,
             slot,
             keys,
-            parts: aggregates.into_iter().map(part).collect(),
+            parts,
+            aggregates: numbered,
             numbers: IntTable::default(),
             table: GroupTable::default(),
             packed: PackedKeys::default(),
@@ -162,6 +180,7 @@ impl VectorAggregate {
             values: Vec::new(),
             finished: Vec::new(),
             places: Vec::new(),
+            counted: Vec::new(),
             spilled: None,
             types,
             account: MemoryCharge::default(),
@@ -247,46 +266,50 @@ impl VectorAggregate {
         columns: &ColumnBatch,
         context: &Context<'_>,
     ) -> Result<()> {
-        // Rows of one group often follow each other.
-        let mut last = None;
-        for row in 0..columns.rows {
-            let word = packed.get(row);
-            if let Some((of, group)) = last
-                && word.is_some()
-                && word == of
-            {
-                self.places.push(group);
-                continue;
+        loop {
+            self.table.find_run(packed.rest(self.places.len()), &mut self.places);
+            let row = self.places.len();
+            if row == columns.rows {
+                return Ok(());
             }
-            if word.is_none() {
-                self.set_key(vectors, row);
-            }
-            let absent = match self.table.locate(GroupKey::of(word, &self.key)) {
-                Ok(group) => {
-                    last = Some((word, group));
-                    self.places.push(group);
-                    continue;
-                }
-                Err(absent) => absent,
-            };
-            if word.is_some() {
-                self.set_key(vectors, row);
-            }
-            let bytes = self.key.len().max(PackedTable::KEY_BYTES);
-            if !self.add_group(context, bytes)? {
-                self.places.push(WAITS);
-                self.spill(columns, row, context)?;
-                continue;
-            }
-            let group = self.groups as u32 - 1;
-            self.table.insert(absent, &self.key, group);
-            last = Some((word, group));
-            self.places.push(group);
-            let value = |(vector, data_type): &(Vector, DataType)| -> Value {
-                ValueRef::to_value(vector.value(row, *data_type))
-            };
-            self.values.extend(vectors.iter().map(value));
+            self.place_key(packed.get(row), row, vectors, columns, context)?;
         }
+    }
+
+    /// Finds the group of one row, whose packed key is `word`.
+    fn place_key(
+        &mut self,
+        word: Option<PackedKey>,
+        row: usize,
+        vectors: &[(Vector, DataType)],
+        columns: &ColumnBatch,
+        context: &Context<'_>,
+    ) -> Result<()> {
+        if word.is_none() {
+            self.set_key(vectors, row);
+        }
+        let absent = match self.table.locate(GroupKey::of(word, &self.key)) {
+            Ok(group) => {
+                self.places.push(group);
+                return Ok(());
+            }
+            Err(absent) => absent,
+        };
+        if word.is_some() {
+            self.set_key(vectors, row);
+        }
+        let bytes = self.key.len().max(PackedTable::KEY_BYTES);
+        if !self.add_group(context, bytes)? {
+            self.places.push(WAITS);
+            return self.spill(columns, row, context);
+        }
+        let group = self.groups as u32 - 1;
+        self.table.insert(absent, &self.key, group);
+        self.places.push(group);
+        let value = |(vector, data_type): &(Vector, DataType)| -> Value {
+            ValueRef::to_value(vector.value(row, *data_type))
+        };
+        self.values.extend(vectors.iter().map(value));
         Ok(())
     }
 
@@ -407,9 +430,12 @@ impl VectorAggregate {
             columns = ColumnBatch { rows, vectors };
             self.places.retain(|place| *place != WAITS);
         }
+        count_rows(&self.places, self.groups, &mut self.counted);
+        let rows = Some(&self.counted[..]).filter(|rows| !rows.is_empty());
+        let groups = RowGroups { places: &self.places, rows };
         for part in &mut self.parts {
             part.known.grow(&part.aggregate, self.groups);
-            part.add(&columns, &self.places, &mut self.account, context)?;
+            part.add(&columns, groups, &mut self.account, context)?;
         }
         Ok(())
     }
@@ -486,8 +512,10 @@ impl VectorAggregate {
         self.next += 1;
         let width = self.keys.len();
         self.finished.clear();
-        for part in &self.parts {
-            self.finished.push(part.finish(group)?);
+        for (aggregate, part) in &self.aggregates {
+            let states = self.parts.get(*part);
+            let states = states.ok_or_else(|| SqlError::internal("an aggregate without states"))?;
+            self.finished.push(states.finish(aggregate, group)?);
         }
         let keys = self.values.iter().skip(group * width).take(width).cloned();
         context.put_values(self.slot, keys.chain(self.finished.drain(..)));

@@ -8,6 +8,8 @@ use super::super::column::{Vector, VectorType, kind_of, number_value};
 use super::super::evaluate::{VectorExpr, keep};
 use super::super::operations::decimal::sum_wide;
 use super::super::source::ColumnBatch;
+use super::AggregateFormulas;
+use super::few_groups::{RowGroups, add_numbers};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError};
 use crate::execute::hash::pair_table::PairTable;
@@ -133,11 +135,27 @@ impl AggregateStates {
 }
 
 impl VectorAggregator {
+    /// Whether the values of an aggregate with these formulas come from the same states.
+    pub fn serves(&self, other: &AggregateFormulas) -> bool {
+        let (own, other) = (&self.aggregate, &other.aggregate);
+        let are_sums = [own, other]
+            .iter()
+            .all(|it| matches!(it.kind, AggregateKind::Sum | AggregateKind::Average));
+        let are_equal =
+            own.argument == other.argument && own.filter == other.filter && !other.distinct;
+        let are_alike = match &self.known {
+            AggregateStates::Sums(..) | AggregateStates::ScaledSums(..) => true,
+            AggregateStates::DoubleSums(..) => own.data_type == other.data_type,
+            _ => false,
+        };
+        are_sums && are_equal && are_alike
+    }
+
     /// Adds a batch, whose rows are of these groups.
     pub fn add(
         &mut self,
         columns: &ColumnBatch,
-        places: &[u32],
+        groups: RowGroups<'_>,
         account: &mut MemoryCharge,
         context: &Context<'_>,
     ) -> Result<()> {
@@ -146,30 +164,34 @@ impl VectorAggregator {
             None => None,
         };
         let Some(argument) = &self.argument else {
-            return self.count_rows(places, truths.as_ref());
+            return self.count_rows(groups, truths.as_ref());
         };
         // The argument is evaluated for the rows that the filter leaves.
         let (kept, vectors, rows);
-        let places = match &truths {
+        let left_places: Vec<u32>;
+        let places = groups.places;
+        let groups = match &truths {
             None => {
                 (vectors, rows) = (&columns.vectors, columns.rows);
-                places
+                groups
             }
             Some(truths) => {
                 let (left, count) = keep(&columns.vectors, truths)?;
                 kept = left;
                 (vectors, rows) = (&kept, count);
                 let is_left = |row: &usize| truths.is_valid(*row) && truths.value(*row);
-                &(0..places.len()).filter(is_left).map(|row| places[row]).collect::<Vec<u32>>()
+                left_places = (0..places.len()).filter(is_left).map(|row| places[row]).collect();
+                RowGroups { places: &left_places, rows: None }
             }
         };
+        let places = groups.places;
         if let (Some(scales), AggregateStates::ScaledSums(sums, counts, most)) =
             (&self.scales, &mut self.known)
         {
             let numbers = argument.column(vectors, rows)?;
             let own = scales.column(vectors, rows)?;
             add_scales(&numbers, &own, places, most)?;
-            return sum_numbers(&numbers, places, sums, counts);
+            return sum_numbers(&numbers, groups, sums, counts);
         }
         let vector = match &self.known {
             AggregateStates::Sums(..) => argument.narrow_column(vectors, rows)?,
@@ -195,7 +217,7 @@ impl VectorAggregator {
                 Ok(())
             }
             (AggregateStates::Sums(sums, counts), numbers) => {
-                sum_numbers(numbers, places, sums, counts)
+                sum_numbers(numbers, groups, sums, counts)
             }
             (AggregateStates::DoubleSums(sums, counts), Vector::Doubles(numbers)) => {
                 sum_doubles(numbers, places, sums, counts)
@@ -212,12 +234,14 @@ impl VectorAggregator {
         }
     }
 
-    fn count_rows(&mut self, places: &[u32], truths: Option<&BooleanArray>) -> Result<()> {
+    fn count_rows(&mut self, groups: RowGroups<'_>, truths: Option<&BooleanArray>) -> Result<()> {
+        let places = groups.places;
         let AggregateStates::Counts(counts) = &mut self.known else {
             return Err(SqlError::internal("an aggregate of nothing that does not count"));
         };
-        match (truths, &mut counts[..]) {
-            (None, [count]) => *count += places.len() as i64,
+        match (truths, &mut counts[..], groups.rows) {
+            (None, [count], _) => *count += places.len() as i64,
+            (None, counts, Some(rows)) => add_each_count(counts, rows),
             _ => {
                 for (row, place) in places.iter().enumerate() {
                     if truths.is_none_or(|truths| truths.is_valid(row) && truths.value(row)) {
@@ -263,7 +287,8 @@ impl VectorAggregator {
         Ok(())
     }
 
-    pub fn finish(&self, group: usize) -> Result<Value> {
+    /// Returns the value of an aggregate that has these states, of a group.
+    pub fn finish(&self, aggregate: &Aggregate, group: usize) -> Result<Value> {
         let state = match &self.known {
             AggregateStates::Counts(counts) | AggregateStates::DistinctIntegers(counts, _) => {
                 AggregateState::Count(counts.get(group).copied().unwrap_or(0))
@@ -304,11 +329,16 @@ impl VectorAggregator {
             }
             AggregateStates::Each(states, _) => {
                 let state = states.get(group);
-                return state.map_or(Ok(Value::Null), |state| state.finish(&self.aggregate));
+                return state.map_or(Ok(Value::Null), |state| state.finish(aggregate));
             }
         };
-        state.finish(&self.aggregate)
+        state.finish(aggregate)
     }
+}
+
+/// Adds the rows of each group to its count.
+fn add_each_count(counts: &mut [i64], rows: &[i64]) {
+    counts.iter_mut().zip(rows).for_each(|(count, rows)| *count += rows);
 }
 
 #[inline]
@@ -321,16 +351,16 @@ fn bump(counts: &mut [i64], place: u32, by: i64) {
 /// Adds integers, or NUMERIC without their point, to the sums of their groups.
 fn sum_numbers(
     numbers: &Vector,
-    places: &[u32],
+    groups: RowGroups<'_>,
     sums: &mut [i128],
     counts: &mut [i64],
 ) -> Result<()> {
     match numbers {
         Vector::Numbers(numbers) => {
-            sum(numbers, places, sums, counts);
+            sum(numbers, groups, sums, counts);
             Ok(())
         }
-        Vector::Wide(numbers) => sum_wide(numbers, places, sums, counts),
+        Vector::Wide(numbers) => sum_wide(numbers, groups.places, sums, counts),
         _ => Err(SqlError::internal("a sum of what is not a number")),
     }
 }
@@ -349,7 +379,7 @@ fn add_scales(numbers: &Vector, own: &Vector, places: &[u32], most: &mut [u8]) -
     Ok(())
 }
 
-fn sum(numbers: &Int64Array, places: &[u32], sums: &mut [i128], counts: &mut [i64]) {
+fn sum(numbers: &Int64Array, groups: RowGroups<'_>, sums: &mut [i128], counts: &mut [i64]) {
     if let ([sum], [count]) = (&mut *sums, &mut *counts) {
         *sum += match numbers.null_count() {
             0 => numbers.values().iter().map(|number| i128::from(*number)).sum::<i128>(),
@@ -358,7 +388,12 @@ fn sum(numbers: &Int64Array, places: &[u32], sums: &mut [i128], counts: &mut [i6
         *count += (numbers.len() - numbers.null_count()) as i64;
         return;
     }
-    each_placed(numbers, places, |number, place| {
+    if let (Some(rows), 0) = (groups.rows, numbers.null_count())
+        && add_numbers(numbers.values(), groups.places, sums)
+    {
+        return add_each_count(counts, rows);
+    }
+    each_placed(numbers, groups.places, |number, place| {
         if let (Some(sum), Some(count)) = (sums.get_mut(place), counts.get_mut(place)) {
             *sum += i128::from(number);
             *count += 1;
