@@ -166,7 +166,7 @@ impl RecordBatch {
 
     /// Prepares to copy records of a leaf, with keys less their first bytes if `keys` says how
     /// many. Copies all records at once if the caller will take most of them.
-    #[inline(always)]
+    #[inline]
     pub fn begin<'p>(&mut self, page: Page<'p>, keys: Option<usize>, most: bool) -> LeafCopy<'p> {
         let head = page.word_bytes();
         let with_keys = keys.is_some();
@@ -205,7 +205,7 @@ impl RecordBatch {
     }
 
     /// Takes the record at `slot`, with `length` bytes of its value.
-    #[inline(always)]
+    #[inline]
     pub fn take(&mut self, leaf: &LeafCopy<'_>, slot: Slot, length: usize) {
         let rest = slot.rest_length();
         let start = match leaf.together {

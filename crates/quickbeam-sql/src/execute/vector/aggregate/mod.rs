@@ -277,6 +277,7 @@ impl VectorAggregate {
     }
 
     /// Finds the group of one row, whose packed key is `word`.
+    #[inline]
     fn place_key(
         &mut self,
         word: Option<PackedKey>,
