@@ -248,6 +248,10 @@ impl Binder<'_> {
                 let array = Typed::new(array, DataType::Array(element_type), position);
                 self.coerce(array, DataType::Array(to))?
             }
+            Expr::Trimmed(_) => {
+                let trimmed = Expr::Trimmed(Box::new(array));
+                self.folded(Typed::new(trimmed, DataType::Array(element_type), position)).expr
+            }
             _ => array,
         };
         Ok(self.folded(Typed::condition(self.elements(comparison, value, array, is_any), position)))
