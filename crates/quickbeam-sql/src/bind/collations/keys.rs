@@ -219,12 +219,22 @@ impl Binder<'_> {
         Ok(Some(Typed::new(text_in(call), data_type, position)))
     }
 
-    /// Binds `nullif` of texts that may be equal though their bytes differ.
-    fn null_if(&mut self, arguments: &[Typed], position: u32) -> Result<Option<Typed>> {
+    /// Binds `nullif` of values that may be equal though their representations differ.
+    pub(in crate::bind) fn null_if(
+        &mut self,
+        arguments: &[Typed],
+        position: u32,
+    ) -> Result<Option<Typed>> {
         let [value, other] = arguments else { return Ok(None) };
         if value.expr.is_volatile() {
             return Err(SqlError::unsupported("nullif of a volatile text"));
         }
+        let value = match (value.data_type, other.data_type) {
+            (Some(DataType::Char(_)), Some(DataType::Text)) => {
+                &self.cast(value.clone(), DataType::Text)?
+            }
+            _ => value,
+        };
         let same = self.comparable(value.clone(), other.clone(), "=", position)?;
         let same = Expr::Compare(crate::expression::Comparison::Equal, Box::new(same));
         let value = self.settle(value.clone())?;

@@ -60,6 +60,16 @@ fn normalization_form<'a>(name: &str, form: &'a ast::FunctionArg) -> Option<&'a 
     }
 }
 
+/// Whether `=` takes values of two types without a cast. Then `nullif` has the type of the first.
+fn is_compared_uncast(a: DataType, b: DataType) -> bool {
+    use DataType::{Date, Double, Real, Timestamp, TimestampTz};
+    let are_both = |is_member: fn(DataType) -> bool| is_member(a) && is_member(b);
+    a != b
+        && (are_both(DataType::is_integer)
+            || are_both(|it| matches!(it, Real | Double))
+            || are_both(|it| matches!(it, Date | Timestamp | TimestampTz)))
+}
+
 /// Returns the type of a choice between values: `nullif` compares VARCHAR as TEXT.
 fn choice_type(special: Function, common: DataType) -> DataType {
     match common {
@@ -69,6 +79,25 @@ fn choice_type(special: Function, common: DataType) -> DataType {
 }
 
 impl Binder<'_> {
+    /// Binds `nullif` of two values that are compared without a cast. Returns `None` for others.
+    fn null_if_uncast(
+        &mut self,
+        left: &Typed,
+        right: &Typed,
+        position: u32,
+    ) -> Result<Option<Typed>> {
+        let types = [left.data_type, right.data_type];
+        let [Some(a), Some(b)] = types else { return Ok(None) };
+        if crate::bind::types::common(a, b).is_none_or(|it| !it.has_order()) {
+            return Err(no_operator("=", &types, position));
+        }
+        if !is_compared_uncast(a, b) || left.expr.is_volatile() {
+            return Ok(None);
+        }
+        let made = self.null_if(&[left.clone(), right.clone()], position)?;
+        Ok(made.map(|made| self.folded(made)))
+    }
+
     /// Returns the OID of the domain of a column, or of a cast to a domain with constraints.
     fn domain_of(&self, value: &Typed) -> Option<i64> {
         let domain = match &value.expr {
@@ -300,11 +329,8 @@ impl Binder<'_> {
         let special = match name {
             "coalesce" => Function::COALESCE,
             "nullif" if let [left, right] = &arguments[..] => {
-                let types = [left.data_type, right.data_type];
-                if let [Some(a), Some(b)] = types
-                    && crate::bind::types::common(a, b).is_none_or(|it| !it.has_order())
-                {
-                    return Err(no_operator("=", &types, position));
+                if let Some(made) = self.null_if_uncast(left, right, position)? {
+                    return Ok(made);
                 }
                 Function::NULL_IF
             }
