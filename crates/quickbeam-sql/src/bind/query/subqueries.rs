@@ -6,10 +6,10 @@ use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 
 use crate::bind::expression::operators::comparison;
 use crate::bind::expression::pattern_quantifiers::{QuantifiedPattern, pattern_symbol};
-use crate::bind::{Binder, Query, Scope, Source, Subquery, SubqueryKind, Typed};
+use crate::bind::{Binder, Body, Query, Scope, Source, Subquery, SubqueryKind, Typed};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
-use crate::types::{CollateStep, DataType};
+use crate::types::{CollateStep, DataType, Value};
 
 /// How many rows of a subquery must match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,10 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed> {
         let position = self.position(query);
-        let (slot, _) = self.subquery(query, scope, |_, _| Ok(SubqueryKind::Exists))?;
+        let (slot, _) = self.subquery(query, scope, |_, query| {
+            keep_existence(query);
+            Ok(SubqueryKind::Exists)
+        })?;
         let is = Expr::column(slot, 0);
         Ok(Typed::condition(if negated { Expr::Not(Box::new(is)) } else { is }, position))
     }
@@ -134,6 +137,21 @@ impl Binder<'_> {
             })
         })?;
         Ok(Typed::condition(Expr::column(slot, 0), position))
+    }
+}
+
+/// Drops the select list, DISTINCT and ORDER BY of a query in EXISTS. They do not decide whether it
+/// has rows, and PostgreSQL never evaluates them there.
+fn keep_existence(query: &mut Query) {
+    let is_plain = query.keeps_first_row() && !query.with_ties;
+    let Body::Select(select) = &mut query.body else { return };
+    let has_steps =
+        select.group.is_some() || select.windows.is_some() || select.for_update.is_some();
+    if is_plain && !has_steps {
+        select.outputs.fill(Expr::Constant(Value::Null));
+        select.distinct = false;
+        select.distinct_on.clear();
+        query.order.clear();
     }
 }
 
