@@ -13,7 +13,24 @@ use quickbeam::invariant;
 use super::row_format::{ColumnEncoding, ColumnLayout, HEADER, damaged, encode, place_all};
 use crate::error::Result;
 use crate::schema::Table;
-use crate::types::{DataType, ValueRef};
+use crate::types::{DataType, EncodedKind, ValueRef};
+
+/// Whether equal values of a column of that type are the same bytes. Numbers may differ in their
+/// scale or the sign of zero, intervals in their units, and so may all that contain such.
+fn has_one_encoding(data_type: DataType) -> bool {
+    match data_type {
+        DataType::Real
+        | DataType::Double
+        | DataType::Numeric(_)
+        | DataType::Interval
+        | DataType::Precise(_)
+        | DataType::Json
+        | DataType::Jsonb
+        | DataType::Array(_) => false,
+        DataType::Encoded(encoded) => encoded.kind() == EncodedKind::Enum,
+        _ => true,
+    }
+}
 
 /// How to make rows out of others.
 #[derive(Clone, Debug)]
@@ -81,9 +98,7 @@ impl Splice {
     pub fn for_comparison(origins: &[Origin<'_>]) -> Option<Splice> {
         let type_of = |(_, table, column): &Origin<'_>| {
             let data_type = table.columns.get(*column)?.data_type;
-            let is_plain =
-                !matches!(data_type, DataType::Real | DataType::Double | DataType::Numeric(_));
-            is_plain.then_some(data_type)
+            has_one_encoding(data_type).then_some(data_type)
         };
         let types: Option<Vec<DataType>> = origins.iter().map(type_of).collect();
         let (places, fixed_end) = place_all(&types?);
