@@ -84,7 +84,8 @@ pub use parse::{pieces as split_statements, without_constants, without_passwords
 pub use rust_types::{ColumnIndex, ColumnValue, OwnedRow, Row};
 pub use types::{
     Array, ArrayRef, DataType, ElementType, EncodedKind, EncodedType, Interval, IntervalFields,
-    LongNumeric, LongNumericRef, Numeric, PreciseType, SystemType, TimeKind, Value, ValueRef,
+    LongNumeric, LongNumericRef, Numeric, NumericLimits, PreciseType, SystemType, TimeKind, Value,
+    ValueRef,
 };
 
 /// The examples of the README, compiled and run as documentation tests.

@@ -72,6 +72,7 @@ pub fn wire_type(data_type: DataType) -> WireType {
         DataType::Numeric(Some((precision, scale))) => {
             (1700, -1, (i32::from(precision) << 16 | i32::from(scale)) + 4)
         }
+        DataType::WideNumeric(limits) => (1700, -1, limits.modifier()),
         DataType::Uuid => (2950, 16, -1),
         DataType::Json => (114, -1, -1),
         DataType::Jsonb => (3802, -1, -1),
@@ -192,7 +193,7 @@ fn array_oid(element: ElementType) -> u32 {
         DataType::Time => 1183,
         DataType::TimestampTz => 1185,
         DataType::Interval => 1187,
-        DataType::Numeric(_) => 1231,
+        DataType::Numeric(_) | DataType::WideNumeric(_) => 1231,
         DataType::Uuid => 2951,
         DataType::Json => 199,
         DataType::Jsonb => 3807,
@@ -435,7 +436,7 @@ pub(super) fn binary_parameter(bytes: &[u8], data_type: DataType) -> Result<Valu
             }
             _ => return Err(invalid()),
         },
-        DataType::Numeric(_) => {
+        DataType::Numeric(_) | DataType::WideNumeric(_) => {
             let text = numeric_text(bytes).ok_or_else(invalid)?;
             parse_value(&text, data_type, &TextSettings::DEFAULT)?
         }

@@ -51,6 +51,7 @@ fn arrow_type(data_type: DataType) -> ArrowType {
             ArrowType::Decimal128(precision, scale as i8)
         }
         DataType::Numeric(None)
+        | DataType::WideNumeric(_)
         | DataType::Text
         | DataType::Varchar(_)
         | DataType::Char(_)
@@ -122,6 +123,7 @@ impl ArrowBuilder {
                 ArrowBuilder::Decimal(builder.map_err(|error| failed(&error))?, scale)
             }
             DataType::Numeric(None)
+            | DataType::WideNumeric(_)
             | DataType::Text
             | DataType::Varchar(_)
             | DataType::Char(_)

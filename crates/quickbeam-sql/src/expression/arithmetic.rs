@@ -62,7 +62,7 @@ impl NumberKind {
             DataType::SmallInt => NumberKind::Small,
             DataType::Integer => NumberKind::Integer,
             DataType::BigInt => NumberKind::Big,
-            DataType::Numeric(_) => NumberKind::Numeric,
+            DataType::Numeric(_) | DataType::WideNumeric(_) => NumberKind::Numeric,
             DataType::Real => NumberKind::Real,
             DataType::Double => NumberKind::Double,
             _ => return None,

@@ -43,7 +43,7 @@ pub fn cast_context(from: DataType, to: DataType) -> Option<CastContext> {
         return Some(Implicit);
     }
     let plain = |known: DataType| match known {
-        T::Encoded(_) | T::Precise(_) => known.unconstrained(),
+        T::Encoded(_) | T::Precise(_) | T::WideNumeric(_) => known.unconstrained(),
         known => known,
     };
     let (from, to) = (plain(from), plain(to));
@@ -419,20 +419,23 @@ fn number(value: ValueRef<'_>, to: DataType) -> Result<Value> {
                 _ => Err(out_of_range(to)),
             }
         }
-        DataType::Numeric(limits) => {
+        DataType::Numeric(_) | DataType::WideNumeric(_) => {
             let exact = match value {
                 ValueRef::Real(v) => Decimal::from_f32(v)?,
                 ValueRef::Double(v) => Decimal::from_f64(v)?,
                 value => value.as_decimal().ok_or_else(|| no_cast(value, to))?,
             };
-            Ok(match (limits, exact) {
-                (Some((precision, scale)), Decimal::Short(exact)) => {
+            Ok(match (to, exact) {
+                (DataType::Numeric(Some((precision, scale))), Decimal::Short(exact)) => {
                     Value::Numeric(exact.fit(precision, scale)?)
                 }
-                (Some((precision, scale)), exact) => {
+                (DataType::Numeric(Some((precision, scale))), exact) => {
                     exact.fit(precision.into(), scale.into())?.into()
                 }
-                (None, exact) => exact.into(),
+                (DataType::WideNumeric(limits), exact) => {
+                    exact.fit(limits.precision(), limits.scale())?.into()
+                }
+                (_, exact) => exact.into(),
             })
         }
         _ => {

@@ -81,6 +81,7 @@ pub fn fit_assigned(value: Value, to: DataType, settings: &TextSettings) -> Resu
         DataType::Char(_)
             | DataType::Varchar(Some(_))
             | DataType::Numeric(Some(_))
+            | DataType::WideNumeric(_)
             | DataType::Precise(_)
     );
     if !is_limited {

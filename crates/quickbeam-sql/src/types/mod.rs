@@ -47,7 +47,8 @@ pub use interval::input::parse_interval;
 pub use interval::{HOUR, Interval, IntervalUnit, MINUTE, interval_out_of_range};
 pub(crate) use numeric::{Decimal, LONG_SCALE};
 pub use numeric::{
-    LongNumeric, LongNumericRef, MAX_PRECISION, Numeric, SHORT_PRECISION, decimal_power,
+    LongNumeric, LongNumericRef, MAX_PRECISION, Numeric, NumericLimits, SHORT_PRECISION,
+    decimal_power,
 };
 pub use output::{OffsetMinutes, write_offset, write_xsd};
 pub use precise::{IntervalFields, PreciseType, TimeKind};
@@ -73,7 +74,8 @@ pub enum DataType {
     Real,
     /// Double precision floating point.
     Double,
-    /// Exact decimal with precision and scale; `None`: unconstrained.
+    /// Exact decimal with a precision of at most 38 and a scale from 0 to the precision; `None`:
+    /// unconstrained.
     Numeric(Option<(u8, u8)>),
     /// Text of any length.
     Text,
@@ -107,6 +109,8 @@ pub enum DataType {
     Encoded(EncodedType),
     /// A type of times with a precision, or of intervals with fields.
     Precise(PreciseType),
+    /// Exact decimal with any other precision and scale.
+    WideNumeric(NumericLimits),
 }
 
 impl DataType {
@@ -120,7 +124,7 @@ impl DataType {
             DataType::BigInt => "int8",
             DataType::Real => "float4",
             DataType::Double => "float8",
-            DataType::Numeric(_) => "numeric",
+            DataType::Numeric(_) | DataType::WideNumeric(_) => "numeric",
             DataType::Text => "text",
             DataType::Varchar(_) => "varchar",
             DataType::Char(_) => "bpchar",
@@ -151,6 +155,7 @@ impl DataType {
     pub fn is_numeric(self) -> bool {
         self.is_integer()
             || matches!(self, DataType::Real | DataType::Double | DataType::Numeric(_))
+            || matches!(self, DataType::WideNumeric(_))
     }
 
     /// Returns whether this is TEXT, VARCHAR, CHAR, `name` or `"char"`.
@@ -238,7 +243,7 @@ impl DataType {
             | DataType::TimestampTz => 8,
             DataType::Uuid | DataType::Interval => 16,
             DataType::System(known) if known.is_number() => 4,
-            DataType::Numeric(_) => 17,
+            DataType::Numeric(_) | DataType::WideNumeric(_) => 17,
             DataType::Precise(precise) => return precise.plain().fixed_width(),
             DataType::Text
             | DataType::Varchar(_)
@@ -256,7 +261,7 @@ impl DataType {
     #[must_use]
     pub fn unconstrained(self) -> DataType {
         match self {
-            DataType::Numeric(_) => DataType::Numeric(None),
+            DataType::Numeric(_) | DataType::WideNumeric(_) => DataType::Numeric(None),
             DataType::Varchar(_) => DataType::Varchar(None),
             DataType::Array(element) => DataType::Array(element.unconstrained()),
             DataType::Encoded(encoded) => DataType::Encoded(encoded.unconstrained()),
@@ -332,6 +337,7 @@ impl fmt::Display for DataType {
             DataType::System(known) => f.write_str(known.name()),
             DataType::Encoded(encoded) => encoded.fmt(f),
             DataType::Precise(precise) => precise.fmt(f),
+            DataType::WideNumeric(limits) => limits.fmt(f),
         }
     }
 }

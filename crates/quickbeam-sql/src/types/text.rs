@@ -54,7 +54,7 @@ pub fn parse_value(text: &str, data_type: DataType, settings: &TextSettings) -> 
         DataType::BigInt => Value::BigInt(integer()?.try_into().map_err(|_| narrow())?),
         DataType::Real => Value::Real(parse_real(text)?),
         DataType::Double => Value::Double(parse_double(text)?),
-        DataType::Numeric(_) => parse_numeric(text)?.into(),
+        DataType::Numeric(_) | DataType::WideNumeric(_) => parse_numeric(text)?.into(),
         DataType::Text | DataType::Varchar(_) | DataType::Char(_) => {
             Value::text(checked_text(text)?)
         }

@@ -459,6 +459,7 @@ impl Binder<'_> {
                 limited @ (DataType::Char(_)
                 | DataType::Varchar(_)
                 | DataType::Numeric(_)
+                | DataType::WideNumeric(_)
                 | DataType::Precise(_)) => limited,
                 other => other.unconstrained(),
             };

@@ -386,6 +386,10 @@ fn is_variance(kind: AggregateKind) -> bool {
 
 /// Returns the type of an aggregate of one argument, or `None` if it does not exist for that type.
 fn result_type(kind: AggregateKind, given: DataType) -> Option<DataType> {
+    let given = match given {
+        DataType::WideNumeric(_) => given.unconstrained(),
+        _ => given,
+    };
     Some(match (kind, given) {
         (AggregateKind::Count, _) => DataType::BigInt,
         (AggregateKind::JsonElements(is_binary), _) => json_type(is_binary),

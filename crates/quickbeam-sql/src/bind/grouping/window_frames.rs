@@ -194,7 +194,7 @@ impl Binder<'_> {
         let key = key.unwrap_or(T::Text).unconstrained();
         let given = value.data_type;
         let is_span = given.is_none_or(|given| given.unconstrained() == DataType::Interval);
-        let target = match (key, given) {
+        let target = match (key, given.map(DataType::unconstrained)) {
             (T::Date | T::Time | T::Timestamp | T::TimestampTz | T::Interval, _) if is_span => {
                 T::Interval
             }

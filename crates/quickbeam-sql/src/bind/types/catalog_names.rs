@@ -5,7 +5,7 @@
 
 use sqlparser::ast::{CharacterLength, ExactNumberInfo, Ident, ObjectName, ObjectNamePart};
 
-use super::{bits, interval, invalid, length, precision, time};
+use super::{bits, interval, invalid, length, numeric, time};
 use crate::bind::fold;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::{DataType, ElementType, EncodedKind, EncodedType, SystemType, TimeKind};
@@ -98,7 +98,7 @@ fn with_modifiers(name: &str, modifiers: &[String]) -> Option<Result<DataType>> 
     let known = match name {
         "varchar" => characters(modifiers).and_then(|it| length(it, name)).map(DataType::Varchar),
         "bpchar" => blank_padded(modifiers, None),
-        "numeric" => digits(modifiers).and_then(precision).map(DataType::Numeric),
+        "numeric" => digits(modifiers).and_then(numeric),
         "time" => first(modifiers).map(|digits| time(TimeKind::Time, digits)),
         "timestamp" => first(modifiers).map(|digits| time(TimeKind::Timestamp, digits)),
         "timestamptz" => first(modifiers).map(|digits| time(TimeKind::TimestampTz, digits)),

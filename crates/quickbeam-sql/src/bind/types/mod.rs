@@ -13,7 +13,7 @@ pub use catalog_names::catalog_type;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::NumberKind;
 use crate::types::{
-    CastContext, DataType, ElementType, EncodedKind, EncodedType, IntervalFields, MAX_PRECISION,
+    CastContext, DataType, ElementType, EncodedKind, EncodedType, IntervalFields, NumericLimits,
     PreciseType, SystemType, TimeKind, cast_context,
 };
 
@@ -32,11 +32,10 @@ fn length(written: Option<CharacterLength>, name: &str) -> Result<Option<u32>> {
     }
 }
 
-fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
-    /// PostgreSQL's limit of precision and scale.
-    const MOST: i64 = 1000;
+fn numeric(info: ExactNumberInfo) -> Result<DataType> {
+    const MOST: i64 = NumericLimits::MAX;
     let (precision, scale) = match info {
-        ExactNumberInfo::None => return Ok(None),
+        ExactNumberInfo::None => return Ok(DataType::Numeric(None)),
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
     };
@@ -47,15 +46,7 @@ fn precision(info: ExactNumberInfo) -> Result<Option<(u8, u8)>> {
         let message = format!("NUMERIC scale {scale} must be between -{MOST} and {MOST}");
         return Err(invalid(message));
     }
-    match (u8::try_from(precision), u8::try_from(scale)) {
-        (Ok(precision @ ..=MAX_PRECISION), Ok(scale)) if scale <= precision => {
-            Ok(Some((precision, scale)))
-        }
-        _ if precision > u64::from(MAX_PRECISION) => Err(SqlError::unsupported(format_args!(
-            "a precision of NUMERIC of more than {MAX_PRECISION} digits"
-        ))),
-        _ => Err(SqlError::unsupported("a scale of NUMERIC below 0 or above the precision")),
-    }
+    Ok(NumericLimits::data_type(precision as u16, scale as i16))
 }
 
 /// Returns a type of bit strings.
@@ -141,9 +132,7 @@ pub fn data_type(written: &Written) -> Result<DataType> {
             ExactNumberInfo::None | ExactNumberInfo::Precision(25..=53) => DataType::Double,
             _ => return Err(invalid("precision for type float must be between 1 and 53".into())),
         },
-        Written::Numeric(info) | Written::Decimal(info) | Written::Dec(info) => {
-            DataType::Numeric(precision(info)?)
-        }
+        Written::Numeric(info) | Written::Decimal(info) | Written::Dec(info) => numeric(info)?,
         Written::Text => DataType::Text,
         Written::Varchar(written)
         | Written::CharacterVarying(written)

@@ -7,7 +7,7 @@ use super::type_row_named;
 use crate::schema::roles::PREDEFINED_ROLES;
 use crate::schema::{Argument, BOOTSTRAP, DomainUse, ObjectId, Table};
 use crate::types::encoded::enums::FIRST_OBJECT_OID;
-use crate::types::{DataType, EncodedKind, PreciseType, TimeKind};
+use crate::types::{DataType, EncodedKind, NumericLimits, PreciseType, TimeKind};
 
 /// The schema `pg_catalog`.
 pub const CATALOG_SCHEMA: i64 = 11;
@@ -140,6 +140,7 @@ pub fn type_modifier(data_type: DataType) -> i32 {
             i32::try_from(encoded.length()).map_or(-1, |length| length - 1)
         }
         DataType::Precise(precise) => precise.modifier(),
+        DataType::WideNumeric(limits) => limits.modifier(),
         DataType::Encoded(encoded) if encoded.length() > 0 && !encoded.kind().has_definition() => {
             i32::try_from(encoded.length()).unwrap_or(-1)
         }
@@ -194,10 +195,7 @@ pub fn type_named(oid: i64, modifier: Option<i32>) -> Option<String> {
         "sql_identifier" | "character_data" | "cardinal_number" | "yes_or_no" | "time_stamp" => {
             format!("information_schema.{}", row.name)
         }
-        "numeric" => match given.map(|modifier| modifier - 4) {
-            Some(modifier) => format!("numeric({},{})", modifier >> 16, modifier & 0x7ff),
-            None => "numeric".to_owned(),
-        },
+        "numeric" => given.map_or_else(|| "numeric".to_owned(), NumericLimits::type_name),
         name => name.to_owned(),
     })
 }

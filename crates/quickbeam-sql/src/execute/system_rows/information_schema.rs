@@ -496,6 +496,12 @@ pub(super) fn column_row(
                 row.set("numeric_scale", i32::from(scale));
             }
         }
+        DataType::WideNumeric(limits) => {
+            row.set("numeric_precision_radix", 10);
+            row.set("numeric_precision", i32::from(limits.precision()));
+            // PostgreSQL 15 shows a negative scale without its sign.
+            row.set("numeric_scale", i32::from(limits.scale()) & 0x7ff);
+        }
         DataType::Time | DataType::Timestamp | DataType::TimestampTz | DataType::Interval => {
             row.set("datetime_precision", 6);
         }

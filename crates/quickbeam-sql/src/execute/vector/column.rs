@@ -60,6 +60,7 @@ pub fn kind_of(data_type: DataType) -> Option<VectorType> {
         DataType::Numeric(Some((_, scale))) => VectorType::WideDecimals(scale),
         DataType::Precise(precise) => return kind_of(precise.plain()),
         DataType::Numeric(None)
+        | DataType::WideNumeric(_)
         | DataType::Bytea
         | DataType::Uuid
         | DataType::Interval

@@ -445,7 +445,7 @@ impl KeyPart {
                 let turned = if bits >> 63 == 1 { bits ^ (1 << 63) } else { !bits };
                 Value::Double(f64::from_bits(turned))
             }
-            DataType::Numeric(_) => {
+            DataType::Numeric(_) | DataType::WideNumeric(_) => {
                 let next = || source.take::<1>().ok().map(|[byte]| byte);
                 Decimal::read_key(next).ok_or_else(damaged)?.into()
             }

@@ -22,6 +22,7 @@ fn has_one_encoding(data_type: DataType) -> bool {
         DataType::Real
         | DataType::Double
         | DataType::Numeric(_)
+        | DataType::WideNumeric(_)
         | DataType::Interval
         | DataType::Precise(_)
         | DataType::Json

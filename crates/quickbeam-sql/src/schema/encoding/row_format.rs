@@ -82,7 +82,7 @@ impl ColumnEncoding {
             DataType::BigInt => ColumnEncoding::BigInt,
             DataType::Real => ColumnEncoding::Real,
             DataType::Double => ColumnEncoding::Double,
-            DataType::Numeric(_) => ColumnEncoding::Numeric,
+            DataType::Numeric(_) | DataType::WideNumeric(_) => ColumnEncoding::Numeric,
             DataType::Text | DataType::Varchar(_) | DataType::Char(_) => ColumnEncoding::Text,
             DataType::Bytea => ColumnEncoding::Bytea,
             DataType::Date => ColumnEncoding::Date,
@@ -548,7 +548,9 @@ impl Table {
         // A number of more than 38 digits is at the end of the row.
         let long = |column: &usize| {
             let known = self.columns.get(*column);
-            known.is_some_and(|column| column.data_type == DataType::Numeric(None))
+            known.is_some_and(|column| {
+                matches!(column.data_type, DataType::Numeric(None) | DataType::WideNumeric(_))
+            })
         };
         if self.is_database() || !columns.iter().all(fixed) || columns.iter().any(long) {
             return None;

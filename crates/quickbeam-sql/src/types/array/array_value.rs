@@ -557,7 +557,7 @@ fn read_content(element: ElementType, bytes: &[u8]) -> Option<ValueRef<'_>> {
         DataType::TimestampTz => ValueRef::TimestampTz(eight()?),
         DataType::Real => ValueRef::Real(f32::from_le_bytes(bytes.try_into().ok()?)),
         DataType::Double => ValueRef::Double(f64::from_le_bytes(bytes.try_into().ok()?)),
-        DataType::Numeric(_) => {
+        DataType::Numeric(_) | DataType::WideNumeric(_) => {
             if let [number @ .., LONG_SCALE] = bytes {
                 return LongNumericRef::read(number).map(ValueRef::LongNumeric);
             }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::types::{DataType, EncodedKind, EncodedType, PreciseType, SystemType, TimeKind};
+use crate::types::{
+    DataType, EncodedKind, EncodedType, NumericLimits, PreciseType, SystemType, TimeKind,
+};
 
 /// The type of the elements of an array: any type but an array. Four bytes, so that it does not
 /// enlarge [`DataType`].
@@ -50,6 +52,7 @@ impl ElementType {
             DataType::Numeric(Some((precision, scale))) => {
                 (7, (precision as u32) << 8 | scale as u32)
             }
+            DataType::WideNumeric(limits) => (7, limits.number()),
             DataType::Text => (8, 0),
             DataType::Varchar(None) => (9, 0),
             DataType::Varchar(Some(length)) => (9, length),
@@ -92,7 +95,10 @@ impl ElementType {
             5 => DataType::Real,
             6 => DataType::Double,
             7 if modifier == 0 => DataType::Numeric(None),
-            7 => DataType::Numeric(Some(((modifier >> 8) as u8, modifier as u8))),
+            7 => match NumericLimits::of_number(modifier) {
+                Some(limits) => DataType::WideNumeric(limits),
+                None => DataType::Numeric(Some(((modifier >> 8) as u8, modifier as u8))),
+            },
             9 if modifier == 0 => DataType::Varchar(None),
             9 => DataType::Varchar(Some(modifier)),
             10 => DataType::Char(modifier),

@@ -194,6 +194,10 @@ impl Numeric {
         {
             return self.integer_power(whole);
         }
+        // The logarithm is that of a positive number.
+        if self.signum() < 0 {
+            return Err(overflow());
+        }
         let scales = i32::from(self.scale()).max(exponent.scale().into());
         if self.is_zero() {
             return Numeric::new(0, scales.max(SIGNIFICANT) as u8);

@@ -11,6 +11,7 @@
 
 mod decimal;
 mod key;
+mod limits;
 mod long;
 mod math;
 mod special;
@@ -25,6 +26,7 @@ use ethnum::I256;
 use quickbeam::invariant;
 
 pub(crate) use self::decimal::{Decimal, LONG_SCALE};
+pub use self::limits::NumericLimits;
 pub use self::long::{LongNumeric, LongNumericRef};
 use crate::error::{Result, SqlError, SqlState};
 

@@ -108,7 +108,7 @@ fn value(data_type: DataType) -> BoxedStrategy<Value> {
             let all = prop::num::f64::ANY;
             prop_oneof![all, Just(0.0), Just(-0.0)].prop_map(Value::Double).boxed()
         }
-        DataType::Numeric(_) => {
+        DataType::Numeric(_) | DataType::WideNumeric(_) => {
             let special = vec![Numeric::NAN, Numeric::INFINITY, Numeric::NEGATIVE_INFINITY];
             prop_oneof![6 => numeric(), 1 => prop::sample::select(special)]
                 .prop_map(Value::Numeric)
