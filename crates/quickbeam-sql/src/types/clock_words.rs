@@ -61,7 +61,12 @@ enum Word<'t> {
 impl<'t> Word<'t> {
     fn read(part: &'t str, element: DataType) -> Option<Word<'t>> {
         let part = part.trim();
-        let (word, time) = part.split_once(' ').unwrap_or((part, ""));
+        let (first, rest) = part.split_once(' ').unwrap_or((part, ""));
+        // A time of day stands after the word or before it.
+        let (word, time) = match first.starts_with(|c: char| c.is_ascii_digit()) {
+            true => (rest.trim(), first),
+            false => (first, rest),
+        };
         let is = |known: &str| word.eq_ignore_ascii_case(known);
         if is("now") && time.is_empty() {
             return Some(Word::Now);
@@ -111,6 +116,10 @@ mod tests {
         let read = |text: &str, to| without_clock_words(text, to, now, &TextSettings::DEFAULT);
         assert_eq!(read("tomorrow", DataType::Date).as_deref(), Some("2022-01-09"));
         assert_eq!(read("NOW", DataType::Time).as_deref(), Some("01:00:00.000001"));
+        assert_eq!(
+            read("10:30 yesterday", DataType::Timestamp).as_deref(),
+            Some("2022-01-07 10:30")
+        );
         assert_eq!(read("2022-01-09", DataType::Date), None);
         assert_eq!(read("today", DataType::Text), None);
         let range = EncodedKind::DateRange.data_type();

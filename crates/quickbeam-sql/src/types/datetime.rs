@@ -81,7 +81,10 @@ pub fn days_in_month(year: i64, month: u32) -> u32 {
 /// The kinds of errors in a date or time text.
 pub(super) enum Fault {
     Syntax,
+    /// A field that no date or time has.
     Range,
+    /// A date or time that the type does not have.
+    Limit,
     Zone,
     UnknownZone,
 }
@@ -98,6 +101,11 @@ fn explain<T>(parsed: Parsed<T>, kind: &str, text: &str) -> Result<T> {
             SqlState::DatetimeFieldOverflow,
             format!("date/time field value out of range: \"{text}\""),
         ),
+        Fault::Limit => {
+            let kind = kind.split(' ').next().unwrap_or(kind);
+            let message = format!("{kind} out of range: \"{text}\"");
+            SqlError::new(SqlState::DatetimeFieldOverflow, message)
+        }
         Fault::UnknownZone => SqlError::new(
             SqlState::InvalidParameterValue,
             format!("time zone of \"{text}\" not recognized"),
@@ -275,11 +283,14 @@ fn checked_days(date: (i64, u32, u32), before_christ: bool, last: i64) -> Parsed
     let (year, month, day) = date;
     let year = if before_christ { 1 - year } else { year };
     let is_date = (1..=12).contains(&month) && (1..=days_in_month(year, month)).contains(&day);
-    if !is_date || date.0 == 0 || !(FIRST_YEAR..=last).contains(&year) {
+    if !is_date || date.0 == 0 {
         return Err(Fault::Range);
     }
+    if !(FIRST_YEAR..=last).contains(&year) {
+        return Err(Fault::Limit);
+    }
     let days = days_of(year, month, day);
-    if days < FIRST_DAY { Err(Fault::Range) } else { Ok(days) }
+    if days < FIRST_DAY { Err(Fault::Limit) } else { Ok(days) }
 }
 
 fn special(text: &str) -> Option<i64> {
@@ -306,7 +317,7 @@ fn or_words<T>(iso: Parsed<T>, words: impl FnOnce() -> Parsed<T>) -> Parsed<T> {
 fn words_date(text: &str, order: DateOrder) -> Parsed<i32> {
     invariant!(WORDS_1, iso_date(text).is_err(), "{text:?}");
     let days = read_words(text, order)?.days.ok_or(Fault::Syntax)?;
-    if is_date(days) { Ok(days as i32) } else { Err(Fault::Range) }
+    if is_date(days) { Ok(days as i32) } else { Err(Fault::Limit) }
 }
 
 fn words_moment(text: &str, order: DateOrder) -> Parsed<(i64, Option<Zone>)> {
@@ -314,7 +325,7 @@ fn words_moment(text: &str, order: DateOrder) -> Parsed<(i64, Option<Zone>)> {
     let found = read_words(text, order)?;
     let days = found.days.ok_or(Fault::Syntax)?;
     let moment = days.checked_mul(DAY).ok_or(Fault::Range)? + found.time.unwrap_or_default();
-    if is_timestamp(moment) { Ok((moment, found.zone)) } else { Err(Fault::Range) }
+    if is_timestamp(moment) { Ok((moment, found.zone)) } else { Err(Fault::Limit) }
 }
 
 /// Reads a date of ISO 8601. A time of day is checked and discarded.
@@ -351,7 +362,14 @@ pub fn parse_time(text: &str, settings: &TextSettings) -> Result<i64> {
         reader.zone()?;
         if reader.is_done() { Ok(time) } else { Err(Fault::Syntax) }
     };
-    let words = || read_words(text, settings.order)?.time.ok_or(Fault::Syntax);
+    let words = || {
+        let found = read_words(text, settings.order)?;
+        // The offset of a named zone depends on the date.
+        match (found.zone, found.days) {
+            (Some(Zone::Named(_)), None) => Err(Fault::Syntax),
+            _ => found.time.ok_or(Fault::Syntax),
+        }
+    };
     explain(or_words(parse(), words), "time", text)
 }
 
@@ -402,7 +420,7 @@ fn parse_moment(text: &str) -> Parsed<(i64, Option<i64>)> {
     let before_christ = reader.end()?;
     let days = checked_days(date, before_christ, LAST_TIMESTAMP_YEAR)?;
     let moment = days * DAY + time;
-    if is_timestamp(moment) { Ok((moment, zone)) } else { Err(Fault::Range) }
+    if is_timestamp(moment) { Ok((moment, zone)) } else { Err(Fault::Limit) }
 }
 
 /// Reads a TIMESTAMP; returns microseconds since 1970-01-01. A time zone is checked and discarded.
@@ -424,13 +442,13 @@ pub fn parse_timestamptz(text: &str, settings: &TextSettings) -> Result<i64> {
     let own_zone = |local: i64| i64::from(settings.zone.offset_of_local(local));
     let parsed = parse_moment(text).and_then(|(moment, zone)| {
         let moment = moment - zone.unwrap_or_else(|| own_zone(moment)) * SECOND;
-        if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Range) }
+        if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Limit) }
     });
     let words = || {
         let (moment, zone) = words_moment(text, settings.order)?;
         let east = zone.map_or_else(|| own_zone(moment), |zone| zone.offset_at(moment));
         let moment = moment - east * SECOND;
-        if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Range) }
+        if is_timestamp(moment) { Ok(moment) } else { Err(Fault::Limit) }
     };
     explain(or_words(parsed, words), "timestamp with time zone", text)
 }

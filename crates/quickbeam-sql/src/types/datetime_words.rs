@@ -9,7 +9,7 @@
 use quickbeam::invariant;
 
 use super::datetime::{DateTimeReader, Fault, Parsed, SECOND, days_in_month, days_of};
-use super::text_settings::{DateOrder, SessionZone, zone_abbreviation};
+use super::text_settings::{DateOrder, SessionZone};
 
 /// What a text says.
 #[derive(Default)]
@@ -73,7 +73,7 @@ fn is_weekday(word: &str) -> bool {
 fn is_keyword(word: &str) -> bool {
     month_of(word).is_some()
         || is_weekday(word)
-        || zone_abbreviation(word).is_some()
+        || SessionZone::of_abbreviation(word).is_some()
         || matches!(word, "j" | "jd" | "julian" | "t" | "am" | "pm" | "bc" | "ad" | "at" | "on")
 }
 
@@ -206,7 +206,7 @@ impl DateFields {
             year => year,
         };
         if !(-4713..=5_874_897).contains(&year) {
-            return Err(Fault::Range);
+            return Err(Fault::Limit);
         }
         if let Some(of_year) = self.of_year {
             let last = if days_in_month(year, 2) == 29 { 366 } else { 365 };
@@ -352,10 +352,13 @@ impl WordReader<'_> {
             }
             "dst" if moment.zone.is_some() => {}
             word if is_weekday(word) => {}
-            word => match (month_of(word), zone_abbreviation(word)) {
+            word => match (month_of(word), SessionZone::of_abbreviation(word)) {
                 (Some(month), _) => self.date.name_month(month)?,
-                (None, Some(east)) if moment.zone.is_none() => {
-                    moment.zone = Some(Zone::Offset(east.into()));
+                (None, Some(zone)) if moment.zone.is_none() => {
+                    moment.zone = Some(match zone {
+                        SessionZone::Fixed(east, _) => Zone::Offset(east.into()),
+                        zone => Zone::Named(zone),
+                    });
                     if let Some('+' | '-') = self.reader.rest.chars().next() {
                         // As in POSIX, the offset after a name is positive to the west.
                         let offset = self.reader.zone()?.unwrap_or_default();

@@ -85,12 +85,25 @@ impl Interval {
     /// Returns the interval multiplied by a factor. Fractions of months become days, and fractions
     /// of days become microseconds.
     pub fn checked_mul(self, factor: f64) -> Result<Interval> {
+        let (months, days) = (f64::from(self.months) * factor, f64::from(self.days) * factor);
+        Interval::of_fractions(months, days, self.micros as f64 * factor)
+    }
+
+    /// Returns the interval divided by a number that is not 0. As PostgreSQL, which divides each
+    /// field, not multiplying by a rounded reciprocal.
+    pub fn divide(self, divisor: f64) -> Result<Interval> {
+        let (months, days) = (f64::from(self.months) / divisor, f64::from(self.days) / divisor);
+        Interval::of_fractions(months, days, self.micros as f64 / divisor)
+    }
+
+    /// Returns the interval of these fields. Fractions of months become days, and fractions of
+    /// days become microseconds.
+    fn of_fractions(months: f64, days: f64, micros: f64) -> Result<Interval> {
         let round = |number: f64| (number * 1e6).round_ties_even() / 1e6;
         let whole = |number: f64| -> Result<i32> {
             let is_in_range = number.is_finite() && number.abs() <= f64::from(i32::MAX);
             if is_in_range { Ok(number as i32) } else { Err(interval_out_of_range()) }
         };
-        let (months, days) = (f64::from(self.months) * factor, f64::from(self.days) * factor);
         let mut result = Interval { months: whole(months)?, days: whole(days)?, micros: 0 };
         let month_days = round((months - f64::from(result.months)) * f64::from(MONTH_DAYS));
         let day_seconds = 86_400.0;
@@ -102,32 +115,12 @@ impl Interval {
         }
         result.days =
             result.days.checked_add(whole(month_days)?).ok_or_else(interval_out_of_range)?;
-        let micros = (self.micros as f64 * factor + seconds * 1e6).round_ties_even();
+        let micros = (micros + seconds * 1e6).round_ties_even();
         if micros.is_nan() || micros.abs() >= 9.2e18 {
             return Err(interval_out_of_range());
         }
         result.micros = micros as i64;
         Ok(result)
-    }
-
-    /// Returns the interval divided by a number that is not 0. As PostgreSQL, which divides each
-    /// field, not multiplying by a rounded reciprocal.
-    #[must_use]
-    pub fn divide(self, divisor: f64) -> Interval {
-        let mut result = Interval::default();
-        let (months, days) = (f64::from(self.months) / divisor, f64::from(self.days) / divisor);
-        (result.months, result.days) = (months as i32, days as i32);
-        let round = |number: f64| (number * 1e6).round_ties_even() / 1e6;
-        let month_days = round((months - f64::from(result.months)) * f64::from(MONTH_DAYS));
-        let rest = days - f64::from(result.days) + month_days - month_days.trunc();
-        let mut seconds = round(rest * 86_400.0);
-        if seconds.abs() >= 86_400.0 {
-            result.days = result.days.saturating_add((seconds / 86_400.0) as i32);
-            seconds -= (seconds / 86_400.0).trunc() * 86_400.0;
-        }
-        result.days = result.days.saturating_add(month_days as i32);
-        result.micros = (self.micros as f64 / divisor + seconds * 1e6).round_ties_even() as i64;
-        result
     }
 
     /// Moves whole days of the time part to the days.
@@ -168,17 +161,31 @@ impl Interval {
 
     /// Justifies hours and days, with one sign for all fields.
     pub fn justify(self) -> Result<Interval> {
-        let mut result = self.justify_hours()?.justify_days()?;
-        let is_positive = |it: &Interval| it.months > 0 || it.months == 0 && it.days > 0;
-        if is_positive(&result) && result.micros < 0 {
+        // The sum of the days may exceed their range where the months take most of them.
+        let days = i64::from(self.days) + self.micros / DAY;
+        let months = i64::from(self.months) + days / i64::from(MONTH_DAYS);
+        let narrow = |months: i64| i32::try_from(months).map_err(|_| interval_out_of_range());
+        let mut result = Interval {
+            months: narrow(months)?,
+            days: (days % i64::from(MONTH_DAYS)) as i32,
+            micros: self.micros % DAY,
+        };
+        let rest = result.days.signum() * 2 + result.micros.signum() as i32;
+        if result.months > 0 && rest < 0 {
+            result.days += MONTH_DAYS;
+            result.months -= 1;
+        } else if result.months < 0 && rest > 0 {
+            result.days -= MONTH_DAYS;
+            result.months += 1;
+        }
+        if result.days > 0 && result.micros < 0 {
             result.micros += DAY;
             result.days -= 1;
-        } else if (result.months < 0 || result.months == 0 && result.days < 0) && result.micros > 0
-        {
+        } else if result.days < 0 && result.micros > 0 {
             result.micros -= DAY;
             result.days += 1;
         }
-        result.justify_days()
+        Ok(result)
     }
 }
 

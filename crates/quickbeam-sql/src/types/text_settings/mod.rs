@@ -1,9 +1,10 @@
 //! The settings of a session that the text forms of values depend on: TimeZone, DateStyle,
 //! IntervalStyle, `extra_float_digits` and `bytea_output`.
 
+mod abbreviations;
 mod zone;
 
-pub use zone::{SessionZone, zone_abbreviation, zones_at};
+pub use zone::{SessionZone, zones_at};
 
 /// How dates and timestamps are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

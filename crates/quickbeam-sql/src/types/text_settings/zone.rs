@@ -10,6 +10,9 @@ use jiff::Timestamp as Instant;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 use smol_str::SmolStr;
 
+use super::abbreviations::{ZoneAbbreviation, zone_abbreviation};
+use crate::error::{Result, SqlError, SqlState};
+
 /// Seconds of an hour.
 const HOUR: i64 = 3600;
 
@@ -22,11 +25,35 @@ const POSIX_RULES: usize = 1000;
 /// Bytes of an abbreviation of a fixed zone.
 const NAME: usize = 10;
 
-/// A zone with a name, or a rule of POSIX.
+/// A zone with a name, a rule of POSIX, or an abbreviation that a zone has.
 #[derive(Debug)]
 pub struct NamedZone {
     name: SmolStr,
     zone: TimeZone,
+    /// Of an abbreviation: the moments from which the zone has it, in order, with the offsets in
+    /// seconds east of Greenwich.
+    uses: Vec<(i64, i32)>,
+}
+
+impl NamedZone {
+    /// Returns the offset that the abbreviation has at a moment: that of its last use before, or
+    /// of its first one. Returns `None` if this is no abbreviation, or one that the zone never had.
+    fn offset_of_abbreviation(&self, moment: i64) -> Option<i32> {
+        let after = self.uses.partition_point(|(since, _)| *since <= moment);
+        self.uses.get(after.saturating_sub(1)).map(|(_, east)| *east)
+    }
+}
+
+/// Returns the moments from which a zone has an abbreviation, and its offsets there.
+fn uses_of(zone: &TimeZone, abbreviation: &str) -> Vec<(i64, i32)> {
+    /// Rules without end repeat themselves after the year 2037.
+    const LAST: i64 = 2_145_916_800 * SECOND;
+    zone.following(Instant::MIN)
+        .map(|change| (change.timestamp().as_microsecond(), change))
+        .take_while(|(moment, _)| *moment < LAST)
+        .filter(|(_, change)| change.abbreviation().eq_ignore_ascii_case(abbreviation))
+        .map(|(moment, change)| (moment, change.offset().seconds()))
+        .collect()
 }
 
 impl PartialEq for NamedZone {
@@ -66,49 +93,13 @@ pub enum SessionZone {
     Named(&'static NamedZone),
 }
 
-/// Abbreviations with a fixed offset from UTC, in minutes.
-const ABBREVIATIONS: &[(&str, i32)] = &[
-    ("akdt", -480),
-    ("akst", -540),
-    ("bst", 60),
-    ("cdt", -300),
-    ("cest", 120),
-    ("cet", 60),
-    ("cst", -360),
-    ("edt", -240),
-    ("eest", 180),
-    ("eet", 120),
-    ("est", -300),
-    ("gmt", 0),
-    ("hst", -600),
-    ("jst", 540),
-    ("kst", 540),
-    ("mdt", -360),
-    ("met", 60),
-    ("msk", 180),
-    ("mst", -420),
-    ("nzdt", 780),
-    ("nzst", 720),
-    ("pdt", -420),
-    ("pst", -480),
-    ("ut", 0),
-    ("utc", 0),
-    ("wet", 0),
-    ("z", 0),
-    ("zulu", 0),
-];
-
-/// Returns the offset of an abbreviation in lower case, in seconds east of Greenwich.
-#[must_use]
-pub fn zone_abbreviation(word: &str) -> Option<i32> {
-    ABBREVIATIONS.iter().find(|(known, _)| *known == word).map(|(_, minutes)| minutes * 60)
-}
-
 /// Where a zone comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ZoneSource {
     /// The IANA database.
     Database,
+    /// An abbreviation of a zone there.
+    Abbreviation,
     /// A rule of POSIX.
     Rule,
 }
@@ -128,7 +119,12 @@ fn kept(name: SmolStr, zone: TimeZone, source: ZoneSource) -> Option<&'static Na
         }
         kept.1 += 1;
     }
-    let made: &'static NamedZone = Box::leak(Box::new(NamedZone { name: name.clone(), zone }));
+    let uses = match source {
+        ZoneSource::Abbreviation => uses_of(&zone, &name),
+        ZoneSource::Database | ZoneSource::Rule => Vec::new(),
+    };
+    let made = NamedZone { name: name.clone(), zone, uses };
+    let made: &'static NamedZone = Box::leak(Box::new(made));
     kept.0.insert(name, made);
     Some(made)
 }
@@ -183,9 +179,39 @@ impl SessionZone {
     #[must_use]
     pub fn of_text(text: &str) -> Option<SessionZone> {
         let text = text.trim();
-        match zone_abbreviation(&text.to_ascii_lowercase()) {
-            Some(east) => Some(SessionZone::Fixed(east, FixedName::new(&text.to_uppercase()))),
-            None => SessionZone::named(text).map(|(zone, _)| zone),
+        SessionZone::of_abbreviation(&text.to_ascii_lowercase())
+            .or_else(|| SessionZone::named(text).map(|(zone, _)| zone))
+    }
+
+    /// Returns the zone of an abbreviation in lower case.
+    #[must_use]
+    pub fn of_abbreviation(word: &str) -> Option<SessionZone> {
+        match zone_abbreviation(word)? {
+            ZoneAbbreviation::Offset(east) => {
+                Some(SessionZone::Fixed(east, FixedName::new(&word.to_uppercase())))
+            }
+            ZoneAbbreviation::Zone(name) => {
+                let zone = TimeZoneDatabase::bundled().get(name).ok()?;
+                // Names of the database are not in lower case.
+                kept(word.into(), zone, ZoneSource::Abbreviation).map(SessionZone::Named)
+            }
+        }
+    }
+
+    /// Returns the zone of `make_timestamptz`: an offset with a sign, positive to the east, or an
+    /// abbreviation or name.
+    pub fn of_function(text: &str) -> Result<SessionZone> {
+        let invalid = |message: String| SqlError::new(SqlState::InvalidParameterValue, message);
+        if text.starts_with(|first: char| first.is_ascii_digit()) {
+            let message = format!("invalid input syntax for type numeric time zone: \"{text}\"");
+            return Err(invalid(message)
+                .with_hint("Numeric time zones must have \"-\" or \"+\" as first character."));
+        }
+        match signed_distance(text) {
+            Some(Some(east)) => Ok(SessionZone::of_offset(east).0),
+            Some(None) => Err(invalid(format!("numeric time zone \"{text}\" out of range"))),
+            None => SessionZone::of_text(text)
+                .ok_or_else(|| invalid(format!("time zone \"{text}\" not recognized"))),
         }
     }
 
@@ -195,7 +221,9 @@ impl SessionZone {
         match self {
             SessionZone::Utc => 0,
             SessionZone::Fixed(east, _) => east,
-            SessionZone::Named(named) => named.zone.to_offset(instant(moment)).seconds(),
+            SessionZone::Named(named) => named
+                .offset_of_abbreviation(moment)
+                .unwrap_or_else(|| named.zone.to_offset(instant(moment)).seconds()),
         }
     }
 
@@ -209,12 +237,14 @@ impl SessionZone {
             SessionZone::Named(named) => named,
         };
         let civil = Offset::UTC.to_datetime(instant(local));
-        match named.zone.to_ambiguous_timestamp(civil).offset() {
+        let east = match named.zone.to_ambiguous_timestamp(civil).offset() {
             AmbiguousOffset::Unambiguous { offset } => offset,
             AmbiguousOffset::Gap { before, .. } => before,
             AmbiguousOffset::Fold { after, .. } => after,
         }
-        .seconds()
+        .seconds();
+        let moment = local.saturating_sub(i64::from(east) * SECOND);
+        named.offset_of_abbreviation(moment).unwrap_or(east)
     }
 
     /// Returns the local time of a moment. Infinity stays, and the result may be outside the range
@@ -322,11 +352,43 @@ fn of_posix(text: &str) -> Option<(SessionZone, SmolStr)> {
     let (distance, rule) = rest.split_at(end.unwrap_or(rest.len()));
     let west = distance_west(distance)?;
     if !rule.is_empty() {
-        let zone = TimeZone::posix(&shown).ok()?;
+        // A rule without dates has those of the United States.
+        let dates = if rule.contains(',') { "" } else { ",M3.2.0,M11.1.0" };
+        let zone = TimeZone::posix(&format!("{shown}{dates}")).ok()?;
         return Some((SessionZone::Named(kept(shown.clone(), zone, ZoneSource::Rule)?), shown));
     }
     let name = FixedName::new(&name.to_ascii_uppercase());
     Some((SessionZone::Fixed(-west, name), shown))
+}
+
+/// Reads an offset of hours, minutes and seconds that begins with a sign, positive to the east.
+/// Returns `None` for a text in another form, and `Some(None)` if a number is out of range.
+fn signed_distance(text: &str) -> Option<Option<i32>> {
+    let digits = text.strip_prefix(['+', '-'])?;
+    let mut rest = digits;
+    let mut number = || {
+        let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (own, after) = rest.split_at(end);
+        rest = after;
+        let has_more = rest.strip_prefix(':').inspect(|after| rest = after).is_some();
+        (if own.is_empty() { 0 } else { own.parse().unwrap_or(i32::MAX) }, has_more)
+    };
+    let (mut hours, mut goes_on) = number();
+    let (mut minutes, mut seconds) = (0, 0);
+    if goes_on {
+        (minutes, goes_on) = number();
+        if goes_on {
+            (seconds, goes_on) = number();
+        }
+    } else if digits.len() > 2 {
+        (hours, minutes) = (hours / 100, hours % 100);
+    }
+    if hours > 15 || minutes > 59 || seconds > 59 {
+        return Some(None);
+    }
+    let east = (hours * 60 + minutes) * 60 + seconds;
+    let is_whole = rest.is_empty() && !goes_on;
+    is_whole.then_some(Some(if text.starts_with('-') { -east } else { east }))
 }
 
 /// Reads hours, minutes and seconds with a sign.

@@ -261,7 +261,7 @@ impl AggregateState {
             | AggregateState::Reals(_, 0)
             | AggregateState::Intervals(_, 0) => Value::Null,
             AggregateState::Intervals(sum, _) if is_sum => Value::Interval(*sum),
-            AggregateState::Intervals(sum, count) => Value::Interval(sum.divide(*count as f64)),
+            AggregateState::Intervals(sum, count) => Value::Interval(sum.divide(*count as f64)?),
             AggregateState::Reals(sum, _) => Value::Real(*sum),
             AggregateState::Integers(sum, _)
                 if is_sum && aggregate.data_type == DataType::BigInt =>

@@ -46,7 +46,10 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         "make_timestamptz",
         &[Integer, Integer, Integer, Integer, Integer, Double, Text],
         TimestampTz,
-        |v| Ok(Value::TimestampTz(moment(make_timestamp(v)?, zone(text(v, 6)?)?)?)),
+        |v| {
+            let zone = SessionZone::of_function(text(v, 6)?)?;
+            Ok(Value::TimestampTz(moment(make_timestamp(v)?, zone)?))
+        },
     ),
     strict("timezone", &[Text, Timestamp], TimestampTz, |v| {
         Ok(Value::TimestampTz(moment(micros_of(v, 1)?, zone(text(v, 0)?)?)?))
@@ -73,6 +76,8 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         let east = i32::try_from(span(v, 0)?.micros / SECOND).unwrap_or_default();
         Ok(zoned_time(v, 1)?.moved_to(east).value())
     }),
+    stable("timestamptz", &[Date, Time], TimestampTz, moment_of_date),
+    stable("timestamptz", &[Date, TIMETZ], TimestampTz, moment_of_date),
     Builtin::new(
         "clock_timestamp",
         &[],
@@ -88,6 +93,27 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     stable("age", &[Timestamp], Span, age),
     stable("age", &[TimestampTz], Span, age),
 ];
+
+/// Returns the moment of a date and a time of day, which may have a zone.
+fn moment_of_date(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let midnight = micros_of(arguments, 0)?;
+    if matches!(midnight, TIMESTAMP_INFINITY | i64::MIN) {
+        return Ok(Value::TimestampTz(midnight));
+    }
+    let (time, east) = match arguments.get(1) {
+        Some(ValueRef::Encoded(..)) => {
+            let time = zoned_time(arguments, 1)?;
+            (time.micros, Some(i64::from(time.east)))
+        }
+        _ => (micros_of(arguments, 1)?, None),
+    };
+    let local = midnight.checked_add(time).ok_or_else(timestamp_out_of_range)?;
+    let moment = match east {
+        Some(east) => local.checked_sub(east * SECOND).filter(|moment| is_timestamp(*moment)),
+        None => return Ok(Value::TimestampTz(moment(local, frame.settings().zone)?)),
+    };
+    moment.map(Value::TimestampTz).ok_or_else(timestamp_out_of_range)
+}
 
 /// Returns the time since a moment until today's midnight.
 fn age(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -238,22 +264,44 @@ const KNOWN: &[&str] = &[
     "microseconds",
 ];
 
+/// Returns the name of a unit that has several.
+fn canonical(unit: &str) -> &str {
+    // PostgreSQL reads ten characters of a unit.
+    match unit.get(..10).unwrap_or(unit) {
+        "us" | "usec" | "usecs" | "usecond" | "useconds" | "microsecon" => "microsecond",
+        "ms" | "msec" | "msecs" | "msecond" | "mseconds" | "millisecon" => "millisecond",
+        "s" | "sec" | "secs" => "second",
+        "m" | "min" | "mins" => "minute",
+        "h" | "hr" | "hrs" => "hour",
+        "d" => "day",
+        "w" => "week",
+        "mon" | "mons" => "month",
+        "qtr" => "quarter",
+        "y" | "yr" | "yrs" => "year",
+        "dec" | "decs" => "decade",
+        "c" | "cent" => "century",
+        "mil" | "mils" => "millennium",
+        "j" | "jd" => "julian",
+        _ => unit,
+    }
+}
+
 /// Returns a field of a moment, in the session's time zone.
 fn extract_zoned(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let unit = text(arguments, 0)?.to_ascii_lowercase();
+    let given = text(arguments, 0)?.to_ascii_lowercase();
     let moment = micros_of(arguments, 1)?;
     if matches!(moment, TIMESTAMP_INFINITY | i64::MIN) {
         return extract_field(arguments, TimestampTz);
     }
     let zone = frame.settings().zone;
     let east = i64::from(zone.offset_at(moment));
-    let field = match &unit[..] {
+    let field = match canonical(&given) {
         "timezone" => Numeric::from(east),
         "timezone_hour" | "timezone_h" => Numeric::from(east / 3600),
         "timezone_minute" | "timezone_m" => Numeric::from(east / 60 % 60),
         "epoch" => scaled(moment, 6)?,
         _ => {
-            let of_local = [ValueRef::Text(&unit), ValueRef::Timestamp(local(moment, zone)?)];
+            let of_local = [ValueRef::Text(&given), ValueRef::Timestamp(local(moment, zone)?)];
             return extract_field(&of_local, TimestampTz);
         }
     };
@@ -267,29 +315,30 @@ fn extract(arguments: &[ValueRef<'_>]) -> Result<Value> {
 
 /// Returns a field of a value; `data_type` is the type that errors name.
 fn extract_field(arguments: &[ValueRef<'_>], data_type: DataType) -> Result<Value> {
-    let unit = text(arguments, 0)?.to_ascii_lowercase();
+    let given = text(arguments, 0)?.to_ascii_lowercase();
+    let unit = canonical(&given);
     let value = arguments.get(1).copied().unwrap_or_default();
-    let missing = || match KNOWN.contains(&&unit[..]) {
+    let missing = || match KNOWN.contains(&unit) {
         true => SqlError::new(
             SqlState::FeatureNotSupported,
-            format!("unit \"{unit}\" not supported for type {data_type}"),
+            format!("unit \"{given}\" not supported for type {data_type}"),
         ),
-        false => unknown_unit(&unit, data_type),
+        false => unknown_unit(&given, data_type),
     };
     let found = match value {
-        ValueRef::Interval(interval) => interval_field(&unit, interval),
-        ValueRef::Encoded(..) => zoned_field(&unit, zoned_time(arguments, 1)?),
+        ValueRef::Interval(interval) => interval_field(unit, interval),
+        ValueRef::Encoded(..) => zoned_field(unit, zoned_time(arguments, 1)?),
         ValueRef::Time(micros) if unit == "epoch" => Some(scaled(micros, 6)),
-        ValueRef::Time(micros) => time_field(&unit, micros),
+        ValueRef::Time(micros) => time_field(unit, micros),
         _ => {
             let micros = micros_of(arguments, 1)?;
             if matches!(micros, TIMESTAMP_INFINITY | i64::MIN) {
-                return field_of_infinity(&unit, micros > 0, data_type).ok_or_else(missing);
+                return field_of_infinity(unit, micros > 0, data_type).ok_or_else(missing);
             }
             let of = fields(micros);
             let is_date = data_type == Date;
-            let in_time = (!is_date).then(|| time_field(&unit, of.micros)).flatten();
-            match (&unit[..], in_time, date_field(&unit, &of)) {
+            let in_time = (!is_date).then(|| time_field(unit, of.micros)).flatten();
+            match (unit, in_time, date_field(unit, &of)) {
                 (_, Some(found), _) => Some(found),
                 (_, _, Some(found)) => Some(Ok(Numeric::from(found))),
                 ("epoch", ..) if is_date => Some(Ok(Numeric::from(of.days * 86_400))),
@@ -352,7 +401,7 @@ fn as_double(number: Value) -> Value {
 fn start_of(unit: &str, micros: i64, data_type: DataType) -> Result<i64> {
     let of = fields(micros);
     let in_day = |length: i64| of.days * DAY + of.micros / length * length;
-    let day = match unit {
+    let day = match canonical(unit) {
         "microsecond" | "microseconds" => return Ok(micros),
         "millisecond" | "milliseconds" => return Ok(in_day(1000)),
         "second" | "seconds" => return Ok(in_day(SECOND)),
@@ -391,7 +440,7 @@ fn truncate_in(zone: SessionZone, arguments: &[ValueRef<'_>]) -> Result<Value> {
     let start = start_of(&unit, local(micros, zone)?, TimestampTz)?;
     // Within an hour that is repeated the offset of the moment stays.
     let is_of_day = !matches!(
-        &unit[..],
+        canonical(&unit),
         "hour"
             | "hours"
             | "minute"
@@ -415,7 +464,7 @@ fn truncate_interval(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let it = span(arguments, 1)?;
     let months = |length: i32| Interval { months: it.months / length * length, days: 0, micros: 0 };
     let micros = |length: i64| Interval { micros: it.micros / length * length, ..it };
-    Ok(Value::Interval(match &unit[..] {
+    Ok(Value::Interval(match canonical(&unit) {
         "millennium" | "millennia" => months(12_000),
         "century" | "centuries" => months(1200),
         "decade" | "decades" => months(120),

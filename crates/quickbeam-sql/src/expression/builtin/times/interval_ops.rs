@@ -240,7 +240,7 @@ fn divide(arguments: &[ValueRef<'_>]) -> Result<Value> {
     if divisor.is_nan() {
         return Err(crate::types::interval_out_of_range());
     }
-    Ok(Value::Interval(span(arguments, 0)?.divide(divisor)))
+    Ok(Value::Interval(span(arguments, 0)?.divide(divisor)?))
 }
 
 fn between(arguments: &[ValueRef<'_>]) -> Result<Value> {
@@ -392,9 +392,9 @@ fn bin(arguments: &[ValueRef<'_>]) -> Result<Value> {
         let message = "stride must be greater than zero";
         return Err(SqlError::new(SqlState::DatetimeFieldOverflow, message));
     }
-    let offset = moment.checked_sub(origin).ok_or_else(timestamp_out_of_range)?;
+    let offset = moment.checked_sub(origin).ok_or_else(crate::types::interval_out_of_range)?;
     let start = offset.div_euclid(width).checked_mul(width);
-    let start = start.and_then(|it| origin.checked_add(it));
+    let start = start.and_then(|it| origin.checked_add(it)).filter(|it| is_timestamp(*it));
     Ok(like(arguments.get(1), start.ok_or_else(timestamp_out_of_range)?))
 }
 

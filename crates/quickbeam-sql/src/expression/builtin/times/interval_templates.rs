@@ -82,7 +82,13 @@ fn field(keyword: &str, written: &str, fills: bool, interval: Interval) -> Resul
         "Q" => ((months - 1) / 3 + 1).to_string(),
         "RM" if months == 0 && years == 0 => String::new(),
         "RM" => {
-            let numeral = ROMAN_MONTHS[(months - 1).rem_euclid(12) as usize];
+            // Negative months count from December.
+            let of_year = match months {
+                0 if years < 0 => 0,
+                ..0 => months,
+                _ => months - 1,
+            };
+            let numeral = ROMAN_MONTHS[of_year.rem_euclid(12) as usize];
             let numeral = in_case(numeral, &written[..1]);
             if fills { numeral } else { format!("{numeral:4}") }
         }

@@ -63,6 +63,9 @@ const KEYWORDS: &[&str] = &[
     "SS", "TZH", "TZM", "TZ", "US", "WW", "W", "Y,YYY", "YYYY", "YYY", "YY", "Y",
 ];
 
+/// The moment 2000-01-01.
+const YEAR_2000: i64 = 10_957 * DAY;
+
 /// No field of a date is greater.
 const LARGEST_FIELD: i64 = 10_000_000;
 
@@ -318,6 +321,10 @@ struct TemplateFields {
     minute: i64,
     second: i64,
     micros: i64,
+    /// Milliseconds of the second, which add to the microseconds.
+    millis: i64,
+    /// Digits after the point to which the result is rounded.
+    digits: Option<u32>,
     /// Seconds since midnight.
     of_day: i64,
     /// Whether the zone is west of UTC, and its distance in hours and minutes.
@@ -525,7 +532,7 @@ impl TemplateFields {
         }
         let width = width_of(keyword)
             .ok_or_else(|| SqlError::unsupported(format!("{keyword} in a template to read")))?;
-        let most = if is_open && !keyword.starts_with("FF") { 18 } else { width };
+        let most = if is_open { 18 } else { width };
         let length = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
         let (digits, after) = rest.split_at(length);
         if digits.is_empty() {
@@ -534,11 +541,7 @@ impl TemplateFields {
         }
         let number: i64 = digits.parse().map_err(|_| mismatch())?;
         // As decimals of the second: "12" of MS is 120.
-        let fraction = |width: usize| {
-            let kept = &digits[..digits.len().min(width)];
-            let scale = 10_i64.pow(6_u32.saturating_sub(kept.len() as u32));
-            kept.parse().unwrap_or(0_i64) * scale
-        };
+        let fraction = |width: usize| number * 10_i64.pow(width.saturating_sub(length) as u32);
         match keyword {
             "YYYY" | "IYYY" => {
                 self.year_width = 4;
@@ -570,8 +573,12 @@ impl TemplateFields {
             "TZM" => self.zone[1] = Some(number),
             "MI" => self.minute = number,
             "SS" => self.second = number,
-            "MS" => self.micros = fraction(3),
-            "US" | "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => self.micros = fraction(6),
+            "MS" => self.millis = fraction(3),
+            "US" => self.micros = fraction(6),
+            "FF1" | "FF2" | "FF3" | "FF4" | "FF5" | "FF6" => {
+                self.micros = fraction(6);
+                self.digits = keyword[2..].parse().ok();
+            }
             "SSSS" | "SSSSS" => self.of_day = number,
             _ => {}
         }
@@ -592,10 +599,13 @@ impl TemplateFields {
             }
             hour = hour % 12 + if is_late { 12 } else { 0 };
         }
-        let is_time =
-            (0..24).contains(&hour) && (0..60).contains(&minute) && (0..60).contains(&second);
+        let micros = self.millis.saturating_mul(1000).saturating_add(self.micros);
+        let is_time = (0..24).contains(&hour)
+            && (0..60).contains(&minute)
+            && (0..60).contains(&second)
+            && (0..SECOND).contains(&micros);
         match is_time {
-            true => Ok(hour * HOUR + minute * MINUTE + second * SECOND + self.micros),
+            true => Ok(hour * HOUR + minute * MINUTE + second * SECOND + micros),
             false => Err(out_of_range(text)),
         }
     }
@@ -680,7 +690,14 @@ impl TemplateFields {
     fn finish(&self, text: &str) -> Result<i64> {
         let time = self.time(text)?;
         let midnight = self.date(text)?.checked_mul(DAY);
-        let moment = midnight.and_then(|midnight| midnight.checked_add(time));
+        // A moment is rounded half away from 2000-01-01, as in PostgreSQL.
+        let rounded = |moment: i64| {
+            let unit = 10_i64.pow(6 - self.digits.unwrap_or(6).min(6));
+            let from_2000 = moment - YEAR_2000;
+            let half = if from_2000 < 0 { -(unit / 2) } else { unit / 2 };
+            (from_2000 + half) / unit * unit + YEAR_2000
+        };
+        let moment = midnight.and_then(|midnight| midnight.checked_add(time)).map(rounded);
         moment.filter(|moment| is_timestamp(*moment)).ok_or_else(|| out_of_range(text))
     }
 }
