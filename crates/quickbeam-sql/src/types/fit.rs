@@ -24,7 +24,7 @@ pub(super) fn text_to_text(
         _ => text,
     };
     if let DataType::System(known) = to {
-        return Ok(Value::text(known.cut(checked_text(trimmed)?)));
+        return Ok(Value::text(known.text(checked_text(trimmed)?)?));
     }
     match fit_text(trimmed, to, context)? {
         Cow::Borrowed(fitted) if fitted.len() == text.len() => Ok(value),

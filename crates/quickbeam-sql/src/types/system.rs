@@ -1,14 +1,18 @@
 //! The types of the system catalogs: object identifiers, names and vectors.
 //!
 //! A value of `oid`, `xid` and a `reg…` type is [`Value::Oid`]. The name of the object is looked up
-//! where the value leaves the statement or becomes a text. A value of `name` and `"char"` is a
-//! text. A value of a vector is an array whose subscripts start at 0.
+//! where the value leaves the statement or becomes a text. A value of `name`, `"char"` and
+//! `jsonpath` is a text. A value of a vector is an array whose subscripts start at 0.
 //!
 //! [`Value::Oid`]: super::Value::Oid
+
+use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
 use super::DataType;
+use super::json::path_syntax::JsonPath;
+use crate::error::Result;
 
 /// Maximum bytes of a `name`.
 const NAME_LIMIT: usize = 63;
@@ -44,11 +48,13 @@ pub enum SystemType {
     Regconfig,
     /// `regdictionary`: a text search dictionary.
     Regdictionary,
+    /// `jsonpath`: a path in JSONB, as a text.
+    Jsonpath,
 }
 
 impl SystemType {
     /// All types of the system catalogs.
-    pub const ALL: [SystemType; 14] = [
+    pub const ALL: [SystemType; 15] = [
         SystemType::Oid,
         SystemType::Name,
         SystemType::SingleChar,
@@ -63,6 +69,7 @@ impl SystemType {
         SystemType::OidVector,
         SystemType::Regconfig,
         SystemType::Regdictionary,
+        SystemType::Jsonpath,
     ];
 
     /// Returns the name in `pg_type`.
@@ -83,6 +90,7 @@ impl SystemType {
             SystemType::OidVector => "oidvector",
             SystemType::Regconfig => "regconfig",
             SystemType::Regdictionary => "regdictionary",
+            SystemType::Jsonpath => "jsonpath",
         }
     }
 
@@ -104,6 +112,7 @@ impl SystemType {
             SystemType::OidVector => (30, 1013),
             SystemType::Regconfig => (3734, 3735),
             SystemType::Regdictionary => (3769, 3770),
+            SystemType::Jsonpath => (4072, 4073),
         }
     }
 
@@ -132,7 +141,7 @@ impl SystemType {
     /// Returns whether a value is a text.
     #[must_use]
     pub const fn is_text(self) -> bool {
-        matches!(self, SystemType::Name | SystemType::SingleChar)
+        matches!(self, SystemType::Name | SystemType::SingleChar | SystemType::Jsonpath)
     }
 
     /// Returns the type of that name in `pg_type`.
@@ -151,8 +160,16 @@ impl SystemType {
         }
     }
 
+    /// Returns a text as a value of the type.
+    pub(super) fn text(self, text: &str) -> Result<Cow<'_, str>> {
+        match self {
+            SystemType::Jsonpath => Ok(Cow::Owned(JsonPath::parse(text)?.to_string())),
+            _ => Ok(Cow::Borrowed(self.cut(text))),
+        }
+    }
+
     /// Returns the text without what is beyond the type's length.
-    pub(super) fn cut(self, text: &str) -> &str {
+    fn cut(self, text: &str) -> &str {
         let limit = match self {
             SystemType::Name => NAME_LIMIT,
             SystemType::SingleChar => text.chars().next().map_or(0, char::len_utf8),

@@ -85,7 +85,7 @@ pub fn parse_value(text: &str, data_type: DataType, settings: &TextSettings) -> 
 fn parse_system(text: &str, system_type: SystemType) -> Result<Value> {
     let data_type = DataType::System(system_type);
     if system_type.is_text() {
-        return Ok(Value::text(system_type.cut(checked_text(text)?)));
+        return Ok(Value::text(system_type.text(checked_text(text)?)?));
     }
     if let Some(element) = system_type.vector_element() {
         let element_type = ElementType::new(element).unwrap_or(ElementType::OID);

@@ -272,19 +272,34 @@ fn change(arguments: &[ValueRef<'_>], change: JsonChange) -> Result<Value> {
     if !matches!(whole.kind, JsonKind::Array(_) | JsonKind::Object(_)) {
         return Err(invalid("cannot set path in scalar"));
     }
-    let (path, new) = (steps(arguments)?, read(arguments, 2)?);
     let flag = match arguments.get(3) {
         Some(ValueRef::Boolean(flag)) => *flag,
         _ => change == JsonChange::Set,
     };
+    if change == JsonChange::Set && !flag && is_empty(&whole) {
+        return printed(whole);
+    }
+    let (path, new) = (steps(arguments)?, read(arguments, 2)?);
     PathChange { change, path: &path, value: Some(&new), flag }.apply(&mut whole, 0)?;
     printed(whole)
+}
+
+/// Returns whether there is nothing in an array or object, so that no path is read.
+fn is_empty(whole: &Json<'_>) -> bool {
+    match &whole.kind {
+        JsonKind::Array(list) => list.is_empty(),
+        JsonKind::Object(members) => members.is_empty(),
+        _ => false,
+    }
 }
 
 fn remove_path(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let mut whole = read(arguments, 0)?;
     if !matches!(whole.kind, JsonKind::Array(_) | JsonKind::Object(_)) {
         return Err(invalid("cannot delete path in scalar"));
+    }
+    if is_empty(&whole) {
+        return printed(whole);
     }
     let path = steps(arguments)?;
     PathChange { change: JsonChange::Remove, path: &path, value: None, flag: false }

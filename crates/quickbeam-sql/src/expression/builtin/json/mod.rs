@@ -5,7 +5,6 @@ mod json_elements;
 pub(super) mod json_functions;
 mod json_records;
 pub(super) mod path;
-mod path_syntax;
 
 pub use json_elements::{JsonStep, assign_member, assigned_json};
 pub use json_records::{JsonRecords, POPULATE};

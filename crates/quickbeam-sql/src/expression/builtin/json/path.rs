@@ -6,20 +6,26 @@
 //!   not supported, is an error everywhere.
 
 use quickbeam::invariant;
+use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use super::path_syntax::{Accessor, ItemMethod, JsonPath, Node, PathComparison};
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::builtin::strings::regular::compile;
 use crate::expression::builtin::{Builtin, invalid, mismatch, stable, strict, text};
+use crate::expression::regex::{RegexGrammar, RegexOptions, RegularExpression};
+use crate::types::json::path_syntax::{
+    Accessor, ItemMethod, JsonPath, Node, PathComparison, PathRegex,
+};
 use crate::types::json::{Json, JsonKind, write_string};
-use crate::types::{DataType, Decimal, Value, ValueRef};
+use crate::types::{DataType, Decimal, TextSettings, Value, ValueRef, parse_value};
 use DataType::{Boolean, Jsonb as B, Text};
 
 /// What becomes of errors of the steps of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PathErrors {
-    /// The answer is NULL, or no value.
+    /// The answer is NULL, or the items before the error.
     Silent,
     /// The function fails.
     Raised,
@@ -137,6 +143,8 @@ enum PathError {
     /// One that a predicate turns into unknown, and that `silent` suppresses.
     Suppressible(SqlError),
     Other(SqlError),
+    /// No error: further items are not wanted.
+    Enough,
 }
 
 type Evaluated<T> = std::result::Result<T, PathError>;
@@ -150,6 +158,8 @@ struct Evaluator<'p> {
     is_strict: bool,
     root: Item,
     variables: &'p [(String, Item)],
+    /// The regular expressions of the path that were compiled.
+    expressions: RefCell<Vec<(*const PathRegex, Rc<RegularExpression>)>>,
 }
 
 /// What `@` and `last` stand for.
@@ -160,39 +170,50 @@ struct Around {
     last: Option<usize>,
 }
 
+/// Takes the items of a path one by one, in the order in which PostgreSQL finds them.
+type Sink<'s> = &'s mut dyn FnMut(Item) -> Evaluated<()>;
+
 impl Evaluator<'_> {
     fn items(&self, node: &Node, around: &Around) -> Evaluated<Vec<Item>> {
-        let one = |item: Item| Ok(vec![item]);
+        let mut out = Vec::new();
+        self.each(node, around, &mut |item| {
+            out.push(item);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Gives each item to the sink before the next one is looked for.
+    fn each(&self, node: &Node, around: &Around, sink: Sink<'_>) -> Evaluated<()> {
         match node {
-            Node::Root => one(self.root.clone()),
-            Node::Current => one(around.current.clone()),
+            Node::Root => sink(self.root.clone()),
+            Node::Current => sink(around.current.clone()),
             Node::Last => match around.last {
-                Some(last) => one(Item::Number(Decimal::from(last as i64))),
-                None => one(Item::Number(Decimal::from(-1))),
+                Some(last) => sink(Item::Number(Decimal::from(last as i64))),
+                None => sink(Item::Number(Decimal::from(-1))),
             },
             Node::Variable(name) => {
                 let found = self.variables.iter().find(|(known, _)| known == name);
                 match found {
-                    Some((_, item)) => one(item.clone()),
+                    Some((_, item)) => sink(item.clone()),
                     None => {
                         let message = format!("could not find jsonpath variable \"{name}\"");
                         Err(PathError::Other(SqlError::new(SqlState::UndefinedObject, message)))
                     }
                 }
             }
-            Node::Null => one(Item::Null),
-            Node::Boolean(truth) => one(Item::Boolean(*truth)),
-            Node::Number(number) => one(Item::Number(number.clone())),
-            Node::String(text) => one(Item::String(text.as_str().into())),
-            Node::Binary(operator, sides) => self.calculate(*operator, sides, around),
+            Node::Null => sink(Item::Null),
+            Node::Boolean(truth) => sink(Item::Boolean(*truth)),
+            Node::Number(number) => sink(Item::Number(number.clone())),
+            Node::String(text) => sink(Item::String(text.as_str().into())),
+            Node::Binary(operator, sides) => sink(self.calculate(*operator, sides, around)?),
             Node::Sign(sign, inner) => {
-                let mut out = Vec::new();
                 for item in self.opened(inner, around)? {
                     match item {
                         Item::Number(number) if *sign == '-' => {
-                            out.push(Item::Number(number.negate()));
+                            sink(Item::Number(number.negate()))?;
                         }
-                        Item::Number(number) => out.push(Item::Number(number)),
+                        Item::Number(number) => sink(Item::Number(number))?,
                         _ => {
                             let message = format!(
                                 "operand of unary jsonpath operator {sign} is not a numeric value"
@@ -201,20 +222,16 @@ impl Evaluator<'_> {
                         }
                     }
                 }
-                Ok(out)
+                Ok(())
             }
             Node::Access(inner, step) => {
-                let mut out = Vec::new();
-                for item in self.items(inner, around)? {
-                    self.step(step, item, around, &mut out)?;
-                }
-                Ok(out)
+                self.each(inner, around, &mut |item| self.step(step, item, around, sink))
             }
             predicate => {
                 let truth = self.truth(predicate, around);
                 let is_fault = matches!(truth, Err(PathError::Suppressible(_)));
                 invariant!(PATH_4, !is_fault, "a predicate failed");
-                one(truth?.map_or(Item::Null, Item::Boolean))
+                sink(truth?.map_or(Item::Null, Item::Boolean))
             }
         }
     }
@@ -240,7 +257,7 @@ impl Evaluator<'_> {
         operator: char,
         [left, right]: &[Node; 2],
         around: &Around,
-    ) -> Evaluated<Vec<Item>> {
+    ) -> Evaluated<Item> {
         let mut numbers = Vec::with_capacity(2);
         for (side, name) in [(left, "left"), (right, "right")] {
             match &self.opened(side, around)?[..] {
@@ -253,7 +270,7 @@ impl Evaluator<'_> {
                 }
             }
         }
-        let [left, right] = &numbers[..] else { return Ok(Vec::new()) };
+        let [left, right] = &numbers[..] else { return Ok(Item::Null) };
         let result = match operator {
             '+' => left.checked_add(right),
             '-' => left.checked_sub(right),
@@ -261,17 +278,11 @@ impl Evaluator<'_> {
             '/' => left.checked_div(right),
             _ => left.checked_rem(right),
         };
-        result.map(|number| vec![Item::Number(number)]).map_err(PathError::Suppressible)
+        result.map(Item::Number).map_err(PathError::Suppressible)
     }
 
     /// Applies an accessor to an item.
-    fn step(
-        &self,
-        step: &Accessor,
-        item: Item,
-        around: &Around,
-        out: &mut Vec<Item>,
-    ) -> Evaluated<()> {
+    fn step(&self, step: &Accessor, item: Item, around: &Around, sink: Sink<'_>) -> Evaluated<()> {
         let opens = match step {
             Accessor::Key(_) | Accessor::AnyKey | Accessor::Filter(_) => true,
             Accessor::ItemMethod(method) => !matches!(method, ItemMethod::Type | ItemMethod::Size),
@@ -279,9 +290,9 @@ impl Evaluator<'_> {
         };
         if let (true, false, Item::Array(list)) = (opens, self.is_strict, &item) {
             // Only one level of arrays is opened.
-            return list.iter().try_for_each(|item| self.step_inside(step, item, around, out));
+            return list.iter().try_for_each(|item| self.step_inside(step, item, around, sink));
         }
-        self.step_inside(step, &item, around, out)
+        self.step_inside(step, &item, around, sink)
     }
 
     fn step_inside(
@@ -289,12 +300,12 @@ impl Evaluator<'_> {
         step: &Accessor,
         item: &Item,
         around: &Around,
-        out: &mut Vec<Item>,
+        sink: Sink<'_>,
     ) -> Evaluated<()> {
         match (step, item) {
             (Accessor::Key(name), Item::Object(members)) => {
                 match members.iter().find(|(known, _)| known == name) {
-                    Some((_, value)) => out.push(value.clone()),
+                    Some((_, value)) => sink(value.clone())?,
                     None if self.is_strict => {
                         let message = format!("JSON object does not contain key \"{name}\"");
                         return fault(SqlState::SqlJsonMemberNotFound, message);
@@ -307,28 +318,30 @@ impl Evaluator<'_> {
                 return fault(SqlState::SqlJsonMemberNotFound, message);
             }
             (Accessor::AnyKey, Item::Object(members)) => {
-                out.extend(members.iter().map(|(_, value)| value.clone()));
+                members.iter().try_for_each(|(_, value)| sink(value.clone()))?;
             }
             (Accessor::AnyKey, _) if self.is_strict => {
                 let message = "jsonpath wildcard member accessor can only be applied to an object";
                 return fault(SqlState::SqlJsonObjectNotFound, message);
             }
             (Accessor::Key(_) | Accessor::AnyKey, _) => {}
-            (Accessor::AnyElement, Item::Array(list)) => out.extend(list.iter().cloned()),
+            (Accessor::AnyElement, Item::Array(list)) => {
+                list.iter().try_for_each(|item| sink(item.clone()))?;
+            }
             (Accessor::AnyElement, _) if self.is_strict => {
                 let message = "jsonpath wildcard array accessor can only be applied to an array";
                 return fault(SqlState::SqlJsonArrayNotFound, message);
             }
-            (Accessor::AnyElement, item) => out.push(item.clone()),
-            (Accessor::AnyLevel(from, to), item) => levels(item, 0, (*from, *to), out),
-            (Accessor::Subscripts(list), item) => self.subscripts(list, item, around, out)?,
+            (Accessor::AnyElement, item) => sink(item.clone())?,
+            (Accessor::AnyLevel(from, to), item) => levels(item, 0, (*from, *to), sink)?,
+            (Accessor::Subscripts(list), item) => self.subscripts(list, item, around, sink)?,
             (Accessor::Filter(condition), item) => {
                 let inner = Around { current: item.clone(), last: around.last };
                 if self.truth(condition, &inner)? == Some(true) {
-                    out.push(item.clone());
+                    sink(item.clone())?;
                 }
             }
-            (Accessor::ItemMethod(method), item) => self.method(*method, item, out)?,
+            (Accessor::ItemMethod(method), item) => self.method(*method, item, sink)?,
         }
         Ok(())
     }
@@ -338,7 +351,7 @@ impl Evaluator<'_> {
         list: &[(Node, Option<Node>)],
         item: &Item,
         around: &Around,
-        out: &mut Vec<Item>,
+        sink: Sink<'_>,
     ) -> Evaluated<()> {
         let own = [item.clone()];
         let elements: &[Item] = match item {
@@ -354,7 +367,13 @@ impl Evaluator<'_> {
         let place = |node: &Node| match &self.items(node, &inner)?[..] {
             [Item::Number(number)] => {
                 let whole = number.truncate(0).map_err(PathError::Suppressible)?;
-                Ok(whole.to_i64().unwrap_or(i64::MAX))
+                whole.to_i64().filter(|it| i32::try_from(*it).is_ok()).map_or_else(
+                    || {
+                        let message = "jsonpath array subscript is out of integer range";
+                        fault(SqlState::InvalidSqlJsonSubscript, message)
+                    },
+                    Ok,
+                )
             }
             _ => {
                 let message = "jsonpath array subscript is not a single numeric value";
@@ -370,18 +389,17 @@ impl Evaluator<'_> {
             }
             let (from, to) = (from.max(0), to.min(count - 1));
             for at in from..=to {
-                out.extend(elements.get(at as usize).cloned());
+                elements.get(at as usize).map_or(Ok(()), |item| sink(item.clone()))?;
             }
         }
         Ok(())
     }
 
-    fn method(&self, method: ItemMethod, item: &Item, out: &mut Vec<Item>) -> Evaluated<()> {
+    fn method(&self, method: ItemMethod, item: &Item, sink: Sink<'_>) -> Evaluated<()> {
         let name = method.name();
         let number = match (method, item) {
             (ItemMethod::Type, item) => {
-                out.push(Item::String(item.kind().into()));
-                return Ok(());
+                return sink(Item::String(item.kind().into()));
             }
             (ItemMethod::Size, Item::Array(list)) => Decimal::from(list.len() as i64),
             (ItemMethod::Size, _) if self.is_strict => {
@@ -396,7 +414,7 @@ impl Evaluator<'_> {
                         ("key".to_owned(), Item::String(name.as_str().into())),
                         ("value".to_owned(), value.clone()),
                     ];
-                    out.push(Item::Object(row.into()));
+                    sink(Item::Object(row.into()))?;
                 }
                 return Ok(());
             }
@@ -411,10 +429,16 @@ impl Evaluator<'_> {
             (ItemMethod::Ceiling, Item::Number(number)) => {
                 number.ceil().map_err(PathError::Suppressible)?
             }
-            (ItemMethod::Double, Item::Number(number)) => number.clone(),
-            (ItemMethod::Double, Item::String(text)) => match Decimal::parse(text) {
-                Some(Ok(number)) => number,
-                _ => {
+            (ItemMethod::Double, Item::Number(number)) => match double_of(&number.to_string()) {
+                Some(_) => number.clone(),
+                None => {
+                    let message = "numeric argument of jsonpath item method .double() is out of range for type double precision";
+                    return fault(SqlState::NonNumericSqlJsonItem, message);
+                }
+            },
+            (ItemMethod::Double, Item::String(text)) => match double_of(text) {
+                Some(number) => Decimal::from_f64(number).map_err(PathError::Suppressible)?,
+                None => {
                     let message = "string argument of jsonpath item method .double() is not a valid representation of a double precision number";
                     return fault(SqlState::NonNumericSqlJsonItem, message);
                 }
@@ -430,8 +454,7 @@ impl Evaluator<'_> {
                 return fault(SqlState::NonNumericSqlJsonItem, message);
             }
         };
-        out.push(Item::Number(number));
-        Ok(())
+        sink(Item::Number(number))
     }
 
     /// Evaluates a predicate; `None` is unknown.
@@ -486,6 +509,7 @@ impl Evaluator<'_> {
             }
             Node::LikeRegex(inner, regex) => {
                 let Some(left) = suppressed(self.opened(inner, around))? else { return Ok(None) };
+                let regex = self.compiled(regex).map_err(PathError::Other)?;
                 let mut failure = None;
                 let found = self.any_pair(&left, &[Item::Null], |a, _| match a {
                     Item::String(text) => match regex.is_match(text) {
@@ -504,6 +528,19 @@ impl Evaluator<'_> {
             }
             _ => None,
         })
+    }
+
+    /// Returns a regular expression, compiled once for a call.
+    fn compiled(&self, regex: &PathRegex) -> Result<Rc<RegularExpression>> {
+        let place = std::ptr::from_ref(regex);
+        let known = self.expressions.borrow();
+        if let Some((_, compiled)) = known.iter().find(|(known, _)| std::ptr::eq(*known, place)) {
+            return Ok(compiled.clone());
+        }
+        drop(known);
+        let compiled = compiled(regex)?;
+        self.expressions.borrow_mut().push((place, compiled.clone()));
+        Ok(compiled)
     }
 
     /// Returns whether the condition holds for a pair. In strict mode one pair that cannot be
@@ -553,25 +590,62 @@ fn compare(comparison: PathComparison, a: &Item, b: &Item) -> Option<bool> {
 }
 
 /// Appends the items of the levels below an item. The nesting of JSON is limited, so this is too.
-fn levels(item: &Item, level: u32, (from, to): (u32, u32), out: &mut Vec<Item>) {
+fn levels(item: &Item, level: u32, range: (u32, u32), sink: Sink<'_>) -> Evaluated<()> {
+    let (from, to) = range;
     let is_leaf = !matches!(item, Item::Array(_) | Item::Object(_));
     if level >= from && level <= to || from == u32::MAX && is_leaf {
-        out.push(item.clone());
+        sink(item.clone())?;
     }
     if level >= to {
-        return;
+        return Ok(());
     }
     match item {
-        Item::Array(list) => list.iter().for_each(|item| levels(item, level + 1, (from, to), out)),
+        Item::Array(list) => list.iter().try_for_each(|item| levels(item, level + 1, range, sink)),
         Item::Object(members) => {
-            members.iter().for_each(|(_, item)| levels(item, level + 1, (from, to), out));
+            members.iter().try_for_each(|(_, item)| levels(item, level + 1, range, sink))
         }
-        _ => {}
+        _ => Ok(()),
     }
 }
 
-/// Evaluates the path of a call; `None`: an error was suppressed.
-fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Option<Vec<Item>>> {
+/// Returns the number of a text in double precision, or `None` if it is none or out of range.
+fn double_of(text: &str) -> Option<f64> {
+    match parse_value(text, DataType::Double, &TextSettings::DEFAULT) {
+        Ok(Value::Double(number)) if number.is_finite() => Some(number),
+        _ => None,
+    }
+}
+
+/// Compiles a regular expression with its flags.
+fn compiled(regex: &PathRegex) -> Result<Rc<RegularExpression>> {
+    let has = |flag: char| regex.flags.contains(flag);
+    let mut options = RegexOptions { ignores_case: has('i'), ..RegexOptions::default() };
+    if has('q') {
+        options.grammar = RegexGrammar::Literal;
+    } else {
+        options.stops_at_newline = !has('s');
+        options.anchors_at_lines = has('m');
+    }
+    compile(&regex.pattern, options)
+}
+
+/// Whether all items of a path are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    All,
+    /// In lax mode the first item; in strict mode all of them, to know that none is an error.
+    Any,
+}
+
+/// The items of a path.
+struct FoundItems {
+    items: Vec<Item>,
+    /// Whether an error was suppressed after these items.
+    has_failed: bool,
+}
+
+/// Evaluates the path of a call.
+fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors, wanted: Wanted) -> Result<FoundItems> {
     let is_silent = errors == PathErrors::Silent;
     let jsonb = |at: usize| match arguments.get(at) {
         Some(ValueRef::Jsonb(text)) => Item::of(&Json::read(text)?),
@@ -588,10 +662,29 @@ fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Option<Vec
     let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
     let root = jsonb(0)?;
     let around = Around { current: root.clone(), last: None };
-    let evaluator = Evaluator { is_strict: path.is_strict, root, variables: &variables };
-    match evaluator.items(&path.root, &around) {
-        Ok(items) => Ok(Some(items)),
-        Err(PathError::Suppressible(_)) if is_silent => Ok(None),
+    let evaluator = Evaluator {
+        is_strict: path.is_strict,
+        root,
+        variables: &variables,
+        expressions: RefCell::default(),
+    };
+    let is_enough = wanted == Wanted::Any && !path.is_strict;
+    let mut items = Vec::new();
+    let mut sink = |item: Item| {
+        items.push(item);
+        if is_enough { Err(PathError::Enough) } else { Ok(()) }
+    };
+    let result = match &path.root {
+        // One operand that is a number is enough, and others are no error.
+        Node::Sign(_, inner) if is_enough => evaluator.opened(inner, &around).and_then(|all| {
+            let mut numbers = all.into_iter().filter(|item| matches!(item, Item::Number(_)));
+            numbers.try_for_each(sink)
+        }),
+        root => evaluator.each(root, &around, &mut sink),
+    };
+    match result {
+        Ok(()) | Err(PathError::Enough) => Ok(FoundItems { items, has_failed: false }),
+        Err(PathError::Suppressible(_)) if is_silent => Ok(FoundItems { items, has_failed: true }),
         Err(PathError::Suppressible(error) | PathError::Other(error)) => {
             let of_structure = [SqlState::SqlJsonMemberNotFound, SqlState::SqlJsonArrayNotFound];
             let is_of_strict = of_structure.contains(&error.state());
@@ -602,18 +695,21 @@ fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Option<Vec
 }
 
 fn exists(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
-    let found = evaluate(arguments, errors)?;
-    Ok(found.map_or(Value::Null, |items| Value::Boolean(!items.is_empty())))
+    let found = evaluate(arguments, errors, Wanted::Any)?;
+    match found.has_failed {
+        true => Ok(Value::Null),
+        false => Ok(Value::Boolean(!found.items.is_empty())),
+    }
 }
 
 fn matches(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
     let is_silent = errors == PathErrors::Silent;
     let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
-    match evaluate(arguments, errors)?.as_deref() {
-        Some([Item::Boolean(truth)]) => Ok(Value::Boolean(*truth)),
-        Some([Item::Null]) | None => Ok(Value::Null),
-        Some(_) if is_silent => Ok(Value::Null),
-        Some(_) => {
+    match &evaluate(arguments, errors, Wanted::All)?.items[..] {
+        [Item::Boolean(truth)] => Ok(Value::Boolean(*truth)),
+        [Item::Null] => Ok(Value::Null),
+        _ if is_silent => Ok(Value::Null),
+        _ => {
             let state = SqlState::SingletonSqlJsonItemRequired;
             Err(SqlError::new(state, "single boolean result is expected"))
         }
@@ -621,17 +717,17 @@ fn matches(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
 }
 
 fn all(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let items = evaluate(arguments, PathErrors::Raised)?.unwrap_or_default();
+    let items = evaluate(arguments, PathErrors::Raised, Wanted::All)?.items;
     Ok(Item::Array(items.into()).value())
 }
 
 fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let items = evaluate(arguments, PathErrors::Raised)?.unwrap_or_default();
+    let items = evaluate(arguments, PathErrors::Raised, Wanted::All)?.items;
     Ok(items.first().map_or(Value::Null, Item::value))
 }
 
 /// Returns the rows of `jsonb_path_query`.
 pub(in crate::expression::builtin) fn query(arguments: &[ValueRef<'_>]) -> Result<Vec<Vec<Value>>> {
-    let items = evaluate(arguments, PathErrors::Raised)?.unwrap_or_default();
+    let items = evaluate(arguments, PathErrors::Raised, Wanted::All)?.items;
     Ok(items.iter().map(|item| vec![item.value()]).collect())
 }

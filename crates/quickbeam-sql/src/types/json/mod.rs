@@ -4,6 +4,9 @@
 //! keys without duplicates, ordered by length and then by bytes, numbers as NUMERIC prints them.
 //! So a part of a value is a part of its text, and only changes print anything.
 
+pub(crate) mod path_syntax;
+mod path_text;
+
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt::Write;

@@ -5,27 +5,23 @@
 //! - PATH-2: a path has at most [`MAX_PARTS`] operators, accessors and parentheses. So none of them
 //!   exhausts the stack, neither here nor when it is evaluated.
 
-use std::rc::Rc;
-
 use quickbeam::{CHECKS_INVARIANTS, invariant};
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::strings::regular::compile;
-use crate::expression::regex::{RegexGrammar, RegexOptions, RegularExpression};
 use crate::types::Decimal;
 
 /// Maximum number of operators, accessors and parentheses of a path.
 const MAX_PARTS: usize = 150;
 
 /// A parsed path.
-pub(super) struct JsonPath {
+pub(crate) struct JsonPath {
     pub is_strict: bool,
     pub root: Node,
 }
 
 /// A comparison operator.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum PathComparison {
+pub(crate) enum PathComparison {
     Equal,
     NotEqual,
     Less,
@@ -36,7 +32,7 @@ pub(super) enum PathComparison {
 
 /// An item method.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum ItemMethod {
+pub(crate) enum ItemMethod {
     Type,
     Size,
     Double,
@@ -60,8 +56,15 @@ impl ItemMethod {
     }
 }
 
+/// A regular expression of `like_regex`.
+#[derive(Debug, PartialEq)]
+pub(crate) struct PathRegex {
+    pub pattern: String,
+    pub flags: String,
+}
+
 /// A part of a path.
-pub(super) enum Node {
+pub(crate) enum Node {
     /// `$`
     Root,
     /// `@`
@@ -83,7 +86,7 @@ pub(super) enum Node {
     IsUnknown(Box<Node>),
     Exists(Box<Node>),
     StartsWith(Box<[Node; 2]>),
-    LikeRegex(Box<Node>, Rc<RegularExpression>),
+    LikeRegex(Box<Node>, PathRegex),
     Access(Box<Node>, Accessor),
 }
 
@@ -159,7 +162,7 @@ impl Node {
 }
 
 /// An accessor.
-pub(super) enum Accessor {
+pub(crate) enum Accessor {
     Key(String),
     /// `.*`
     AnyKey,
@@ -206,21 +209,112 @@ fn is_word(character: char) -> bool {
 
 /// Reads a quoted string after its first quote; returns it and the bytes that it takes.
 fn quoted(text: &str) -> Result<(String, usize)> {
-    let mut end = 0;
-    let bytes = text.as_bytes();
-    while let Some(byte) = bytes.get(end) {
-        match byte {
-            b'"' => {
-                let literal = format!("\"{}\"", &text[..end]);
-                let read: String = serde_json::from_str(&literal)
-                    .map_err(|_| syntax("invalid string of jsonpath input"))?;
-                return Ok((read, end + 1));
+    let (mut read, mut rest) = (String::new(), text);
+    loop {
+        let mut characters = rest.chars();
+        match characters.next() {
+            None => return Err(syntax("unterminated quoted string at end of jsonpath input")),
+            Some('"') => return Ok((read, text.len() - characters.as_str().len())),
+            Some('\\') => rest = escape(characters.as_str(), &mut read)?,
+            Some(other) => {
+                read.push(other);
+                rest = characters.as_str();
             }
-            b'\\' => end += 2,
-            _ => end += 1,
         }
     }
-    Err(syntax("unterminated quoted string at end of jsonpath input"))
+}
+
+#[cold]
+fn bad_escape(detail: &str) -> SqlError {
+    let message = "invalid input syntax for type jsonpath";
+    SqlError::new(SqlState::InvalidTextRepresentation, message).with_detail(detail)
+}
+
+/// Reads an escape after its backslash, appends the character, and returns the rest.
+fn escape<'t>(text: &'t str, out: &mut String) -> Result<&'t str> {
+    let mut characters = text.chars();
+    let first = characters.next().ok_or_else(|| syntax("unexpected end after backslash"))?;
+    let rest = characters.as_str();
+    let plain = match first {
+        'b' => '\u{8}',
+        'f' => '\u{c}',
+        'n' => '\n',
+        'r' => '\r',
+        't' => '\t',
+        'v' => '\u{b}',
+        'x' | 'u' => return coded(text, out),
+        other => other,
+    };
+    out.push(plain);
+    Ok(rest)
+}
+
+/// Reads the digits of an escape that begins with `x` or `u`.
+fn coded<'t>(text: &'t str, out: &mut String) -> Result<&'t str> {
+    let (code, rest) = code_of(text)?;
+    let (code, rest) = match code {
+        0xd800..=0xdbff => {
+            let fault = || bad_escape("Unicode low surrogate must follow a high surrogate.");
+            let next = rest.strip_prefix('\\').filter(|it| it.starts_with('u'));
+            let (low, rest) = code_of(next.ok_or_else(fault)?)?;
+            if (0xd800..=0xdbff).contains(&low) {
+                let detail = "Unicode high surrogate must not follow a high surrogate.";
+                return Err(bad_escape(detail));
+            }
+            if !(0xdc00..=0xdfff).contains(&low) {
+                return Err(fault());
+            }
+            (0x1_0000 + ((code - 0xd800) << 10) + (low - 0xdc00), rest)
+        }
+        0xdc00..=0xdfff => {
+            return Err(bad_escape("Unicode low surrogate must follow a high surrogate."));
+        }
+        0 => {
+            let message = "unsupported Unicode escape sequence";
+            return Err(SqlError::new(SqlState::UntranslatableCharacter, message)
+                .with_detail("\\u0000 cannot be converted to text."));
+        }
+        code => (code, rest),
+    };
+    let fault = || syntax("invalid Unicode escape sequence at or near jsonpath input");
+    out.push(char::from_u32(code).ok_or_else(fault)?);
+    Ok(rest)
+}
+
+/// Reads `xHH`, `uHHHH` or `u{H…}`; returns the number and the rest.
+fn code_of(text: &str) -> Result<(u32, &str)> {
+    let fault = || {
+        let what = if text.starts_with('x') { "hexadecimal character" } else { "Unicode escape" };
+        syntax(format!("invalid {what} sequence of jsonpath input"))
+    };
+    let (digits, rest) = match (text.as_bytes().first(), text.get(1..)) {
+        (Some(b'x'), Some(after)) => after.split_at_checked(2).ok_or_else(fault)?,
+        (_, Some(after)) => match after.strip_prefix('{') {
+            Some(inside) => {
+                let (digits, rest) = inside.split_once('}').ok_or_else(fault)?;
+                (Some(digits).filter(|digits| digits.len() <= 6).ok_or_else(fault)?, rest)
+            }
+            None => after.split_at_checked(4).ok_or_else(fault)?,
+        },
+        _ => return Err(fault()),
+    };
+    let is_hexadecimal = !digits.is_empty() && digits.bytes().all(|it| it.is_ascii_hexdigit());
+    let code = u32::from_str_radix(digits, 16).ok().filter(|_| is_hexadecimal);
+    Ok((code.ok_or_else(fault)?, rest))
+}
+
+/// Reads a name without quotes, which may have escapes; returns it and the bytes that it takes.
+fn name(text: &str) -> Result<(String, usize)> {
+    let (mut read, mut rest) = (String::new(), text);
+    loop {
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        read.push_str(&rest[..end]);
+        rest = &rest[end..];
+        match rest.strip_prefix('\\') {
+            Some(after) => rest = escape(after, &mut read)?,
+            None => return Ok((read, text.len() - rest.len())),
+        }
+    }
 }
 
 fn tokens(text: &str) -> Result<Vec<Token>> {
@@ -232,8 +326,14 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
         let is_number =
             first.is_ascii_digit() || first == '.' && next.is_some_and(|c| c.is_ascii_digit());
         if is_number {
-            let is_part = |c: char| c.is_ascii_digit() || c == '.';
-            let mut end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+            let digits = |from: usize| {
+                let count = rest[from..].bytes().take_while(u8::is_ascii_digit).count();
+                from + count
+            };
+            let mut end = digits(0);
+            if rest[end..].starts_with('.') {
+                end = digits(end + 1);
+            }
             if let Some(exponent) = rest[end..].strip_prefix(['e', 'E']) {
                 let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
                 let count = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -241,8 +341,14 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
                     end += 1 + (exponent.len() - digits.len()) + count;
                 }
             }
-            tokens.push(Token::Number(rest[..end].to_owned()));
+            let number = &rest[..end];
             rest = &rest[end..];
+            if let Some(junk) = rest.chars().next().filter(|next| is_word(*next)) {
+                return Err(syntax(format!(
+                    "trailing junk after numeric literal at or near \"{number}{junk}\" of jsonpath input"
+                )));
+            }
+            tokens.push(Token::Number(number.to_owned()));
         } else if first == '"' {
             let (string, length) = quoted(&rest[1..])?;
             tokens.push(Token::Quoted(string));
@@ -261,10 +367,10 @@ fn tokens(text: &str) -> Result<Vec<Token>> {
         } else if let Some(symbol) = SYMBOLS.iter().find(|symbol| rest.starts_with(**symbol)) {
             tokens.push(Token::Symbol(symbol));
             rest = &rest[symbol.len()..];
-        } else if is_word(first) {
-            let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-            tokens.push(Token::Word(rest[..end].to_owned()));
-            rest = &rest[end..];
+        } else if is_word(first) || first == '\\' {
+            let (word, length) = name(rest)?;
+            tokens.push(Token::Word(word));
+            rest = &rest[length..];
         } else {
             return Err(syntax(format!("syntax error at or near \"{first}\" of jsonpath input")));
         }
@@ -429,7 +535,7 @@ impl PathParser {
         Ok(Node::Compare(comparison, Box::new([left, self.sum()?])))
     }
 
-    fn regex(&mut self) -> Result<Rc<RegularExpression>> {
+    fn regex(&mut self) -> Result<PathRegex> {
         let Token::Quoted(pattern) = self.next() else { return Err(self.fault()) };
         let mut flags = String::new();
         if self.accept_word("flag") {
@@ -441,18 +547,11 @@ impl PathParser {
                 "unrecognized flag character \"{other}\" in LIKE_REGEX predicate"
             )));
         }
-        let mut options =
-            RegexOptions { ignores_case: flags.contains('i'), ..RegexOptions::default() };
-        if flags.contains('q') {
-            options.grammar = RegexGrammar::Literal;
-        } else if flags.contains('x') {
+        if flags.contains('x') && !flags.contains('q') {
             let message = "XQuery \"x\" flag (expanded regular expressions) is not implemented";
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
-        } else {
-            options.stops_at_newline = !flags.contains('s');
-            options.anchors_at_lines = flags.contains('m');
         }
-        compile(&pattern, options)
+        Ok(PathRegex { pattern, flags })
     }
 
     fn sum(&mut self) -> Result<Node> {
@@ -497,7 +596,11 @@ impl PathParser {
         }
         let mut node = self.accessors()?;
         while let Some(sign) = signs.pop() {
-            node = Node::Sign(sign, Box::new(node));
+            node = match node {
+                Node::Number(number) if sign == '-' => Node::Number(number.negate()),
+                number @ Node::Number(_) => number,
+                node => Node::Sign(sign, Box::new(node)),
+            };
         }
         Ok(node)
     }
