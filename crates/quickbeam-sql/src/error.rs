@@ -49,6 +49,8 @@ sql_states! {
     SuccessfulCompletion = "00000",
     /// A warning.
     Warning = "01000",
+    /// A REVOKE that has nothing to revoke.
+    PrivilegeNotRevoked = "01006",
     /// A GRANT or REVOKE of what cannot be granted.
     InvalidGrantOperation = "0LP01",
     /// A database that does not exist.

@@ -11,7 +11,10 @@ use crate::schema::roles::{
     AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, DATABASE_ID, ObjectAccess, PUBLIC_SCHEMA_ID,
     Privileges, Role,
 };
-pub use crate::schema::roles::{MONITOR, PREDEFINED_ROLES, READ_ALL_STATS};
+pub use crate::schema::roles::{
+    CHECKPOINT, MONITOR, OF_MONITOR, PREDEFINED_ROLES, READ_ALL_DATA, READ_ALL_STATS,
+    SIGNAL_BACKEND, WRITE_ALL_DATA,
+};
 use crate::schema::{ObjectId, PUBLIC, Relation, is_system_schema};
 
 /// Whether a role is one of those that are there without a record, besides the bootstrap role.
@@ -115,7 +118,7 @@ impl CatalogSnapshot {
         let (mut found, mut open) = (BTreeSet::from([role]), vec![role]);
         while let Some(next) = open.pop() {
             if next == MONITOR {
-                found.insert(READ_ALL_STATS);
+                found.extend(OF_MONITOR);
             }
             let Some(known) = self.roles.get(&next).filter(|it| it.inherit || !inherited) else {
                 continue;
@@ -160,10 +163,29 @@ impl CatalogSnapshot {
         if self.is_superuser(role) {
             return kind.all();
         }
-        let Some(access) = self.access.get(&id) else {
-            return kind.of_public(id);
+        let granted = match self.access.get(&id) {
+            None => kind.of_public(id),
+            Some(access) => self.sum(role, &access.items(id, kind)).0,
         };
-        self.sum(role, &access.items(id, kind)).0
+        granted.and(self.of_predefined(role, kind))
+    }
+
+    /// Returns the privileges on all objects of a kind that a role has by predefined roles.
+    fn of_predefined(&self, role: ObjectId, kind: AclKind) -> Privileges {
+        let (read, write) = match kind {
+            AclKind::Table => (
+                Privileges::SELECT,
+                Privileges::INSERT.and(Privileges::UPDATE).and(Privileges::DELETE),
+            ),
+            AclKind::Sequence => (Privileges::SELECT, Privileges::UPDATE),
+            AclKind::Schema => (Privileges::USAGE, Privileges::USAGE),
+            AclKind::Database | AclKind::Function | AclKind::Type => return Privileges::NONE,
+        };
+        let roles = self.roles_of(role, MembershipUse::Inherited);
+        let of = |role: ObjectId, privileges: Privileges| {
+            if roles.contains(&role) { privileges } else { Privileges::NONE }
+        };
+        of(READ_ALL_DATA, read).and(of(WRITE_ALL_DATA, write))
     }
 
     /// Returns the privileges that items give a role, and those that it may grant on.

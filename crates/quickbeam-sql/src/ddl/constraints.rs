@@ -327,7 +327,7 @@ impl CatalogChange<'_> {
             return Err(SqlError::new(SqlState::InvalidForeignKey, message));
         }
         check_referenced_key(parent, &parent_columns)?;
-        check_compatible(table, &columns, parent, &parent_columns)?;
+        check_compatible(table, (&columns, new), parent, &parent_columns)?;
         check_generated(table, &columns, new)?;
         Ok(ForeignKey {
             name: table.constraint_name(new.name.as_ref(), &new.columns, "fkey")?,
@@ -450,7 +450,7 @@ fn check_referenced_key(parent: &Table, columns: &[usize]) -> Result<()> {
 /// Returns an error if a column cannot be compared with the one that it refers to.
 fn check_compatible(
     table: &Table,
-    columns: &[usize],
+    (columns, new): (&[usize], &NewForeignKey),
     parent: &Table,
     parent_columns: &[usize],
 ) -> Result<()> {
@@ -458,12 +458,13 @@ fn check_compatible(
         let (a, b) = (&table.columns[child], &parent.columns[parent_column]);
         let integers = a.data_type.is_integer() && b.data_type.is_integer();
         if !integers && !a.data_type.is_same_kind(b.data_type) {
-            let message = format!(
-                "foreign key columns \"{}\" and \"{}\" are of incompatible types",
-                a.name, b.name
+            let name = table.constraint_name(new.name.as_ref(), &new.columns, "fkey")?;
+            let message = format!("foreign key constraint \"{name}\" cannot be implemented");
+            let detail = format!(
+                "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                a.name, b.name, a.data_type, b.data_type
             );
-            return Err(SqlError::new(SqlState::DatatypeMismatch, message)
-                .with_detail(format!("The types are {} and {}.", a.data_type, b.data_type)));
+            return Err(SqlError::new(SqlState::DatatypeMismatch, message).with_detail(detail));
         }
     }
     Ok(())

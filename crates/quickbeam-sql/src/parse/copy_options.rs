@@ -32,6 +32,7 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         tokens.drain(at..at + count);
     }
     move_binary(&mut tokens);
+    list_older_options(&mut tokens);
     let mut follows_option = false;
     let mut made: Vec<(usize, Vec<Token>)> = Vec::new();
     let mut forces = false;
@@ -90,6 +91,108 @@ fn move_binary(tokens: &mut Vec<TokenWithSpan>) {
     let end = tokens.iter().position(is_end).unwrap_or(tokens.len());
     let blank = TokenWithSpan::new(Token::Whitespace(Whitespace::Space), binary.span);
     tokens.splice(end..end, [blank, binary]);
+}
+
+/// Writes options without parentheses as those in parentheses.
+fn list_older_options(tokens: &mut Vec<TokenWithSpan>) {
+    let is_shown = |at: &usize| !matches!(tokens[*at].token, Token::Whitespace(_));
+    let shown: Vec<usize> = (0..tokens.len()).filter(is_shown).collect();
+    let token = |place: usize| shown.get(place).map(|&at| &tokens[at].token);
+    let mut depth = 0_usize;
+    let target = (0..shown.len()).find(|&place| match token(place) {
+        Some(Token::LParen) => {
+            depth += 1;
+            false
+        }
+        Some(Token::RParen) => {
+            depth = depth.saturating_sub(1);
+            false
+        }
+        Some(word) => depth == 0 && (is_word(word, "from") || is_word(word, "to")),
+        None => false,
+    });
+    let Some(first) = target.map(|place| place + 2) else { return };
+    let Some(options) = older_options_listed(&token, first) else { return };
+    let (Some(&from), Some(&last)) = (shown.get(first), shown.get(shown.len() - 1)) else { return };
+    let is_end = |token: &Token| matches!(token, Token::SemiColon | Token::EOF);
+    let end = shown.iter().copied().filter(|&at| at >= from);
+    let end = end.into_iter().find(|&at| is_end(&tokens[at].token)).unwrap_or(last + 1);
+    let span = tokens[from].span;
+    let made = options.into_iter().map(|token| TokenWithSpan::new(token, span));
+    tokens.splice(from..end, made.collect::<Vec<_>>());
+}
+
+/// Returns the options that begin at a place, with WITH and in parentheses; `None` if there are
+/// none, or if one of them is none of COPY's.
+fn older_options_listed<'t>(
+    token: &impl Fn(usize) -> Option<&'t Token>,
+    start: usize,
+) -> Option<Vec<Token>> {
+    let is = |place: usize, wanted: &str| token(place).is_some_and(|it| is_word(it, wanted));
+    let blank = || Token::Whitespace(Whitespace::Space);
+    let named = |name: &str| Token::make_word(name, None);
+    let mut out = vec![word("WITH", Keyword::WITH), blank(), Token::LParen];
+    let empty = out.len();
+    let mut place = start;
+    while !matches!(token(place), None | Some(Token::SemiColon | Token::EOF)) {
+        if is(place, "with") {
+            place += 1;
+            continue;
+        }
+        if out.len() > empty {
+            out.push(Token::Comma);
+        }
+        place += usize::from(is(place, "using") && is(place + 1, "delimiters"));
+        let Some(Token::Word(option)) = token(place) else { return None };
+        place += 1;
+        let name = option.value.to_ascii_uppercase();
+        match name.as_str() {
+            "CSV" | "BINARY" => {
+                out.extend([named("FORMAT"), blank(), named(&name)]);
+                continue;
+            }
+            "HEADER" | "FREEZE" => {
+                out.extend([named(&name), blank(), word_of(true)]);
+                continue;
+            }
+            "FORCE" => {
+                let rest = place + usize::from(is(place, "not"));
+                let name = if is(place, "quote") {
+                    "FORCE_QUOTE"
+                } else if !is(rest, "null") {
+                    return None;
+                } else if rest > place {
+                    "FORCE_NOT_NULL"
+                } else {
+                    "FORCE_NULL"
+                };
+                place = rest + 1;
+                out.extend([named(name), blank()]);
+                if token(place) == Some(&Token::Mul) {
+                    out.push(Token::Mul);
+                    place += 1;
+                    continue;
+                }
+                out.push(Token::LParen);
+                out.push(token(place)?.clone());
+                place += 1;
+                while token(place) == Some(&Token::Comma) {
+                    out.extend([Token::Comma, token(place + 1)?.clone()]);
+                    place += 2;
+                }
+                out.push(Token::RParen);
+                continue;
+            }
+            "DELIMITER" | "NULL" | "QUOTE" | "ESCAPE" => place += usize::from(is(place, "as")),
+            "DELIMITERS" | "ENCODING" => {}
+            _ => return None,
+        }
+        out.extend([named(name.trim_end_matches('S')), blank(), token(place)?.clone()]);
+        place += 1;
+    }
+    let has_options = out.len() > empty;
+    out.push(Token::RParen);
+    has_options.then_some(out)
 }
 
 /// Returns the place of WHERE in a COPY.

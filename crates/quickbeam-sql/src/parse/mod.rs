@@ -58,8 +58,8 @@ pub use positions::{count_table_names, first_from, is_word, last_before, set_col
 pub use query::{
     ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, NESTED_SETS, Traversal, UNBOUNDED,
     arguments_of, current_of, is_distinct_sets, is_no_keys, is_rows_from, join_alias,
-    listed_columns, restore_exclusions, restore_query_markers, restore_row_stars, row_call,
-    symmetric_bound, traversal, value_in_from,
+    limit_with_ties, listed_columns, restore_exclusions, restore_query_markers, restore_row_stars,
+    row_call, symmetric_bound, traversal, value_in_from,
 };
 pub use routine::{
     AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineSetting,
@@ -67,7 +67,8 @@ pub use routine::{
 };
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
 pub use table_clauses::{
-    ColumnAction, LikeClause, action_of, identity_options, is_untyped, like_clause,
+    ColumnAction, LikeClause, action_of, identity_options, is_nulls_not_distinct, is_untyped,
+    like_clause,
 };
 pub use text::Text;
 pub use user_types::{

@@ -2,7 +2,7 @@
 //!
 //! DROP EXPRESSION, DROP IDENTITY and changes of an identity column are SET DEFAULT with a marker.
 //! LIKE with its options is a column whose name is a marker. A name in the list of CREATE TABLE …
-//! (…) AS is a column whose type is a marker. A marker is a quoted name that begins with the
+//! (…) AS is a column whose type is a marker. NULLS NOT DISTINCT of a column is a collation. A marker is a quoted name that begins with the
 //! character 0, which no name contains. CONCURRENTLY of DROP INDEX goes: an index is dropped in a
 //! transaction.
 
@@ -12,6 +12,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace, Word};
 
 use super::names::{TextKind, check, without_marks};
 use super::positions::{is_word_at, without_set_columns};
+use super::token_edits::{TokenEdits, is_marker, keyword_of, marker, word};
 use crate::error::{Result, SqlError, SqlState};
 
 /// An action of ALTER COLUMN.
@@ -358,6 +359,57 @@ fn listed_names<'t>(
     }
 }
 
+/// The collation that stands for NULLS NOT DISTINCT of the UNIQUE before it.
+const NULLS_NOT_DISTINCT: &str = "\0nulls not distinct";
+
+/// Returns whether a collation stands for NULLS NOT DISTINCT.
+pub fn is_nulls_not_distinct(collation: &ObjectName) -> bool {
+    is_marker(collation, NULLS_NOT_DISTINCT)
+}
+
+/// Moves NULLS NOT DISTINCT of a column's own UNIQUE after that constraint, as a collation.
+fn with_nulls_of_columns(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    use Keyword::{
+        COLLATE, DEFERRABLE, DEFERRED, DISTINCT, IMMEDIATE, INITIALLY, NOT, NULLS, UNIQUE,
+    };
+    if !tokens.iter().any(|token| keyword_of(&token.token) == UNIQUE) {
+        return tokens;
+    }
+    let mut edits = TokenEdits::new(tokens);
+    for place in 0..edits.len() {
+        if !edits.has_keywords(place, &[UNIQUE, NULLS]) {
+            continue;
+        }
+        let is_equal = edits.keyword(place + 2) == NOT;
+        let last = place + 2 + usize::from(is_equal);
+        if edits.keyword(last) != DISTINCT || edits.is(last + 1, &Token::LParen) {
+            continue;
+        }
+        edits.remove_all(place + 1..last);
+        let mut made = Vec::new();
+        let mut next = last + 1;
+        loop {
+            let count = match (edits.keyword(next), edits.keyword(next + 1)) {
+                (DEFERRABLE, _) => 1,
+                (NOT, DEFERRABLE) | (INITIALLY, IMMEDIATE | DEFERRED) => 2,
+                _ => break,
+            };
+            for at in next..next + count {
+                made.extend(edits.token(at).cloned());
+                made.push(Token::Whitespace(Whitespace::Space));
+            }
+            edits.remove_all(next..next + count);
+            next += count;
+        }
+        if is_equal {
+            let blank = Token::Whitespace(Whitespace::Space);
+            made.extend([word(COLLATE), blank, marker(NULLS_NOT_DISTINCT)]);
+        }
+        edits.replace(last, made);
+    }
+    edits.finish()
+}
+
 /// Returns the marker of the changes of an identity column that begin at a place, and of how many
 /// tokens they are.
 fn identity_changes<'t>(
@@ -388,7 +440,8 @@ fn identity_changes<'t>(
 
 /// Returns the tokens of a text with these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_likes(with_typed_names(without_set_columns(tokens)));
+    let tokens = with_nulls_of_columns(without_set_columns(tokens));
+    let tokens = with_likes(with_typed_names(tokens));
     let is_such = |token: &TokenWithSpan| {
         let words = ["EXPRESSION", "IDENTITY"];
         words.iter().chain(&OPTIONS).any(|word| is_word_at(Some(token), word))

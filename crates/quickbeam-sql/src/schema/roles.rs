@@ -24,10 +24,33 @@ pub const DATABASE_ID: ObjectId = ObjectId(u32::MAX - 1);
 pub const MONITOR: ObjectId = ObjectId(u32::MAX - 3);
 /// The predefined role that sees the statements of all users.
 pub const READ_ALL_STATS: ObjectId = ObjectId(u32::MAX - 4);
+/// The predefined role that reads all tables, views and sequences.
+pub const READ_ALL_DATA: ObjectId = ObjectId(u32::MAX - 5);
+/// The predefined role that changes all tables, views and sequences.
+pub const WRITE_ALL_DATA: ObjectId = ObjectId(u32::MAX - 6);
+/// The predefined role that cancels and ends other sessions.
+pub const SIGNAL_BACKEND: ObjectId = ObjectId(u32::MAX - 7);
+/// The predefined role that executes CHECKPOINT.
+pub const CHECKPOINT: ObjectId = ObjectId(u32::MAX - 8);
+/// A predefined role of PostgreSQL that has nothing to show here.
+pub const READ_ALL_SETTINGS: ObjectId = ObjectId(u32::MAX - 9);
+/// A predefined role of PostgreSQL that has nothing to show here.
+pub const SCAN_TABLES: ObjectId = ObjectId(u32::MAX - 10);
 
 /// The predefined roles, with their names and PostgreSQL's OIDs. They have no records.
-pub const PREDEFINED_ROLES: [(ObjectId, &str, i64); 2] =
-    [(MONITOR, "pg_monitor", 3373), (READ_ALL_STATS, "pg_read_all_stats", 3375)];
+pub const PREDEFINED_ROLES: [(ObjectId, &str, i64); 8] = [
+    (MONITOR, "pg_monitor", 3373),
+    (READ_ALL_SETTINGS, "pg_read_all_settings", 3374),
+    (READ_ALL_STATS, "pg_read_all_stats", 3375),
+    (SCAN_TABLES, "pg_stat_scan_tables", 3377),
+    (SIGNAL_BACKEND, "pg_signal_backend", 4200),
+    (CHECKPOINT, "pg_checkpoint", 4544),
+    (READ_ALL_DATA, "pg_read_all_data", 6181),
+    (WRITE_ALL_DATA, "pg_write_all_data", 6182),
+];
+
+/// The predefined roles that `pg_monitor` is a member of.
+pub const OF_MONITOR: [ObjectId; 3] = [READ_ALL_SETTINGS, READ_ALL_STATS, SCAN_TABLES];
 
 fn yes() -> bool {
     true

@@ -305,6 +305,7 @@ impl Session {
         let open = self.open.borrow();
         check_not_deferred(change, look, self.deferred_of(open.as_ref(), look.transaction))?;
         drop(open);
+        self.check_not_changing(change, snapshot)?;
         self.check_no_rows_read()?;
         self.notice_skipped(change, snapshot);
         if let Some(role) = look.role {

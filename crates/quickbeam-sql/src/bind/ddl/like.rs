@@ -9,7 +9,7 @@ use super::table_outline::Outline;
 use crate::bind::rights::Right;
 use crate::catalog::{
     Column, Index, NewCheck, NewColumn, NewGenerated, NewIdentity, NewIndex, NewIndexExpression,
-    NewIndexPredicate, NewKey, NewTable, Privileges, Relation, SequenceOptions, Table,
+    NewIndexPredicate, NewKey, NewTable, Privileges, Relation, SequenceOptions, Table, View,
 };
 use crate::error::Result;
 use crate::parse::LikeClause;
@@ -34,6 +34,10 @@ impl Binder<'_> {
         outline: &mut Outline,
         new: &mut NewTable,
     ) -> Result<Vec<NewColumn>> {
+        let name = self.relation_name(&like.table)?;
+        if let Some(Relation::View(view)) = self.names.relation(&name)? {
+            return self.columns_of_view(&view, outline);
+        }
         let table = self.defined_table(&like.table, Right::Whole(Privileges::SELECT))?;
         let mut columns = Vec::with_capacity(table.columns.len());
         for column in &table.columns {
@@ -79,6 +83,30 @@ impl Binder<'_> {
                 Some((column.name.clone(), table.comments.get(&column.id)?.clone()))
             };
             new.comments.extend(table.columns.iter().filter_map(comment));
+        }
+        Ok(columns)
+    }
+
+    /// As [`columns_like`](Self::columns_like), of a view.
+    fn columns_of_view(&mut self, view: &View, outline: &mut Outline) -> Result<Vec<NewColumn>> {
+        self.check_view_right(view, Right::Whole(Privileges::SELECT))?;
+        let found = Binder::new(self.names, "").view(view)?.columns;
+        let mut columns = Vec::with_capacity(found.len());
+        for column in found {
+            if outline.column(&column.name).is_some() {
+                return Err(named_twice(&column.name));
+            }
+            outline.columns.push((column.name.clone(), column.data_type, column.collation));
+            columns.push(NewColumn {
+                name: column.name,
+                data_type: column.data_type,
+                domain: None,
+                collation: column.collation.for_table().unwrap_or_default(),
+                not_null: false,
+                default: None,
+                identity: None,
+                generated: None,
+            });
         }
         Ok(columns)
     }

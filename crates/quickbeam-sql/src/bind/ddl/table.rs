@@ -17,7 +17,7 @@ use crate::bind::ddl::table_outline::{OnExisting, Persistence};
 use crate::catalog::{NewColumn, NewIdentity, NewTable, OnCommit, SequenceOptions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
-use crate::parse::{first_from, is_untyped, is_word, like_clause};
+use crate::parse::{first_from, is_nulls_not_distinct, is_untyped, is_word, like_clause};
 
 /// The table that CREATE TABLE … AS makes.
 pub fn table_for(
@@ -211,6 +211,14 @@ impl Binder<'_> {
         let mut is_null = false;
         for option in &column.options {
             is_null |= option.option == ColumnOption::Null;
+            if let ColumnOption::Collation(name) = &option.option
+                && is_nulls_not_distinct(name)
+            {
+                if let Some(TableConstraint::Unique(key)) = defined.constraints.last_mut() {
+                    key.nulls_distinct = ast::NullsDistinctOption::NotDistinct;
+                }
+                continue;
+            }
             match constraint_of(&column.name, option) {
                 Some(constraint) => defined.constraints.push(constraint),
                 None => {

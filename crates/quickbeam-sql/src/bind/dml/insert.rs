@@ -8,10 +8,11 @@ use sqlparser::ast::{self, ConflictTarget, OnConflictAction, OnInsert, SetExpr, 
 use super::conflict_target::{check_arbiters, key_of_constraint};
 use super::field_assignments::{InsertTarget, TargetPath, known_part};
 use super::target::{ChangeKind, ChangeTarget, ViewColumns};
+use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::query::{check_values, rows_with_subqueries};
 use crate::bind::{
-    Binder, Body, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope, ScopeRelation,
-    Source, Subquery, Typed, column_default, fold, object_name,
+    Binder, Body, From, Insert, InsertSource, OnConflict, OutputColumn, Query, Scope,
+    ScopeRelation, Select, Source, Subquery, Typed, column_default, fold, object_name,
 };
 use crate::catalog::{Column, Table};
 use crate::error::{Result, SqlError, SqlState};
@@ -25,6 +26,12 @@ fn assigned_again(target: &ChangeTarget, place: usize) -> SqlError {
     let column = target.table.columns.get(place).map_or("", |column| column.name.as_str());
     let message = format!("multiple assignments to same column \"{column}\"");
     SqlError::new(SqlState::SyntaxError, message)
+}
+
+/// Returns the columns of a table as those of a query.
+fn columns_of(table: &Table) -> Vec<OutputColumn> {
+    let columns = table.columns.iter();
+    columns.map(|column| OutputColumn::new(column.name.clone(), column.data_type)).collect()
 }
 
 impl Binder<'_> {
@@ -185,6 +192,10 @@ impl Binder<'_> {
             check_values(values)?;
             let mut rows = Vec::with_capacity(values.rows.len());
             let mut asked = Vec::new();
+            let allowed = match values.rows.len() {
+                1 => RowFunctions::Allowed,
+                _ => RowFunctions::Refused(RowsRefused::Values),
+            };
             let width = values.rows.first().map_or(0, |row| row.content.len());
             for row in &values.rows {
                 let place = |number: usize| {
@@ -199,8 +210,13 @@ impl Binder<'_> {
                 let (row, level) = self.level(|binder| {
                     let scope = Scope::default();
                     let targets = (targets, overriding);
-                    binder.insert_row(table, targets, &defaults, &row.content, &scope)
+                    binder.with_row_functions(allowed, |binder| {
+                        binder.insert_row(table, targets, &defaults, &row.content, &scope)
+                    })
                 })?;
+                if let Some(from) = self.with_rows_of(None, level.row_calls) {
+                    return Ok(self.insert_rows_of(table, from, (row, level.subqueries)));
+                }
                 rows.push(row);
                 asked.push(level.subqueries);
             }
@@ -245,6 +261,17 @@ impl Binder<'_> {
         Ok(InsertSource::Query { query: Arc::new(query), slot, values })
     }
 
+    /// Makes the values of a row with functions that return rows a query of these rows.
+    fn insert_rows_of(
+        &mut self,
+        table: &Table,
+        from: From,
+        (row, subqueries): (Vec<Expr>, Vec<Subquery>),
+    ) -> InsertSource {
+        let select = Select::plain(Some(from), row, subqueries);
+        self.insert_query(table, Body::Select(Box::new(select)))
+    }
+
     /// Makes rows whose values ask subqueries the rows of a query.
     fn insert_computed(
         &mut self,
@@ -252,13 +279,15 @@ impl Binder<'_> {
         rows: Vec<Vec<Expr>>,
         asked: Vec<Vec<Subquery>>,
     ) -> InsertSource {
-        let columns = table
-            .columns
-            .iter()
-            .map(|column| OutputColumn::new(column.name.clone(), column.data_type));
-        let columns: Vec<OutputColumn> = columns.collect();
+        let columns = columns_of(table);
         let result = self.add_slot("values".into(), Source::Computed);
-        let query = Query::plain(rows_with_subqueries(rows, asked, &columns, result), columns);
+        let body = rows_with_subqueries(rows, asked, &columns, result);
+        self.insert_query(table, body)
+    }
+
+    /// Inserts the rows of a query that has the columns of the table.
+    fn insert_query(&mut self, table: &Table, body: Body) -> InsertSource {
+        let query = Query::plain(body, columns_of(table));
         let slot = self.add_slot("source".into(), Source::Computed);
         let values = (0..table.columns.len()).map(|column| Expr::column(slot, column)).collect();
         InsertSource::Query { query: Arc::new(query), slot, values }

@@ -43,6 +43,25 @@ enum SetValue<'v> {
     Bound(Typed),
 }
 
+/// Returns whether an expression is `ROW(…)` with a `*` among its arguments.
+fn is_row_with_star(value: &ast::Expr) -> bool {
+    let ast::Expr::Function(call) = value else { return false };
+    let ast::FunctionArguments::List(list) = &call.args else { return false };
+    let is_star = |argument: &ast::FunctionArg| {
+        use ast::FunctionArgExpr::{QualifiedWildcard, Wildcard};
+        matches!(argument, ast::FunctionArg::Unnamed(QualifiedWildcard(..) | Wildcard))
+    };
+    call.name.to_string().eq_ignore_ascii_case("row") && list.args.iter().any(is_star)
+}
+
+fn check_number_of_values(columns: usize, values: usize, place: usize) -> Result<()> {
+    if columns == values {
+        return Ok(());
+    }
+    let message = "number of columns does not match number of values";
+    Err(SqlError::new(SqlState::SyntaxError, message).at(place))
+}
+
 impl Binder<'_> {
     /// UPDATE.
     pub fn update(&mut self, update: &ast::Update) -> Result<Change> {
@@ -254,6 +273,15 @@ impl Binder<'_> {
                 continue;
             }
             let place = self.position(&assignment.value) as usize;
+            if is_row_with_star(&assignment.value) {
+                let row = self.expression(&assignment.value, scope)?;
+                let fields = self.fields_of(&row).unwrap_or_default();
+                check_number_of_values(names.len(), fields.len(), place)?;
+                for (name, (_, value)) in names.iter().zip(fields) {
+                    self.set_target(changed, name, SetValue::Bound(value), (&mut set, scope))?;
+                }
+                continue;
+            }
             let values = match &assignment.value {
                 ast::Expr::Tuple(values) => values.iter().collect(),
                 value => row_of(value).ok_or_else(|| {
@@ -261,10 +289,7 @@ impl Binder<'_> {
                     SqlError::new(SqlState::FeatureNotSupported, message).at(place)
                 })?,
             };
-            if values.len() != names.len() {
-                let message = "number of columns does not match number of values";
-                return Err(SqlError::new(SqlState::SyntaxError, message).at(place));
-            }
+            check_number_of_values(names.len(), values.len(), place)?;
             for (name, value) in names.iter().zip(values) {
                 self.set_target(changed, name, SetValue::Written(value), (&mut set, scope))?;
             }

@@ -25,7 +25,14 @@ use super::{
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
+use crate::parse::limit_with_ties;
 use crate::types::{DataType, Value};
+
+#[cold]
+fn ties_without_order() -> SqlError {
+    let message = "WITH TIES cannot be specified without ORDER BY clause";
+    SqlError::new(SqlState::SyntaxError, message)
+}
 
 impl Binder<'_> {
     /// A query that is a statement.
@@ -97,14 +104,19 @@ impl Binder<'_> {
             body @ SetExpr::SetOperation { .. } => self.combination(body, order, outer)?,
             other => return Err(SqlError::unsupported(format!("{other} as a query"))),
         };
-        let (limit, offset) = limits_of(query)?;
+        let (mut limit, offset) = limits_of(query)?;
+        if let Some(number) = limit.and_then(limit_with_ties) {
+            if order.is_empty() {
+                return Err(ties_without_order());
+            }
+            (limit, bound.with_ties) = (Some(number), true);
+        }
         let limit = match (&query.fetch, limit) {
             (Some(fetch), _) if fetch.percent => {
                 return Err(SqlError::unsupported("FETCH with PERCENT"));
             }
             (Some(fetch), _) if fetch.with_ties && order.is_empty() => {
-                let message = "WITH TIES cannot be specified without ORDER BY clause";
-                return Err(SqlError::new(SqlState::SyntaxError, message));
+                return Err(ties_without_order());
             }
             (Some(fetch), _) => {
                 bound.with_ties = fetch.with_ties;

@@ -38,6 +38,7 @@ pub(in crate::bind) enum RowsRefused {
     Coalesce,
     Where,
     Having,
+    Values,
     From,
 }
 
@@ -68,6 +69,7 @@ impl RowsRefused {
             }
             RowsRefused::Where => in_clause("WHERE"),
             RowsRefused::Having => in_clause("HAVING"),
+            RowsRefused::Values => in_clause("VALUES"),
             RowsRefused::From => {
                 let message = "set-returning functions must appear at top level of FROM";
                 SqlError::new(SqlState::FeatureNotSupported, message)

@@ -2,7 +2,7 @@
 
 use super::{SystemRow, SystemSource};
 use crate::catalog::describe::{Described, quoted_if_needed};
-use crate::catalog::rights::{MONITOR, MembershipUse, PREDEFINED_ROLES, READ_ALL_STATS};
+use crate::catalog::rights::{MONITOR, MembershipUse, OF_MONITOR, PREDEFINED_ROLES};
 use crate::catalog::system::{PUBLIC_SCHEMA, object_oid, role_oid};
 use crate::catalog::{
     ALL_ROLES, AclItem, AclKind, BOOTSTRAP, BOOTSTRAP_NAME, CatalogSnapshot, Membership, ObjectId,
@@ -42,9 +42,9 @@ fn bootstrap() -> Role {
 /// The predefined roles, as if they were stored.
 fn predefined() -> impl Iterator<Item = Role> {
     PREDEFINED_ROLES.iter().map(|&(id, name, _)| {
-        let of_monitor = (id == MONITOR).then_some(READ_ALL_STATS);
-        let member = |role| Membership { role, grantor: BOOTSTRAP, admin: false };
-        let member_of = of_monitor.into_iter().map(member).collect();
+        let groups = if id == MONITOR { &OF_MONITOR[..] } else { &[] };
+        let member = |role: &ObjectId| Membership { role: *role, grantor: BOOTSTRAP, admin: false };
+        let member_of = groups.iter().map(member).collect();
         Role { member_of, ..Role::new(id, name.into()) }
     })
 }

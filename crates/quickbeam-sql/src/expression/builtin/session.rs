@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::super::Frame;
 use super::super::frame::{AdvisoryKey, AdvisoryRequest, SessionSignal};
 use super::{Builtin, integer, mismatch, stable, text, volatile};
-use crate::catalog::rights::MembershipUse;
+use crate::catalog::rights::{MembershipUse, SIGNAL_BACKEND};
 use crate::catalog::{BOOTSTRAP, path_schemas};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
@@ -184,8 +184,11 @@ fn signal(frame: &Frame<'_>, number: i64, signal: SessionSignal) -> Result<bool>
         if snapshot.is_superuser(target) {
             return refuse(format!("must be a superuser to {verb} superuser {what}"));
         }
-        if !snapshot.roles_of(role, MembershipUse::Inherited).contains(&target) {
-            return refuse(format!("must be a member of the role {doing}"));
+        let roles = snapshot.roles_of(role, MembershipUse::Inherited);
+        if !roles.contains(&target) && !roles.contains(&SIGNAL_BACKEND) {
+            return refuse(format!(
+                "must be a member of the role {doing} or member of pg_signal_backend"
+            ));
         }
     }
     Ok(session.signal(number, signal))

@@ -152,7 +152,17 @@ impl TokenCursor<'_> {
                 }
             }
         }
-        for word in ["TYPE", "DOMAIN", "LANGUAGE", "TABLESPACE", "FOREIGN", "LARGE", "PARAMETER"] {
+        if self.takes("TYPE") || self.takes("DOMAIN") {
+            let mut types = vec![self.qualified()?];
+            while self.takes_token(&Token::Comma) {
+                types.push(self.qualified()?);
+            }
+            return Ok(GrantObjects::Types(types));
+        }
+        if self.takes("LANGUAGE") {
+            return Ok(GrantObjects::Languages(self.names()?));
+        }
+        for word in ["TABLESPACE", "FOREIGN", "LARGE", "PARAMETER"] {
             if is_any_word(self.peek(), &[word]) {
                 return Err(SqlError::unsupported(format!("GRANT and REVOKE on {word}")));
             }

@@ -145,6 +145,10 @@ pub enum GrantObjects {
     Databases(Vec<SmolStr>),
     /// Functions and procedures, with the texts of their argument types.
     Functions(Vec<(Name, Option<Vec<String>>)>),
+    /// Types and domains.
+    Types(Vec<Name>),
+    /// Languages of routines.
+    Languages(Vec<SmolStr>),
     /// All tables and views of schemas.
     AllTables(Vec<SmolStr>),
     /// All sequences of schemas.
@@ -277,8 +281,8 @@ impl TokenCursor<'_> {
                     let RoleName::Named(name) = name else { return Err(self.error()) };
                     return Ok(AccessStatement::RenameRole(name, self.new_role()?));
                 }
-                if self.takes("ADD") || self.takes("DROP") {
-                    return Err(SqlError::unsupported("ALTER GROUP"));
+                if is_any_word(self.peek(), &["ADD", "DROP"]) {
+                    return self.group_members(name);
                 }
                 Ok(AccessStatement::AlterRole(name, self.role_options()?))
             }
@@ -287,6 +291,21 @@ impl TokenCursor<'_> {
                 Ok(AccessStatement::DropRoles(self.role_names()?, if_exists))
             }
         }
+    }
+
+    /// Reads ADD USER or DROP USER of ALTER GROUP, after the name of the group.
+    fn group_members(&mut self, group: RoleName) -> Result<AccessStatement> {
+        let grants = self.takes("ADD");
+        if !grants {
+            self.expect("DROP")?;
+        }
+        self.expect("USER")?;
+        let members = self.role_names()?;
+        let RoleName::Named(group) = group else {
+            return Err(SqlError::unsupported("ALTER GROUP of a role without its name"));
+        };
+        let (roles, admin) = (vec![group], false);
+        Ok(AccessStatement::Membership(MembershipChange { grants, roles, members, admin }))
     }
 
     /// Reads [IN DATABASE …] SET … or RESET … after the role.

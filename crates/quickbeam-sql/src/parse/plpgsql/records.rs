@@ -138,6 +138,8 @@ pub fn with_fields(text: &str, fields: &FieldLookup<'_>) -> Result<Option<String
         at = record.end;
         if scanner.is_compared(record.first, record.end) {
             made.push((record.first, record.end, format!("ROW({list})")));
+        } else if is_star && scanner.is_symbol(record.end, "::") {
+            made.push((record.first, record.end, name.to_owned()));
         } else if is_star {
             made.push((record.first, record.end, list));
         } else if let Some(call) = scanner.json_call(&record, name) {

@@ -13,6 +13,7 @@ use sqlparser::ast::{
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Whitespace};
 
+use super::markers::{CURRENT_OF, TIES};
 use crate::parse::token_edits::{TokenEdits, is_marker, keyword_of, marker, word};
 
 /// Words that a query may follow.
@@ -268,13 +269,22 @@ pub fn symmetric_bound(low: &Expr) -> Option<&Expr> {
 /// Returns the name of the cursor of CURRENT OF.
 pub fn current_of(condition: &Expr) -> Option<&Ident> {
     let Expr::Function(function) = condition else { return None };
-    if !is_marker(&function.name, super::markers::CURRENT_OF) {
+    if !is_marker(&function.name, CURRENT_OF) {
         return None;
     }
     match arguments_of(function)?[..] {
         [Expr::Identifier(cursor)] => Some(cursor),
         _ => None,
     }
+}
+
+/// Returns the number of rows of a LIMIT that stands for `FETCH FIRST (expression) … WITH TIES`.
+pub fn limit_with_ties(limit: &Expr) -> Option<&Expr> {
+    let Expr::Function(function) = limit else { return None };
+    if !is_marker(&function.name, TIES) {
+        return None;
+    }
+    arguments_of(function)?.first().copied()
 }
 
 /// Returns the tokens of a text with ONLY, ROWS FROM, BETWEEN SYMMETRIC, VARIADIC and TRIM in the

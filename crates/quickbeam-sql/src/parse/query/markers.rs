@@ -4,9 +4,9 @@
 //! - SEARCH and CYCLE after a query of WITH become further queries of WITH, which list the names.
 //! - GROUP BY DISTINCT becomes a key.
 //! - `WHERE CURRENT OF c` becomes a call of a function without a name that could be written.
-//! - `FETCH FIRST (expression) ROWS ONLY` becomes LIMIT, `SUBSTRING(… SIMILAR … ESCAPE …)` becomes
-//!   `SUBSTRING(… FROM … FOR …)`, and `FOR UPDATE OF a, b` becomes a row lock for each table. The
-//!   `*` after the name of a table goes, as no table has children.
+//! - `FETCH FIRST (expression)` with ROWS ONLY or WITH TIES becomes LIMIT, `SUBSTRING(… SIMILAR …
+//!   ESCAPE …)` becomes `SUBSTRING(… FROM … FOR …)`, and `FOR UPDATE OF a, b` becomes a row lock for
+//!   each table. The `*` after the name of a table goes, as no table has children.
 
 use sqlparser::ast::{Cte, Expr, Ident, SelectItem, SetExpr, TableAliasColumnDef};
 use sqlparser::dialect::PostgreSqlDialect;
@@ -24,6 +24,9 @@ const DISTINCT_SETS: &str = "\0distinct";
 
 /// The function that CURRENT OF becomes, of the name of the cursor.
 pub(super) const CURRENT_OF: &str = "\0current of";
+
+/// The function that the number of `FETCH FIRST (expression) ROWS WITH TIES` becomes.
+pub(super) const TIES: &str = "\0with ties";
 
 const DEPTH_FIRST: &str = "\0search depth";
 const BREADTH_FIRST: &str = "\0search breadth";
@@ -195,10 +198,17 @@ fn fetch(edits: &mut TokenEdits, fetch: usize) {
         _ => None,
     };
     let Some(end) = end else { return };
-    let is_rows = matches!(edits.keyword(end + 1), Keyword::ROW | Keyword::ROWS);
-    if is_rows && edits.keyword(end + 2) == Keyword::ONLY {
+    if !matches!(edits.keyword(end + 1), Keyword::ROW | Keyword::ROWS) {
+        return;
+    }
+    if edits.keyword(end + 2) == Keyword::ONLY {
         edits.replace(fetch, vec![word(Keyword::LIMIT)]);
         edits.remove_all([fetch + 1, end + 1, end + 2]);
+    } else if edits.has_keywords(end + 2, &[Keyword::WITH, Keyword::TIES]) {
+        edits.replace(fetch, vec![word(Keyword::LIMIT)]);
+        edits.replace(fetch + 1, vec![marker(TIES), Token::LParen]);
+        edits.replace(end + 1, vec![Token::RParen]);
+        edits.remove_all([end + 2, end + 3]);
     }
 }
 
@@ -394,6 +404,14 @@ pub fn restore_query_markers(text: &mut String) {
             DEPTH_FIRST => restore_search(&mut edits, place, "DEPTH"),
             BREADTH_FIRST => restore_search(&mut edits, place, "BREADTH"),
             CYCLE => restore_cycle(&mut edits, place),
+            TIES => {
+                let Some(end) = edits.closing(place + 1) else { continue };
+                edits.replace(before, vec![word(Keyword::FETCH), blank(), word(Keyword::FIRST)]);
+                edits.remove(place);
+                let words = [Keyword::ROWS, Keyword::WITH, Keyword::TIES];
+                let words = words.into_iter().flat_map(|it| [blank(), word(it)]);
+                edits.replace(end, std::iter::once(Token::RParen).chain(words).collect());
+            }
             VALUE => {
                 edits.remove_all([place, place + 1]);
                 edits.remove_all(edits.closing(place + 1));

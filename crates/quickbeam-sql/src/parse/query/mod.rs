@@ -11,8 +11,8 @@ mod windows;
 use sqlparser::tokenizer::TokenWithSpan;
 
 pub use clauses::{
-    ALL_FIELDS, arguments_of, current_of, is_rows_from, restore_row_stars, row_call,
-    symmetric_bound,
+    ALL_FIELDS, arguments_of, current_of, is_rows_from, limit_with_ties, restore_row_stars,
+    row_call, symmetric_bound,
 };
 pub use markers::{
     CycleClause, Traversal, is_distinct_sets, join_alias, restore_query_markers, traversal,

@@ -62,9 +62,45 @@ impl AccessChange<'_> {
             let message = "grant options can only be granted to roles";
             return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
         }
+        if let GrantObjects::Types(_) | GrantObjects::Languages(_) = change.objects {
+            return self.check_without_rights(change);
+        }
         for target in self.targets(&change.objects)? {
             let parts = parts_of(change, &target)?;
             self.change_object(change, &target, &parts, &grantees)?;
+        }
+        Ok(())
+    }
+
+    /// GRANT and REVOKE on types and languages, which have no rights: every role may use them.
+    fn check_without_rights(&self, change: &PrivilegeChange) -> Result<()> {
+        let mut names = Vec::new();
+        let what = match &change.objects {
+            GrantObjects::Types(types) => {
+                for name in types {
+                    self.session.check_type(name, self.look)?;
+                    names.push(&name.1);
+                }
+                "type"
+            }
+            GrantObjects::Languages(languages) => {
+                languages.iter().try_for_each(|name| check_language(name))?;
+                names.extend(languages);
+                "language"
+            }
+            _ => return Ok(()),
+        };
+        for (word, columns) in &change.privileges {
+            named_privilege(word, AclKind::Type, what)?;
+            if !columns.is_empty() {
+                let message = "column privileges are only valid for relations";
+                return Err(SqlError::new(SqlState::InvalidGrantOperation, message));
+            }
+        }
+        for name in names.into_iter().filter(|_| !change.grants) {
+            self.session.notice(NoticeLevel::Warning, SqlState::PrivilegeNotRevoked, || {
+                format!("no privileges could be revoked for \"{name}\"")
+            });
         }
         Ok(())
     }
@@ -97,6 +133,8 @@ impl AccessChange<'_> {
                     )),
                 })
                 .collect(),
+            // They have no rights.
+            GrantObjects::Types(_) | GrantObjects::Languages(_) => Ok(Vec::new()),
             GrantObjects::AllTables(schemas) => self.all(schemas, AclKind::Table),
             GrantObjects::AllSequences(schemas) => self.all(schemas, AclKind::Sequence),
             GrantObjects::Functions(names) => names
@@ -246,6 +284,16 @@ impl AccessChange<'_> {
         }
         Ok(best)
     }
+}
+
+/// Refuses a language that there is not, or that is not trusted.
+fn check_language(name: &str) -> Result<()> {
+    let (state, what) = match name {
+        "sql" | "plpgsql" => return Ok(()),
+        "c" | "internal" => (SqlState::WrongObjectType, "is not trusted"),
+        _ => (SqlState::UndefinedObject, "does not exist"),
+    };
+    Err(SqlError::new(state, format!("language \"{name}\" {what}")))
 }
 
 /// Returns what a statement changes of an object.

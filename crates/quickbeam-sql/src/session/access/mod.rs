@@ -18,6 +18,7 @@ use std::sync::Arc;
 use quickbeam::{ReadTransaction, Transaction};
 use smol_str::SmolStr;
 
+use crate::catalog::rights::{CHECKPOINT, MembershipUse};
 use crate::catalog::{BOOTSTRAP, CatalogSnapshot, ObjectId, Routine};
 use crate::compile::CompileContext;
 use crate::ddl::CatalogEdit;
@@ -148,6 +149,15 @@ impl Session {
             return Ok(SmolStr::new_static(crate::catalog::BOOTSTRAP_NAME));
         }
         self.with_snapshot(|snapshot| Ok(snapshot.role_name(role)))
+    }
+
+    /// Whether the session's role may execute CHECKPOINT.
+    pub fn may_checkpoint(&self) -> Result<bool> {
+        let role = self.role.get();
+        let is_member = |snapshot: &CatalogSnapshot| {
+            Ok(snapshot.roles_of(role, MembershipUse::Inherited).contains(&CHECKPOINT))
+        };
+        Ok(self.is_superuser()? || self.with_snapshot(is_member)?)
     }
 
     /// Whether the session's role is a superuser.

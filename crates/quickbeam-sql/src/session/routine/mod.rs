@@ -72,6 +72,8 @@ pub(crate) struct Routines {
     portals: Flag<u64>,
     /// The rows of the transition tables of the triggers that run, the innermost last.
     transitions: RefCell<Vec<Arc<Transitions>>>,
+    /// The tables whose changes have fired the triggers that run, the innermost last.
+    changing: RefCell<Vec<ObjectId>>,
     /// Where the transaction was before the first call of the statement under way (ROUTINE-2).
     before: Flag<Option<(Savepoint, KeptMark)>>,
 }

@@ -9,10 +9,10 @@ use super::call::{CallTransaction, Invocation, TransactionEnd};
 use super::types::row_shape;
 use super::variables::{Cell, assigned};
 use super::{CompiledRoutine, block_routine};
-use crate::bind::CatalogChange;
+use crate::bind::{CatalogChange, ObjectKind};
 use crate::catalog::system::object_oid;
 use crate::catalog::{
-    CatalogSnapshot, FiredTriggers, Table, TriggerEvent, TriggerTiming, VectorTrigger,
+    CatalogSnapshot, FiredTriggers, Relation, Table, TriggerEvent, TriggerTiming, VectorTrigger,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::update_vector;
@@ -210,6 +210,45 @@ impl Session {
     }
 }
 
+impl Session {
+    /// Refuses a change of the definition of a table whose trigger makes the change.
+    pub(in crate::session) fn check_not_changing(
+        &self,
+        change: &CatalogChange,
+        snapshot: &CatalogSnapshot,
+    ) -> Result<()> {
+        let changing = self.routines.changing.borrow();
+        if changing.is_empty() {
+            return Ok(());
+        }
+        let (what, names) = match change {
+            CatalogChange::Alter(name, ..) => ("ALTER TABLE", std::slice::from_ref(name)),
+            CatalogChange::CreateIndex(index, _) => {
+                ("CREATE INDEX", std::slice::from_ref(&index.table))
+            }
+            CatalogChange::Drop(ObjectKind::Table, names, ..) => ("DROP TABLE", &names[..]),
+            CatalogChange::Drop(ObjectKind::Index, names, ..) => ("DROP INDEX", &names[..]),
+            CatalogChange::Truncate(names, ..) => ("TRUNCATE", &names[..]),
+            _ => return Ok(()),
+        };
+        for name in names {
+            let (table, shown) = match snapshot.relation(name) {
+                Some(Relation::Table(table)) => (table.clone(), table.name.clone()),
+                Some(Relation::Index(table, index)) => (table.clone(), index.name.clone()),
+                _ => continue,
+            };
+            if changing.contains(&table.id) {
+                let message = format!(
+                    "cannot {what} \"{shown}\" because it is being used by active queries in this \
+                     session"
+                );
+                return Err(SqlError::new(SqlState::ObjectInUse, message));
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<'s> Invocation<'s> {
     /// Says that NEW and OLD have columns.
     pub(super) fn has_rows(&mut self) {
@@ -280,7 +319,9 @@ impl TriggerCaller for Session {
             invocation.fired = Some((call.trigger.clone(), call.table.clone()));
             self.routines.transitions.borrow_mut().push(rows.clone());
         }
+        self.routines.changing.borrow_mut().push(call.table.id);
         let row = invocation.run_trigger(call).map_err(SqlError::inner);
+        self.routines.changing.borrow_mut().pop();
         if transitions.is_some() {
             self.routines.transitions.borrow_mut().pop();
         }

@@ -279,6 +279,23 @@ fn built_in((schema, name): &Name) -> Option<&'static str> {
     Some(crate::bind::data_type(types.first()?).ok()?.catalog_name())
 }
 
+impl Session {
+    /// Refuses the name of a type that there is not.
+    pub(in crate::session) fn check_type(
+        &self,
+        name: &Name,
+        look: &CompileContext<'_>,
+    ) -> Result<()> {
+        let binder = Binder::new(look, "");
+        let known = binder.type_named(name.0.as_deref(), &name.1)?;
+        if known.is_some() || built_in(name).is_some() {
+            Ok(())
+        } else {
+            Err(no_type(&shown(name)))
+        }
+    }
+}
+
 fn create_domain(create: &CreateDomain, look: &CompileContext<'_>) -> Result<()> {
     let binder = Binder::new(look, "");
     let (schema, name) = &create.name;

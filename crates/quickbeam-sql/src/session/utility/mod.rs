@@ -207,7 +207,7 @@ impl Session {
                 self.command_event(Event::Notify(channel.clone(), payload.clone()))?;
             }
             Command::Checkpoint => {
-                if !self.is_superuser()? {
+                if !self.may_checkpoint()? {
                     let message =
                         "must be superuser or have privileges of pg_checkpoint to do CHECKPOINT";
                     return Err(SqlError::new(SqlState::InsufficientPrivilege, message));

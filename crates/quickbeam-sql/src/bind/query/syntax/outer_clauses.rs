@@ -7,6 +7,7 @@ use sqlparser::ast::{self, Expr as Ast, LimitClause, SetExpr};
 use super::{Sight, column_of, derived_table, named_item, query_of, quoted, select_of};
 use crate::bind::Binder;
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::limit_with_ties;
 
 /// The item of FROM that holds the computed LIMIT and OFFSET, and the one with the rows.
 const LIMITS: &str = "*limits*";
@@ -79,7 +80,10 @@ impl Binder<'_> {
         query: &ast::Query,
     ) -> Result<Option<ast::Query>> {
         let (limit, offset) = limits_of(query)?;
-        if ![limit, offset].into_iter().flatten().any(may_have_subquery) || !query.locks.is_empty()
+        let has_ties = limit.is_some_and(|limit| limit_with_ties(limit).is_some());
+        if has_ties
+            || ![limit, offset].into_iter().flatten().any(may_have_subquery)
+            || !query.locks.is_empty()
         {
             return Ok(None);
         }

@@ -340,6 +340,12 @@ fn compare_times(key: &Value, bound: &Value) -> Ordering {
     }
 }
 
+/// Returns the order of a key and the sum of an infinite base and the infinite offset of its
+/// direction: the sum is as far as every number, and NaN is after it.
+fn of_every_number(is_nan: bool) -> Ordering {
+    if is_nan { Ordering::Greater } else { Ordering::Equal }
+}
+
 /// Compares a key with `base + offset`, or with `base - offset`, without overflow.
 fn compare_with_sum(key: &Value, base: &Value, offset: &Value, subtract: bool) -> Ordering {
     let (key, base, offset) = (key.as_ref(), base.as_ref(), offset.as_ref());
@@ -352,6 +358,7 @@ fn compare_with_sum(key: &Value, base: &Value, offset: &Value, subtract: bool) -
         let sum = if subtract { base.checked_sub(&offset) } else { base.checked_add(&offset) };
         // A sum beyond the range of NUMERIC is beyond every key.
         return match sum {
+            Ok(sum) if sum.is_nan() && !base.is_nan() => of_every_number(key.is_nan()),
             Ok(sum) => key.cmp(&sum),
             Err(_) if subtract => Ordering::Greater,
             Err(_) => Ordering::Less,
@@ -363,9 +370,8 @@ fn compare_with_sum(key: &Value, base: &Value, offset: &Value, subtract: bool) -
                 return base.is_nan().cmp(&key.is_nan()).reverse();
             }
             let sum = if subtract { base - offset } else { base + offset };
-            // An infinite offset from the infinity of its direction reaches every key.
             if sum.is_nan() {
-                return Ordering::Equal;
+                return of_every_number(false);
             }
             key.partial_cmp(&sum).unwrap_or(Ordering::Equal)
         }
