@@ -43,6 +43,7 @@ pub use self::dml::changing_with::has_changing_with;
 pub use self::dml::copy::{CopyForm, CopyFormat, CopyHeader, CopyPlace, copy_form};
 pub use self::dml::target::updatability;
 pub(crate) use self::expression::system_types::named_outputs;
+pub use self::grouping::made_aggregates::{StateCall, state_call};
 pub use self::query::relation_places::{NameChange, renamed_query, views_without};
 pub use self::query::syntax::outer_clauses::may_have_subquery;
 pub(crate) use self::routines::row_result;

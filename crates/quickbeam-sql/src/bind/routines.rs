@@ -269,7 +269,11 @@ impl Binder<'_> {
     }
 
     /// Returns the routine that an entry calls, after a check of the right to call it.
-    fn routine_of(&self, call: &RoutineCall, position: u32) -> Result<Arc<Routine>> {
+    pub(in crate::bind) fn routine_of(
+        &self,
+        call: &RoutineCall,
+        position: u32,
+    ) -> Result<Arc<Routine>> {
         let snapshot = self.names.snapshot();
         let routine = snapshot.and_then(|it| it.routine(call.id)).cloned();
         let routine = routine.ok_or_else(|| SqlError::internal("there is no such function"))?;
@@ -320,7 +324,7 @@ impl Binder<'_> {
     }
 
     /// Adds the default values of the arguments that a call leaves out.
-    fn with_defaults(
+    pub(in crate::bind) fn with_defaults(
         &mut self,
         builtin: &'static Builtin,
         routine: &Routine,

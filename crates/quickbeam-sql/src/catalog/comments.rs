@@ -154,7 +154,7 @@ impl CatalogSnapshot {
         if let Some(routine) = self.routines.get(&id) {
             let name = quoted_relation(&routine.schema, &routine.name);
             let types: Vec<String> = routine.signature_names();
-            let word = if routine.is_procedure() { "PROCEDURE" } else { "FUNCTION" };
+            let word = routine.word().to_uppercase();
             return Some(format!("{word} {name}({})", types.join(", ")));
         }
         if let Some(trigger) = self.triggers.get(&id) {

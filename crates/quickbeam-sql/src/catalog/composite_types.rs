@@ -13,7 +13,7 @@ use super::records::TableRecord;
 use super::system::{object_array_oid, row_type_oid};
 use super::text::{quoted, quoted_relation};
 use super::user_types::shown_type;
-use crate::error::{Result, SqlError, SqlState};
+use crate::error::{Result, SqlError};
 use crate::schema::{Column, CompositeType, ObjectId, Table};
 use crate::types::encoded::row_types::{RowField, RowType, RowTypeName};
 use crate::types::{DataType, EncodedType};
@@ -47,15 +47,7 @@ impl StoredRowTypes<'_> {
             return Ok(());
         }
         if self.open.contains(&id) {
-            let name = match self.composites.get(&id) {
-                Some(known) => Some(&known.name),
-                None => {
-                    self.tables.iter().map(TableRecord::row).find(|it| it.0 == id).map(|it| it.2)
-                }
-            };
-            let name = name.map_or("", |name| name.as_str());
-            let message = format!("composite type {name} cannot be made a member of itself");
-            return Err(SqlError::new(SqlState::InvalidTableDefinition, message));
+            return Err(SqlError::corrupted("a composite type has itself as a part"));
         }
         let (name, fields): (RowTypeName, Vec<RowField>) = match self.composites.get(&id) {
             Some(known) => (

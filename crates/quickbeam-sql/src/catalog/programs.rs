@@ -5,8 +5,8 @@ use super::CatalogSnapshot;
 use super::describe::quoted_if_needed;
 use crate::schema::names::PUBLIC;
 use crate::schema::{
-    Argument, ArgumentMode, ConstraintTiming, ObjectId, Routine, RoutineResult, Trigger,
-    TriggerEvent, TriggerState, Volatility,
+    AggregateDefinition, Argument, ArgumentMode, ConstraintTiming, FunctionName, ObjectId, Routine,
+    RoutineResult, Trigger, TriggerEvent, TriggerState, Volatility,
 };
 
 /// How much of a name a definition has.
@@ -21,7 +21,7 @@ pub enum Qualification {
 /// Which functions come together in a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoutineKind {
-    /// Those that return rows of a table.
+    /// Those that return rows of a table, and aggregates, which may call those.
     RowsOfTables,
     /// Those of whose arguments or results some are of domains.
     OfDomains,
@@ -68,11 +68,36 @@ fn argument_list(routine: &Routine, defaults: ArgumentDefaults) -> String {
     shown.map(written).collect::<Vec<_>>().join(", ")
 }
 
+/// Returns CREATE AGGREGATE.
+fn aggregate_definition(routine: &Routine, aggregate: &AggregateDefinition) -> String {
+    let name = qualified(&routine.schema, &routine.name);
+    let mut arguments = argument_list(routine, ArgumentDefaults::Hidden);
+    if arguments.is_empty() {
+        arguments.push('*');
+    }
+    let function = |(schema, name): &FunctionName| qualified(schema, name);
+    let (step, state) = (function(&aggregate.step), aggregate.state_name());
+    let mut text =
+        format!("CREATE AGGREGATE {name}({arguments}) (\n SFUNC = {step},\n STYPE = {state}");
+    if let Some(finish) = &aggregate.finish {
+        text.push_str(&format!(",\n FINALFUNC = {}", function(finish)));
+    }
+    if aggregate.extra {
+        text.push_str(",\n FINALFUNC_EXTRA");
+    }
+    if let Some(initial) = &aggregate.initial {
+        text.push_str(&format!(",\n INITCOND = {}", literal(initial)));
+    }
+    text.push_str("\n)");
+    text
+}
+
 impl CatalogSnapshot {
     /// Returns the statements that make the functions and procedures of a kind.
     pub fn create_routines(&self, kind: RoutineKind) -> impl Iterator<Item = String> + '_ {
         let is_of_table = |it: &Routine| {
             matches!(it.result, RoutineResult::Row(_))
+                || it.aggregate.is_some()
                 || it.has_type(&|data_type| data_type.row_object().is_some())
         };
         let kind_of = move |it: &Routine| match (is_of_table(it), it.has_domains()) {
@@ -130,6 +155,9 @@ impl CatalogSnapshot {
     /// Returns CREATE OR REPLACE of a function or procedure.
     #[must_use]
     pub fn routine_definition(&self, routine: &Routine) -> String {
+        if let Some(aggregate) = &routine.aggregate {
+            return aggregate_definition(routine, aggregate);
+        }
         let word = routine.word();
         let name = qualified(&routine.schema, &routine.name);
         let arguments = argument_list(routine, ArgumentDefaults::Shown);

@@ -36,9 +36,14 @@ impl Catalog {
                 format!("function \"{}\" already exists with same argument types", routine.name);
             return Err(SqlError::new(SqlState::DuplicateFunction, message));
         }
-        if known.is_procedure() != routine.is_procedure() {
+        if known.word() != routine.word() {
             let message = "cannot change routine kind";
-            let detail = format!("\"{}\" is a {}.", known.name, known.word());
+            let shown = match &known.aggregate {
+                Some(_) => "an ordinary aggregate function",
+                None if known.is_procedure() => "a procedure",
+                None => "a function",
+            };
+            let detail = format!("\"{}\" is {shown}.", known.name);
             return Err(SqlError::new(SqlState::WrongObjectType, message).with_detail(detail));
         }
         check_replacement(&known, &routine)?;
@@ -82,6 +87,7 @@ impl Catalog {
                 }
                 change.remove_trigger(trigger)?;
             }
+            change.drop_aggregates_of(routine, routines, behavior)?;
             change.remove(routine.id)?;
         }
         Ok(())
@@ -182,6 +188,33 @@ impl CatalogChange<'_> {
             Some(table) => self.regenerate_other(table.id),
             None => Ok(()),
         }
+    }
+
+    /// Drops the aggregates that call a function, if `behavior` says so; otherwise there must be
+    /// none but those that are dropped, too.
+    fn drop_aggregates_of(
+        &self,
+        function: &Routine,
+        dropped: &[Arc<Routine>],
+        behavior: DropBehavior,
+    ) -> Result<()> {
+        let name = (function.schema.clone(), function.name.clone());
+        // Another function of the name may serve as well.
+        if self.before.routines_named(&lookup_name(&name.0, &name.1)).count() > 1 {
+            return Ok(());
+        }
+        for routine in self.before.routines() {
+            let calls = routine.aggregate.iter().any(|it| it.functions().any(|it| *it == name));
+            if !calls || dropped.iter().any(|it| it.id == routine.id) {
+                continue;
+            }
+            if behavior == DropBehavior::Restrict {
+                let what = format!("{} {}", function.word(), function.signature());
+                return Err(depended(&what, &format!("function {}", routine.signature())));
+            }
+            self.remove(routine.id)?;
+        }
+        Ok(())
     }
 
     fn remove_trigger(&self, trigger: &Trigger) -> Result<()> {

@@ -191,6 +191,7 @@ impl Expr {
                 domain.check(value.as_ref(), frame)?;
                 value
             }
+            Expr::Fold(rows, fold) => Datum::Own(fold.value_of(rows, frame)?),
             Expr::Row(shape, fields) => {
                 let mut row = shape.begin();
                 for field in fields {

@@ -16,11 +16,11 @@ mod array_ops;
 mod builtin;
 mod dates;
 mod datum;
-mod domains;
 mod evaluate;
 mod frame;
 mod functions;
 mod implication;
+mod kept;
 mod pattern;
 mod regex;
 mod simplify;
@@ -40,7 +40,6 @@ pub use builtin::{
 pub use builtin::{JsonRecords, JsonStep, POPULATE, assigned_json};
 pub use builtin::{VARIADIC_PREFIX, cut_text, json_of_any, write_key, write_value};
 pub use datum::Datum;
-pub use domains::DomainConstraints;
 pub use evaluate::cast;
 pub use frame::{
     AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity,
@@ -49,6 +48,7 @@ pub use frame::{
 };
 pub use functions::Function;
 pub use implication::implies;
+pub use kept::{DomainConstraints, Fold, FoldedRows};
 pub use pattern::{LetterCase, Pattern};
 pub use simplify::Connective;
 pub use slots::Slots;
@@ -226,6 +226,8 @@ pub enum Expr {
     SetValue(u32, Box<[Expr; 2]>),
     /// A value that the constraints of a domain have to accept.
     Domain(Box<Expr>, Arc<DomainConstraints>),
+    /// The value of an aggregate that a statement has made, of an array of its rows.
+    Fold(Box<Expr>, Arc<Fold>),
     /// A function call, with its position for errors.
     Call(Function, Vec<Expr>, TextPosition),
 }
@@ -243,6 +245,7 @@ macro_rules! visit_children {
             Expr::Cast(a, ..)
             | Expr::Assign(a, ..)
             | Expr::Domain(a, _)
+            | Expr::Fold(a, _)
             | Expr::Trimmed(a)
             | Expr::Collate(a, _)
             | Expr::Not(a)
@@ -294,6 +297,7 @@ impl Expr {
             Expr::Cast(_, _, site) | Expr::Assign(_, _, site) => site.reads_settings,
             Expr::Call(function, ..) => function.is_of_session(),
             Expr::Domain(_, domain) => domain.any(Expr::reads_settings),
+            Expr::Fold(_, fold) => fold.any(Expr::reads_settings),
             _ => false,
         };
         self.each_child(&mut |child| reads |= child.reads_settings());
@@ -420,6 +424,7 @@ impl Expr {
             | Expr::SetValue(..)
             | Expr::Parameter(_) => false,
             Expr::Domain(_, domain) => domain.is_immutable(),
+            Expr::Fold(..) => false,
             _ => true,
         };
         self.each_child(&mut |child| immutable &= child.is_immutable());
@@ -431,6 +436,7 @@ impl Expr {
         let mut calls = match self {
             Expr::Call(function, ..) => function.is_of_program(),
             Expr::Domain(_, domain) => domain.any(Expr::calls_program),
+            Expr::Fold(_, fold) => fold.any(Expr::calls_program),
             _ => false,
         };
         self.each_child(&mut |child| calls |= child.calls_program());
@@ -443,6 +449,7 @@ impl Expr {
         let mut counts = match self {
             Expr::Call(function, ..) => function.may_change(),
             Expr::Domain(_, domain) => domain.any(Expr::counts_up),
+            Expr::Fold(_, fold) => fold.any(Expr::counts_up),
             other => matches!(other, Expr::NextValue(..) | Expr::SetValue(..)),
         };
         self.each_child(&mut |child| counts |= child.counts_up());
@@ -456,6 +463,7 @@ impl Expr {
             | Expr::Column(_)
             // PostgreSQL checks domains when the statement runs, too.
             | Expr::Domain(..)
+            | Expr::Fold(..)
             | Expr::NextValue(..)
             | Expr::CurrentValue(_)
             | Expr::SetValue(..) => false,

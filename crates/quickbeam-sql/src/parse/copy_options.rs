@@ -113,7 +113,7 @@ fn list_older_options(tokens: &mut Vec<TokenWithSpan>) {
     });
     let Some(first) = target.map(|place| place + 2) else { return };
     let Some(options) = older_options_listed(&token, first) else { return };
-    let (Some(&from), Some(&last)) = (shown.get(first), shown.get(shown.len() - 1)) else { return };
+    let (Some(&from), Some(&last)) = (shown.get(first), shown.last()) else { return };
     let is_end = |token: &Token| matches!(token, Token::SemiColon | Token::EOF);
     let end = shown.iter().copied().filter(|&at| at >= from);
     let end = end.into_iter().find(|&at| is_end(&tokens[at].token)).unwrap_or(last + 1);

@@ -62,8 +62,8 @@ pub use query::{
     row_call, symmetric_bound, traversal, value_in_from,
 };
 pub use routine::{
-    AlterRoutine, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange, RoutineSetting,
-    RoutineStatement, TriggerStatement,
+    AlterRoutine, CreateAggregate, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange,
+    RoutineSetting, RoutineStatement, TriggerStatement,
 };
 pub use sequences::{ALTER as ALTER_SEQUENCE, sequence_name};
 pub use table_clauses::{

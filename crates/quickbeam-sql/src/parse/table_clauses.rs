@@ -2,9 +2,10 @@
 //!
 //! DROP EXPRESSION, DROP IDENTITY and changes of an identity column are SET DEFAULT with a marker.
 //! LIKE with its options is a column whose name is a marker. A name in the list of CREATE TABLE …
-//! (…) AS is a column whose type is a marker. NULLS NOT DISTINCT of a column is a collation. A marker is a quoted name that begins with the
-//! character 0, which no name contains. CONCURRENTLY of DROP INDEX goes: an index is dropped in a
-//! transaction.
+//! (…) AS is a column whose type is a marker. NULLS NOT DISTINCT of a column is a collation.
+//!
+//! A marker is a quoted name that begins with the character 0, which no name contains.
+//! CONCURRENTLY of DROP INDEX goes: an index is dropped in a transaction.
 
 use sqlparser::ast::{DataType, Expr, Ident, ObjectName, Statement};
 use sqlparser::keywords::Keyword;

@@ -448,6 +448,7 @@ impl Writer<'_> {
                 format!("({} COLLATE {})", self.text(inner), quoted(of.name()))
             }
             Expr::Domain(inner, domain) => format!("{}::{}", self.text(inner), domain.name),
+            Expr::Fold(inner, fold) => format!("{}({})", fold.name, self.text(inner)),
             Expr::Compare(comparison, pair) => {
                 format!("({} {} {})", self.text(&pair[0]), comparison.symbol(), self.text(&pair[1]))
             }

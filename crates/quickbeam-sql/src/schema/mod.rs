@@ -36,8 +36,8 @@ pub use roles::{
     PUBLIC_SCHEMA_ID, Privileges, Role,
 };
 pub use routines::{
-    Argument, ArgumentMode, ConcreteTypes, Language, PseudoType, Routine, RoutineResult, TypeKey,
-    VectorTrigger, Volatility,
+    AggregateDefinition, Argument, ArgumentMode, ConcreteTypes, FunctionName, Language, PseudoType,
+    Routine, RoutineResult, TypeKey, VectorTrigger, Volatility,
 };
 pub use tables::{
     Check, Column, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,

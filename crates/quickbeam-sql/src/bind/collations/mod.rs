@@ -161,6 +161,7 @@ impl Binder<'_> {
             Expr::Collate(inner, CollateStep::Text | CollateStep::Letters(..))
             | Expr::Domain(inner, _)
             | Expr::Trimmed(inner) => self.derivation(inner),
+            Expr::Fold(inner, fold) if may_have_collation(fold.data_type) => self.derivation(inner),
             // `name` has the order of bytes.
             Expr::Cast(_, DataType::System(_), _) | Expr::Assign(_, DataType::System(_), _) => {
                 Ok(NoCollation)

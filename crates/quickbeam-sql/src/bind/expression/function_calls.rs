@@ -9,6 +9,7 @@ use sqlparser::ast::{
 use super::argument_forms::positional;
 use super::overloads::catalog_functions::is_reserved_type;
 use crate::bind::grouping::aggregates::AggregateCall;
+use crate::bind::grouping::made_aggregates::MadeCall;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::routines::is_named;
 use crate::bind::types::undefined::{no_function, no_operator};
@@ -156,12 +157,17 @@ impl Binder<'_> {
             let call = ast::Function { args: FunctionArguments::List(list), ..call.clone() };
             return self.call(&call, scope);
         }
-        let is_variadic = self.routines_named(&name).iter().any(|it| it.is_variadic());
+        let routines = self.routines_named(&name);
+        let is_variadic = routines.iter().any(|it| it.is_variadic());
         let plain =
             positional(&name, list, is_variadic).map_err(|error| error.at(position as usize))?;
         let is_spread = plain.as_ref().is_some_and(|plain| plain.is_spread);
         let name = if is_spread { format_smolstr!("{VARIADIC_PREFIX}{name}") } else { name };
         let list = plain.as_ref().map_or(list, |plain| &plain.arguments[..]);
+        if routines.iter().any(|it| it.aggregate.is_some()) && call.within_group.is_empty() {
+            let made = MadeCall::new(call, (list, distinct, order), position);
+            return self.made_aggregate(&name, &routines, &made, scope);
+        }
         if let Some(over) = &call.over {
             if !order.is_empty() || !call.within_group.is_empty() {
                 return refuse("ORDER BY in the arguments of a window function");
@@ -169,12 +175,8 @@ impl Binder<'_> {
             let filter = call.filter.as_deref();
             return self.window_call(&name, (list, distinct), filter, over, position, scope);
         }
-        if let [value, form] = list
-            && let Some(form) = normalization_form(&name, form)
-        {
-            let form = self.normalization(form)?;
-            let value = self.argument(value, scope)?.into_iter();
-            return self.function(&name, value.chain([form]).collect(), position);
+        if let Some(normalized) = self.normalized(&name, list, position, scope) {
+            return normalized;
         }
         let is_over_set = !call.within_group.is_empty();
         if let Some(error) = self.missing_over(&name, position).filter(|_| !is_over_set) {
@@ -239,6 +241,24 @@ impl Binder<'_> {
             _ => arguments(self)?,
         };
         self.function(&name, arguments, position)
+    }
+
+    /// Binds `normalize(text, form)`, if a call is one.
+    fn normalized(
+        &mut self,
+        name: &str,
+        list: &[ast::FunctionArg],
+        position: u32,
+        scope: &Scope,
+    ) -> Option<Result<Typed>> {
+        let [value, form] = list else { return None };
+        let form = normalization_form(name, form)?;
+        let mut bind = || {
+            let form = self.normalization(form)?;
+            let value = self.argument(value, scope)?.into_iter();
+            self.function(name, value.chain([form]).collect(), position)
+        };
+        Some(bind())
     }
 
     /// Binds the form of `normalize(text, NFC)`.

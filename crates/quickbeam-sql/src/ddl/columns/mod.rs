@@ -22,7 +22,7 @@ use crate::schema::encoding::{Layout, StoredRow};
 use crate::schema::errors::{column_exists, system_column_exists};
 use crate::schema::{Added, NewColumn, ObjectId, SYSTEM_COLUMNS};
 use crate::schema::{Column, EXPRESSIONS, ForeignKey, Table, Trigger};
-use crate::types::{TextSettings, Value};
+use crate::types::{DataType, TextSettings, Value};
 
 /// Computes a column's value for a stored row.
 type RowValue<'f> = dyn FnMut(StoredRow<'_>) -> Result<Value> + 'f;
@@ -49,6 +49,15 @@ impl Table {
     }
 }
 
+/// Refuses rows of a table as values of its own columns.
+pub(super) fn refuse_own_rows(table: &Table, data_type: DataType) -> Result<()> {
+    if !data_type.is_of_rows(table.id.0) {
+        return Ok(());
+    }
+    let message = format!("composite type {} cannot be made a member of itself", table.name);
+    Err(SqlError::new(SqlState::InvalidTableDefinition, message))
+}
+
 impl Catalog {
     /// ALTER TABLE … ADD COLUMN. Of an identity column `added` is not looked at: every row gets a
     /// value of its sequence.
@@ -64,6 +73,7 @@ impl Catalog {
         if table.column(&new.name).is_some() {
             return Err(column_exists(&table.name, &new.name));
         }
+        refuse_own_rows(&table, new.data_type)?;
         let mut names: Vec<&str> = table.columns.iter().map(|c| c.name.as_str()).collect();
         names.push(&new.name);
         check_columns(&names)?;

@@ -37,6 +37,7 @@ impl Catalog {
         let (change, old, position) = CatalogChange::of_column(self, transaction, table, column)?;
         let what = format!("column {column} of table {}", old.name);
         change.refuse_views(old.id, &what, "altering the type of")?;
+        super::refuse_own_rows(&old, declared.data_type)?;
         let id = old.columns[position].id;
         let mut others = old.columns.iter().filter_map(|other| other.generated.as_ref());
         if others.any(|reads| reads.contains(&id)) {

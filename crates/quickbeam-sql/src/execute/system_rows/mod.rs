@@ -185,6 +185,7 @@ pub fn system_rows(
             "pg_constraint" => source.pg_constraint(),
             "pg_collation" => source.pg_collation(),
             "pg_trigger" => source.pg_trigger(),
+            "pg_aggregate" => source.made_aggregates(),
             "pg_index" | "pg_indexes" => source.pg_index(),
             _ => source.relation_rows(),
         }

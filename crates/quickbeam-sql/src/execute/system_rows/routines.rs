@@ -3,15 +3,21 @@
 use super::information_schema::{qualified, routine_type};
 use super::{NAME, SystemRow, SystemSource};
 use crate::catalog::system::{
-    argument_oid, domain_oid, object_oid, procedures, row_type_oid, type_named, type_oid, type_row,
+    argument_oid, domain_oid, object_oid, procedure_named, procedures, row_type_oid, type_named,
+    type_oid, type_row,
 };
-use crate::catalog::{AclKind, Argument, ArgumentMode, Language, Routine, RoutineResult};
+use crate::catalog::{
+    AclKind, Argument, ArgumentMode, FunctionName, Language, Routine, RoutineResult, lookup_name,
+};
 use crate::types::{DataType, Value};
 
 /// The OIDs of pseudo-types in PostgreSQL.
 const VOID: i64 = 2278;
 const RECORD: i64 = 2249;
 const TRIGGER: i64 = 2279;
+
+/// The OID of the language of functions in C.
+const INTERNAL: i64 = 12;
 
 /// The OIDs of the languages.
 fn language_oid(language: Language) -> i64 {
@@ -56,9 +62,17 @@ fn pg_proc(row: &mut SystemRow<'_>, routine: &Routine) {
     };
     let oid = |it: &Argument| argument_oid(it).to_string();
     row.set("oid", object_oid(routine.id)).text("proname", &routine.name);
-    row.set("prolang", language_oid(routine.language)).text("prosrc", &routine.body);
+    match &routine.aggregate {
+        Some(_) => row.set("prolang", INTERNAL).text("prosrc", "aggregate_dummy"),
+        None => row.set("prolang", language_oid(routine.language)).text("prosrc", &routine.body),
+    };
     row.set("procost", Value::Real(100.0)).text("proparallel", "u");
-    row.text("prokind", if routine.is_procedure() { "p" } else { "f" });
+    let kind = match routine.word() {
+        "procedure" => "p",
+        "aggregate" => "a",
+        _ => "f",
+    };
+    row.text("prokind", kind);
     row.set("prorows", Value::Real(if routine.returns_set { 1000.0 } else { 0.0 }));
     row.set("prosecdef", routine.security_definer).set("proisstrict", routine.strict);
     row.set("proretset", routine.returns_set).text("provolatile", routine.volatility.letter());
@@ -116,6 +130,44 @@ impl SystemSource<'_> {
         }
     }
 
+    /// Returns the OID of a function of an aggregate.
+    fn function_oid(&self, (schema, name): &FunctionName) -> i64 {
+        let lookup = lookup_name(schema, name);
+        match self.snapshot.routines_named(&lookup).next() {
+            Some(routine) => object_oid(routine.id),
+            None => procedure_named(name).map_or(0, |found| i64::from(found.oid)),
+        }
+    }
+
+    /// The rows of `pg_aggregate` for aggregates that statements have made.
+    pub(super) fn made_aggregates(&mut self) {
+        let snapshot = self.snapshot;
+        for routine in snapshot.routines() {
+            let Some(aggregate) = &routine.aggregate else { continue };
+            let step = self.function_oid(&aggregate.step);
+            let finish = aggregate.finish.as_ref().map_or(0, |it| self.function_oid(it));
+            let state = match aggregate.pseudo {
+                Some(pseudo) => pseudo.oid(),
+                None => type_oid(aggregate.state),
+            };
+            self.add(|row| {
+                row.set("aggfnoid", object_oid(routine.id)).text("aggkind", "n");
+                row.set("aggnumdirectargs", small(0));
+                row.set("aggtransfn", step).set("aggfinalfn", finish);
+                for name in ["combine", "serial", "deserial", "mtrans", "minvtrans", "mfinal"] {
+                    row.set(&format!("agg{name}fn"), 0_i64);
+                }
+                row.set("aggfinalextra", aggregate.extra).set("aggmfinalextra", false);
+                row.text("aggfinalmodify", "r").text("aggmfinalmodify", "r");
+                row.set("aggsortop", 0_i64).set("aggtranstype", state).set("aggmtranstype", 0_i64);
+                row.set("aggtransspace", 0_i32).set("aggmtransspace", 0_i32);
+                if let Some(initial) = &aggregate.initial {
+                    row.text("agginitval", initial);
+                }
+            });
+        }
+    }
+
     /// Whether `information_schema` shows a routine: to those who own it or may call it.
     fn shows_routine(&self, routine: &Routine) -> bool {
         let role = self.session.role();
@@ -141,7 +193,9 @@ impl SystemSource<'_> {
                     row.text(&format!("{prefix}_schema"), &routine.schema);
                 }
                 row.text("specific_name", &specific).text("routine_name", &routine.name);
-                row.text("routine_type", routine.word().to_uppercase());
+                if routine.aggregate.is_none() {
+                    row.text("routine_type", routine.word().to_uppercase());
+                }
                 let oid = result_oid(routine);
                 if !routine.is_procedure() {
                     let place = ("type_udt", "type_udt_name");

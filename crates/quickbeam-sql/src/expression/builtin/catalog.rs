@@ -165,6 +165,10 @@ pub(super) static TABLE: &[Builtin] = &[
     }),
     stable("pg_get_functiondef", &[OID], Text, |frame, v| {
         Ok(match routine_of(frame, v)? {
+            Some(routine) if routine.aggregate.is_some() => {
+                let message = format!("\"{}\" is an aggregate function", routine.name);
+                return Err(SqlError::new(SqlState::WrongObjectType, message));
+            }
             Some(routine) => Value::text(frame.host()?.snapshot().routine_definition(&routine)),
             None => Value::Null,
         })

@@ -152,14 +152,17 @@ impl TokenCursor<'_> {
                 }
             }
         }
-        if self.takes("TYPE") || self.takes("DOMAIN") {
+        // A table may have such a name.
+        let is_kind = !matches!(self.token(self.at + 1), Some(Token::Comma | Token::Period))
+            && !is_any_word(self.token(self.at + 1), &["TO", "FROM"]);
+        if is_kind && (self.takes("TYPE") || self.takes("DOMAIN")) {
             let mut types = vec![self.qualified()?];
             while self.takes_token(&Token::Comma) {
                 types.push(self.qualified()?);
             }
             return Ok(GrantObjects::Types(types));
         }
-        if self.takes("LANGUAGE") {
+        if is_kind && self.takes("LANGUAGE") {
             return Ok(GrantObjects::Languages(self.names()?));
         }
         for word in ["TABLESPACE", "FOREIGN", "LARGE", "PARAMETER"] {

@@ -189,10 +189,10 @@ pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     if one_of(1, &["DEFAULT"]) && one_of(2, &["PRIVILEGES"]) {
         return true;
     }
-    let kinds =
-        ["TABLE", "VIEW", "SEQUENCE", "SCHEMA", "DATABASE", "FUNCTION", "PROCEDURE", "ROUTINE"];
+    let kinds = ["TABLE", "VIEW", "SEQUENCE", "SCHEMA", "DATABASE"];
+    let is_known = one_of(1, &kinds) || one_of(1, &crate::parse::routine::KINDS);
     let is_materialized = one_of(1, &["MATERIALIZED"]) && one_of(2, &["VIEW"]);
-    if !is_materialized && !one_of(1, &kinds) {
+    if !is_materialized && !is_known {
         return false;
     }
     let mut at = 2 + usize::from(is_materialized);
@@ -480,7 +480,7 @@ impl TokenCursor<'_> {
             }
             OwnedObject::Database(name)
         } else if let Some(kind) =
-            ["FUNCTION", "PROCEDURE", "ROUTINE"].into_iter().find(|word| self.takes(word))
+            crate::parse::routine::KINDS.into_iter().find(|word| self.takes(word))
         {
             OwnedObject::Function(self.routine_name()?, self.signature(kind)?)
         } else {

@@ -75,7 +75,7 @@ impl TokenCursor<'_> {
         if self.takes("COLLATION") {
             return Ok(CommentedObject::Collation(self.qualified()?));
         }
-        for kind in ["FUNCTION", "PROCEDURE", "ROUTINE"] {
+        for kind in ["FUNCTION", "PROCEDURE", "ROUTINE", "AGGREGATE"] {
             if self.takes(kind) {
                 let name = self.qualified()?;
                 return Ok(CommentedObject::Routine(kind, name, self.signature(kind)?));

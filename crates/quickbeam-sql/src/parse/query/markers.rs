@@ -5,8 +5,8 @@
 //! - GROUP BY DISTINCT becomes a key.
 //! - `WHERE CURRENT OF c` becomes a call of a function without a name that could be written.
 //! - `FETCH FIRST (expression)` with ROWS ONLY or WITH TIES becomes LIMIT, `SUBSTRING(… SIMILAR …
-//!   ESCAPE …)` becomes `SUBSTRING(… FROM … FOR …)`, and `FOR UPDATE OF a, b` becomes a row lock for
-//!   each table. The `*` after the name of a table goes, as no table has children.
+//!   ESCAPE …)` becomes `SUBSTRING(… FROM … FOR …)`, and `FOR UPDATE OF a, b` becomes a row lock
+//!   for each table. The `*` after the name of a table goes, as no table has children.
 
 use sqlparser::ast::{Cte, Expr, Ident, SelectItem, SetExpr, TableAliasColumnDef};
 use sqlparser::dialect::PostgreSqlDialect;

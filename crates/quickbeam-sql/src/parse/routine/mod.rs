@@ -3,6 +3,7 @@
 //! They are read here rather than by the parser crate: the texts of types, default values and
 //! bodies are kept, and the parser crate does not know all forms.
 
+mod aggregate;
 mod settings;
 mod trigger;
 
@@ -15,6 +16,7 @@ use super::positions::is_any_word;
 use crate::catalog::{ArgumentMode, Language, Volatility};
 use crate::error::{Result, SqlError, SqlState};
 use crate::keywords::NameKind;
+pub use aggregate::CreateAggregate;
 pub use settings::RoutineSetting;
 pub use trigger::{CreateTrigger, TriggerStatement};
 
@@ -23,6 +25,8 @@ pub use trigger::{CreateTrigger, TriggerStatement};
 pub enum RoutineStatement {
     /// CREATE FUNCTION or CREATE PROCEDURE.
     Create(Box<CreateRoutine>),
+    /// CREATE AGGREGATE.
+    Aggregate(Box<CreateAggregate>),
     /// ALTER FUNCTION, PROCEDURE or ROUTINE.
     Alter(AlterRoutine),
     /// DROP FUNCTION, PROCEDURE or ROUTINE.
@@ -125,17 +129,20 @@ pub enum RoutineChange {
     Extension(SmolStr),
 }
 
+/// The words for kinds of routines.
+pub(super) const KINDS: [&str; 4] = ["FUNCTION", "PROCEDURE", "ROUTINE", "AGGREGATE"];
+
 /// Returns whether a statement with these tokens is one about functions or procedures.
 pub(super) fn begins(token: &dyn Fn(usize) -> Option<Token>) -> bool {
     let is = |at: usize, words: &[&str]| is_any_word(token(at).as_ref(), words);
     if is(0, &["CREATE"]) {
         let at = if is(1, &["OR"]) { 3 } else { 1 };
-        return is(at, &["FUNCTION", "PROCEDURE", "TRIGGER"])
+        return is(at, &["FUNCTION", "PROCEDURE", "TRIGGER", "AGGREGATE"])
             || is(at, &["CONSTRAINT"]) && is(at + 1, &["TRIGGER"]);
     }
-    is(0, &["DROP"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE", "TRIGGER"])
-        || is(0, &["ALTER"]) && is(1, &["TRIGGER"])
-        || is(0, &["ALTER"]) && is(1, &["FUNCTION", "PROCEDURE", "ROUTINE"]) && !gives_owner(token)
+    let is_routine = is(1, &KINDS);
+    is(0, &["DROP"]) && (is_routine || is(1, &["TRIGGER"]))
+        || is(0, &["ALTER"]) && (is(1, &["TRIGGER"]) || is_routine && !gives_owner(token))
 }
 
 /// Returns whether the tokens end with OWNER TO and a role.
@@ -165,8 +172,7 @@ pub(super) fn may_begin(first: &str, text: &str) -> bool {
         return false;
     }
     let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
-    let wanted = ["FUNCTION", "PROCEDURE", "ROUTINE", "TRIGGER"];
-    words.any(|word| wanted.iter().any(|it| word.eq_ignore_ascii_case(it)))
+    words.any(|word| KINDS.iter().chain(&["TRIGGER"]).any(|it| word.eq_ignore_ascii_case(it)))
 }
 
 /// Words that end the type after RETURNS.
@@ -237,6 +243,10 @@ impl TokenCursor<'_> {
                     let create = Box::new(self.create_trigger(replace, is_constraint)?);
                     return Ok(RoutineStatement::Trigger(TriggerStatement::Create(create)));
                 }
+                if self.takes("AGGREGATE") {
+                    let create = Box::new(self.create_aggregate(replace)?);
+                    return Ok(RoutineStatement::Aggregate(create));
+                }
                 let is_procedure = self.takes("PROCEDURE");
                 if !is_procedure {
                     self.expect("FUNCTION")?;
@@ -245,8 +255,7 @@ impl TokenCursor<'_> {
             }
             _ if self.takes("TRIGGER") => Ok(RoutineStatement::Trigger(self.trigger(first)?)),
             _ => {
-                let kinds = ["FUNCTION", "PROCEDURE", "ROUTINE"];
-                let kind = kinds.into_iter().find(|kind| self.takes(kind));
+                let kind = KINDS.into_iter().find(|kind| self.takes(kind));
                 let kind = kind.ok_or_else(|| self.error())?;
                 match first {
                     "ALTER" => self.alter_routine(kind),
@@ -356,6 +365,10 @@ impl TokenCursor<'_> {
     pub(super) fn signature(&mut self, kind: &str) -> Result<Option<Vec<String>>> {
         if self.peek() != Some(&Token::LParen) {
             return Ok(None);
+        }
+        if self.ahead(1) == Some(&Token::Mul) && self.ahead(2) == Some(&Token::RParen) {
+            self.at += 3;
+            return Ok(Some(Vec::new()));
         }
         let all = self.arguments()?;
         let is_input = |it: &WrittenArgument| it.mode.is_input() || kind == "PROCEDURE";

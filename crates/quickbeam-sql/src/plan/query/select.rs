@@ -192,6 +192,7 @@ impl<'p> Planner<'p> {
             Expr::Negate(inner, _) => self.type_of(inner),
             Expr::Cast(_, data_type, _) => Some(*data_type),
             Expr::Domain(inner, _) => self.type_of(inner),
+            Expr::Fold(_, fold) => Some(fold.data_type),
             Expr::Trimmed(_) => Some(DataType::Text),
             Expr::Collate(_, CollateStep::Key(of)) => Some(DataType::Encoded(of.key_type())),
             Expr::Collate(..) => Some(DataType::Text),

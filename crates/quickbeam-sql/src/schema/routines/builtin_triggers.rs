@@ -34,6 +34,7 @@ static ROUTINES: LazyLock<[Arc<Routine>; 2]> = LazyLock::new(|| {
             security_definer: false,
             settings: Vec::new(),
             body: "".into(),
+            aggregate: None,
             columns: Vec::new(),
         })
     })

@@ -3,6 +3,7 @@
 //! A body is kept as text and bound when it is executed. So it depends on no object: what it names
 //! may be dropped and made again.
 
+mod aggregates;
 mod builtin_triggers;
 mod pseudo_types;
 
@@ -11,6 +12,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+pub use self::aggregates::{AggregateDefinition, FunctionName};
 pub use self::builtin_triggers::VectorTrigger;
 pub use self::pseudo_types::{ConcreteTypes, PseudoType};
 use super::names::{is_public, public};
@@ -215,6 +217,9 @@ pub struct Routine {
     pub settings: Vec<(SmolStr, SmolStr)>,
     /// Its body.
     pub body: Arc<str>,
+    /// How its value is computed, if it is an aggregate.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aggregate: Option<Box<AggregateDefinition>>,
     /// The columns that a call of a function that returns `record` names.
     #[serde(skip)]
     pub columns: Vec<(SmolStr, DataType)>,
@@ -230,7 +235,11 @@ impl Routine {
     /// Its kind, as messages name it.
     #[must_use]
     pub fn word(&self) -> &'static str {
-        if self.is_procedure() { "procedure" } else { "function" }
+        match (&self.aggregate, self.is_procedure()) {
+            (Some(_), _) => "aggregate",
+            (None, true) => "procedure",
+            (None, false) => "function",
+        }
     }
 
     /// Calls `resolve` with each type in the definition.
@@ -240,6 +249,9 @@ impl Routine {
     ) -> Result<()> {
         let mut arguments = self.arguments.iter_mut();
         arguments.try_for_each(|argument| resolve(&mut argument.data_type))?;
+        if let Some(aggregate) = &mut self.aggregate {
+            resolve(&mut aggregate.state)?;
+        }
         match &mut self.result {
             RoutineResult::Value(data_type) => resolve(data_type),
             _ => Ok(()),
@@ -275,6 +287,7 @@ impl Routine {
         if let RoutineResult::Value(data_type) = self.result {
             all.push(data_type);
         }
+        all.extend(self.aggregate.as_ref().map(|aggregate| aggregate.state));
         all
     }
 
@@ -282,6 +295,7 @@ impl Routine {
     pub(crate) fn has_type(&self, has: &dyn Fn(DataType) -> bool) -> bool {
         self.arguments.iter().any(|argument| has(argument.data_type))
             || matches!(self.result, RoutineResult::Value(data_type) if has(data_type))
+            || self.aggregate.as_ref().is_some_and(|aggregate| has(aggregate.state))
     }
 
     /// The arguments that callers pass.

@@ -367,6 +367,14 @@ impl AccessChange<'_> {
         }
         let snapshot = self.look.catalog.snapshot(self.look.transaction)?;
         let look = &CompileContext { snapshot: &snapshot, path: None, ..*self.look };
+        let routines: Vec<_> =
+            snapshot.routines().filter(|it| is_owned(&snapshot, it.id)).cloned().collect();
+        if !routines.is_empty() {
+            let behavior = DropBehavior::from(cascade);
+            self.session.drop_with_callers(&routines, behavior, look)?;
+        }
+        let snapshot = self.look.catalog.snapshot(self.look.transaction)?;
+        let look = &CompileContext { snapshot: &snapshot, path: None, ..*self.look };
         let domains: Vec<_> =
             snapshot.domains().filter(|it| is_owned(&snapshot, it.id)).cloned().collect();
         if !domains.is_empty() {

@@ -36,6 +36,7 @@ impl Session {
     ) -> Result<()> {
         match statement {
             RoutineStatement::Create(create) => self.create_routine(create, look),
+            RoutineStatement::Aggregate(create) => self.create_aggregate(create, look),
             RoutineStatement::Alter(alter) => self.alter_routine(alter, look),
             RoutineStatement::Drop(drop) => self.drop_routines(drop, look),
             RoutineStatement::Trigger(trigger) => self.change_trigger(trigger, look),
@@ -67,6 +68,7 @@ impl Session {
             security_definer: create.security_definer,
             settings: self.routine_settings(&[], &create.settings)?,
             body: create.body.as_str().into(),
+            aggregate: None,
             columns: Vec::new(),
         };
         {
@@ -166,14 +168,16 @@ impl Session {
     ) -> Result<Arc<Routine>> {
         let binder = Binder::new(look, "");
         let fits_kind = |routine: &Routine| match kind {
-            "FUNCTION" => !routine.is_procedure(),
+            "FUNCTION" => !routine.is_procedure() && routine.aggregate.is_none(),
             "PROCEDURE" => routine.is_procedure(),
+            "AGGREGATE" => routine.aggregate.is_some(),
             _ => true,
         };
         let all = binder.all_routines(schema.as_deref(), name);
         let word = match kind {
             "FUNCTION" => "function",
             "PROCEDURE" => "procedure",
+            "AGGREGATE" => "aggregate",
             _ => "routine",
         };
         let Some(types) = types else {
@@ -213,8 +217,15 @@ impl Session {
             .or_else(|| all.iter().find(|it| inputs(it) == wanted));
         match found {
             Some(found) if fits_kind(found) => Ok(found.clone()),
+            Some(found) if kind == "FUNCTION" && found.aggregate.is_some() => {
+                let message = format!("{} is an aggregate function", found.signature());
+                Err(SqlError::new(SqlState::WrongObjectType, message)
+                    .with_hint("Use DROP AGGREGATE to drop aggregate functions."))
+            }
             Some(found) => {
-                let message = format!("{} is not a {word}", found.signature());
+                let article = if kind == "AGGREGATE" { "an aggregate function" } else { word };
+                let a = if kind == "AGGREGATE" { "" } else { "a " };
+                let message = format!("{} is not {a}{article}", found.signature());
                 Err(SqlError::new(SqlState::WrongObjectType, message))
             }
             None => {
@@ -245,7 +256,10 @@ fn named_domain(used: DomainUse, look: &CompileContext<'_>) -> NamedDomain {
 }
 
 /// Returns the arguments of a definition.
-fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Result<Vec<Argument>> {
+pub(in crate::session) fn written_arguments(
+    create: &CreateRoutine,
+    look: &CompileContext<'_>,
+) -> Result<Vec<Argument>> {
     let mut arguments: Vec<Argument> = Vec::with_capacity(create.arguments.len());
     for written in &create.arguments {
         let (mut pseudo, mut domain) = (None, None);
@@ -308,7 +322,10 @@ fn written_arguments(create: &CreateRoutine, look: &CompileContext<'_>) -> Resul
 }
 
 /// Checks that arguments decide the polymorphic types of the result.
-fn check_polymorphic(arguments: &[Argument], result: &RoutineResult) -> Result<()> {
+pub(in crate::session) fn check_polymorphic(
+    arguments: &[Argument],
+    result: &RoutineResult,
+) -> Result<()> {
     let given: Vec<PseudoType> =
         arguments.iter().filter(|it| it.mode.is_input()).filter_map(|it| it.pseudo).collect();
     let of_result = match result {

@@ -18,7 +18,7 @@ mod raise;
 mod statements;
 mod trigger_definitions;
 mod triggers;
-mod types;
+pub(in crate::session) mod types;
 mod variables;
 
 use std::cell::{Cell as Flag, RefCell};
@@ -451,6 +451,7 @@ fn block_routine(body: Arc<str>) -> Routine {
         security_definer: false,
         settings: Vec::new(),
         body,
+        aggregate: None,
         columns: Vec::new(),
     }
 }

@@ -13,7 +13,7 @@ use crate::parse::plpgsql::{RecordFields, VariableKind};
 use crate::types::DataType;
 
 /// What the text of a type means.
-pub(super) enum WrittenType {
+pub(in crate::session) enum WrittenType {
     Value(DeclaredType),
     /// The rows of a table or composite type, by the number of the object.
     Row(ObjectId, DataType),
@@ -55,7 +55,10 @@ fn invalid_type(text: &str) -> SqlError {
 }
 
 /// Looks a type up.
-pub(super) fn written_type(look: &CompileContext<'_>, text: &str) -> Result<WrittenType> {
+pub(in crate::session) fn written_type(
+    look: &CompileContext<'_>,
+    text: &str,
+) -> Result<WrittenType> {
     let text = text.trim();
     let lower = text.to_lowercase();
     match &lower[..] {

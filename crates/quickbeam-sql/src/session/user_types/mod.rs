@@ -1,5 +1,6 @@
 //! Statements about domains, enumerated types and composite types.
 
+mod aggregates;
 mod collations;
 mod composites;
 mod dependants;

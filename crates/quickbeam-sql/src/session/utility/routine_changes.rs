@@ -132,6 +132,17 @@ pub(in crate::session) fn drop_users(
 }
 
 impl Session {
+    /// Drops functions and what calls them, or refuses to.
+    pub(in crate::session) fn drop_with_callers(
+        &self,
+        routines: &[Arc<Routine>],
+        behavior: DropBehavior,
+        look: &CompileContext<'_>,
+    ) -> Result<()> {
+        drop_users(routines, behavior, look)?;
+        look.catalog.drop_routines(look.transaction, routines, behavior)
+    }
+
     /// ALTER FUNCTION, PROCEDURE or ROUTINE.
     pub(in crate::session) fn alter_routine(
         &self,

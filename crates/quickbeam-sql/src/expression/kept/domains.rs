@@ -2,9 +2,9 @@
 
 use smol_str::SmolStr;
 
-use super::{Expr, Frame};
 use crate::catalog::DomainUse;
 use crate::error::{Result, SqlError, SqlState};
+use crate::expression::{Expr, Frame};
 use crate::types::ValueRef;
 
 /// The constraints of a domain and of those that it is over. A value that one of them refuses is an
@@ -46,12 +46,12 @@ impl DomainConstraints {
     }
 
     /// Returns whether the conditions depend on VALUE alone.
-    pub(super) fn is_immutable(&self) -> bool {
+    pub(in crate::expression) fn is_immutable(&self) -> bool {
         self.is_immutable
     }
 
     /// Returns whether one of the conditions has a property.
-    pub(super) fn any(&self, has: impl Fn(&Expr) -> bool) -> bool {
+    pub(in crate::expression) fn any(&self, has: impl Fn(&Expr) -> bool) -> bool {
         self.checks.iter().any(|(_, condition)| has(condition))
     }
 
