@@ -368,6 +368,24 @@ pub fn is_nulls_not_distinct(collation: &ObjectName) -> bool {
     is_marker(collation, NULLS_NOT_DISTINCT)
 }
 
+/// Removes WITHOUT OIDS of CREATE TABLE: no table has them.
+fn without_oids(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_such = |token: &TokenWithSpan| keyword_of(&token.token) == Keyword::WITHOUT;
+    if !tokens.iter().any(is_such) {
+        return tokens;
+    }
+    let mut edits = TokenEdits::new(tokens);
+    for place in 1..edits.len() {
+        let is_clause = edits.keyword(place) == Keyword::WITHOUT
+            && edits.is_word(place + 1, "oids")
+            && edits.is(place - 1, &Token::RParen);
+        if is_clause {
+            edits.remove_all([place, place + 1]);
+        }
+    }
+    edits.finish()
+}
+
 /// Moves NULLS NOT DISTINCT of a column's own UNIQUE after that constraint, as a collation.
 fn with_nulls_of_columns(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     use Keyword::{
@@ -441,7 +459,7 @@ fn identity_changes<'t>(
 
 /// Returns the tokens of a text with these clauses in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let tokens = with_nulls_of_columns(without_set_columns(tokens));
+    let tokens = with_nulls_of_columns(without_oids(without_set_columns(tokens)));
     let tokens = with_likes(with_typed_names(tokens));
     let is_such = |token: &TokenWithSpan| {
         let words = ["EXPRESSION", "IDENTITY"];

@@ -62,6 +62,13 @@ pub(super) fn check_parameters(options: &[SqlOption]) -> Result<()> {
                 let name = key.value.to_lowercase();
                 match &name[..] {
                     "fillfactor" => check_fill_factor(&value.to_string())?,
+                    // Dumps of older releases of PostgreSQL have it.
+                    "oids"
+                        if value.to_string().trim_matches('\'').eq_ignore_ascii_case("false") => {}
+                    "oids" => {
+                        let message = "tables declared WITH OIDS are not supported";
+                        return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+                    }
                     name if OF_TABLES.contains(&name) => {}
                     name => return Err(unrecognized(name)),
                 }

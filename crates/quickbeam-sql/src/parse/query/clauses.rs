@@ -227,10 +227,10 @@ fn with_limits_first(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 }
 
 /// The function that ROWS FROM becomes.
-const ROWS_FROM: &str = "\0rows from";
+pub(super) const ROWS_FROM: &str = "\0rows from";
 
 /// The function that the first bound of BETWEEN SYMMETRIC becomes the argument of.
-const SYMMETRIC: &str = "\0symmetric";
+pub(super) const SYMMETRIC: &str = "\0symmetric";
 
 /// Returns the arguments of a call that have no names.
 pub fn arguments_of(function: &Function) -> Option<Vec<&Expr>> {

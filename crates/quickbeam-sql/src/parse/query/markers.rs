@@ -13,6 +13,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Word};
 
+use super::clauses::{ROWS_FROM, SYMMETRIC};
 use super::values_in_from::VALUE;
 use crate::parse::token_edits::{TokenEdits, keyword_of, marker, word};
 
@@ -404,6 +405,10 @@ pub fn restore_query_markers(text: &mut String) {
             DEPTH_FIRST => restore_search(&mut edits, place, "DEPTH"),
             BREADTH_FIRST => restore_search(&mut edits, place, "BREADTH"),
             CYCLE => restore_cycle(&mut edits, place),
+            ROWS_FROM => {
+                edits.replace(place, vec![word(Keyword::ROWS), blank(), word(Keyword::FROM)]);
+            }
+            SYMMETRIC => edits.replace(place, vec![word(Keyword::SYMMETRIC), blank()]),
             TIES => {
                 let Some(end) = edits.closing(place + 1) else { continue };
                 edits.replace(before, vec![word(Keyword::FETCH), blank(), word(Keyword::FIRST)]);

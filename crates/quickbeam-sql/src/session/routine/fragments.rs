@@ -56,6 +56,8 @@ pub(super) struct Ran {
     pub columns: Arc<[OutputColumn]>,
     /// Whether it is a query.
     pub reads: bool,
+    /// Whether it changes rows, and returns them.
+    pub changes: bool,
     /// The keys of the rows, if it is the query of a cursor.
     pub keys: Option<Box<KeptKeys>>,
 }
@@ -251,6 +253,7 @@ impl Invocation<'_> {
             rows: done.returned,
             columns: prepared.columns.clone(),
             reads: !prepared.columns.is_empty(),
+            changes: prepared.work.changes().is_some(),
             keys: prepared.take_keys(),
         })
     }
@@ -296,6 +299,7 @@ impl Invocation<'_> {
             rows: Vec::new(),
             columns: Arc::new([]),
             reads: false,
+            changes: false,
             keys: None,
         };
         match control {
@@ -304,7 +308,8 @@ impl Invocation<'_> {
                 let columns: Arc<[OutputColumn]> = rows.columns().into();
                 let rows = rows.collect()?;
                 let reads = !columns.is_empty();
-                Ok(Ran { count: rows.len() as u64, rows, columns, reads, keys: None })
+                let (count, changes) = (rows.len() as u64, false);
+                Ok(Ran { count, rows, columns, reads, changes, keys: None })
             }
             Control::Assign(..) | Control::Set(..) | Control::Transaction(_) => {
                 self.session.control(control).map(|()| none(0))

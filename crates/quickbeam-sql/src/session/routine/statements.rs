@@ -328,7 +328,8 @@ impl Invocation<'_> {
             let message = "query returned no rows";
             return Err(SqlError::new(SqlState::NoDataFound, message));
         }
-        if into.strict && ran.rows.len() > 1 {
+        // A change returns one row, also without STRICT.
+        if (into.strict || ran.changes && !is_dynamic) && ran.rows.len() > 1 {
             let message = "query returned more than one row";
             return Err(SqlError::new(SqlState::TooManyRows, message)
                 .with_hint("Make sure the query returns a single row, or use LIMIT 1."));
