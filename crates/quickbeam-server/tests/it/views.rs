@@ -174,7 +174,9 @@ fn predefined_roles_are_granted_and_never_changed() {
         pg_has_role('visitor', 3373, 'MEMBER'), 'pg_monitor'::regrole::oid";
     assert_eq!(text(&mut client, has), "t|t|3373");
     let members = "SELECT roleid::regrole, member::regrole FROM pg_auth_members ORDER BY 1";
-    assert_eq!(text(&mut client, members), "pg_monitor|visitor\npg_read_all_stats|pg_monitor");
+    let expected = "pg_monitor|visitor\npg_read_all_settings|pg_monitor\n\
+        pg_read_all_stats|pg_monitor\npg_stat_scan_tables|pg_monitor";
+    assert_eq!(text(&mut client, members), expected);
     for (statement, code) in [
         ("ALTER ROLE pg_monitor LOGIN", "42939"),
         ("ALTER ROLE pg_monitor RENAME TO m", "42939"),
