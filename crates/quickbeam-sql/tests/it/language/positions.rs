@@ -163,7 +163,7 @@ const DEFINITIONS: &[(&str, &str)] = &[
     ("CREATE TABLE n (a INTEGER, b «CLOB)", "0A000"),
     ("CREATE TABLE n (a /* CLOB[] */ «CLOB[])", "0A000"),
     ("CREATE TABLE n (a «VARCHAR(0))", "22023"),
-    ("CREATE TABLE n (a «NUMERIC(50))", "0A000"),
+    ("CREATE TABLE n (a «NUMERIC(1001))", "22023"),
     ("CREATE TABLE n (a «POINT)", "42704"),
     ("CREATE TABLE n (a INTEGER, b TEXT, «a TEXT)", "42701"),
     ("CREATE TABLE n («a INTEGER NULL NOT NULL)", "42601"),
