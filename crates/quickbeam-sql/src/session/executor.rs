@@ -444,38 +444,42 @@ impl Session {
         read: QueryTransaction<'c>,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        let transaction = read.transaction();
-        transaction.interrupt_on(&self.limits.cancelled);
-        transaction.begin_statement();
-        let compiled = self.ensure_compiled(lease.statement()?, transaction);
-        let started = compiled.and_then(|it| self.start(it, transaction, parameters));
-        self.started(started, lease, read)
+        self.begin_reading(&read);
+        let compiled = lease.statement().and_then(|it| {
+            self.ensure_compiled(it, read.transaction())?;
+            Ok(())
+        });
+        self.deliver(compiled, lease, read, parameters)
     }
 
     /// As [`stream`](Self::stream), of a statement that is compiled for what the transaction sees.
     pub(crate) fn stream_compiled<'c>(
         &'c self,
+        lease: Lease<'c>,
+        read: QueryTransaction<'c>,
+        parameters: &[Value],
+    ) -> Result<Rows<'c>> {
+        self.begin_reading(&read);
+        self.deliver(Ok(()), lease, read, parameters)
+    }
+
+    #[inline]
+    fn begin_reading(&self, read: &QueryTransaction<'_>) {
+        read.transaction().interrupt_on(&self.limits.cancelled);
+        read.transaction().begin_statement();
+    }
+
+    /// Returns the rows of a statement, if it was compiled.
+    #[inline]
+    fn deliver<'c>(
+        &'c self,
+        compiled: Result<()>,
         mut lease: Lease<'c>,
         read: QueryTransaction<'c>,
         parameters: &[Value],
     ) -> Result<Rows<'c>> {
-        let transaction = read.transaction();
-        transaction.interrupt_on(&self.limits.cancelled);
-        transaction.begin_statement();
-        let compiled = lease.statement()?.compiled();
-        let started = compiled.and_then(|it| self.start(it, transaction, parameters));
-        self.started(started, lease, read)
-    }
-
-    /// Returns the rows of a query that has started, or those of what is no query.
-    #[inline]
-    fn started<'c>(
-        &'c self,
-        started: Result<Option<Rows<'c>>>,
-        lease: Lease<'c>,
-        read: QueryTransaction<'c>,
-    ) -> Result<Rows<'c>> {
-        match started {
+        let prepared = compiled.and_then(|()| lease.statement()?.compiled());
+        match prepared.and_then(|it| self.start(it, read.transaction(), parameters)) {
             // The rows end the statement when they are dropped.
             Ok(None) => Ok(Rows::streaming(self, lease, read)),
             Ok(Some(rows)) => {
