@@ -65,18 +65,22 @@ impl JoinItem<'_> {
 }
 
 impl JoinItem<'_> {
-    /// Returns the slots of other items that a LATERAL item reads.
+    /// Returns the slots of other items that a LATERAL item reads, also in the ON of outer joins
+    /// that were pulled up.
     fn dependencies(&self, all: &Slots) -> Slots {
         let mut read = Slots::default();
         let mut note = |derived: &Derived| read.extend(&derived.reads);
         match self {
             JoinItem::Table(_) => return read,
             JoinItem::Query(derived) => note(derived),
-            JoinItem::Outer(from) => from.each_part(&mut |part| {
-                if let QueryPart::Derived(derived) = part {
-                    note(derived);
-                }
-            }),
+            JoinItem::Outer(from) => {
+                from.each_part(&mut |part| {
+                    if let QueryPart::Derived(derived) = part {
+                        note(derived);
+                    }
+                });
+                read.extend(&from.condition_slots());
+            }
         }
         read.remove(&self.set());
         read.iter().filter(|slot| all.contains(*slot)).collect()
