@@ -30,10 +30,10 @@ pub use crate::engine::TemporaryFile;
 use crate::environment::Environment;
 use crate::error::Result;
 pub use crate::mvcc::{OpenTransaction, WriteLock};
-use crate::transaction::{Database, ReadTransaction, Snapshot, Transaction};
 pub use crate::transaction::{
-    IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch, TreeShape,
+    ChangeAccess, IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch, TreeShape,
 };
+use crate::transaction::{Database, ReadTransaction, Snapshot, Transaction};
 
 mod sealed {
     pub trait Handle {}
@@ -308,6 +308,10 @@ pub trait TransactionExt: sealed::Handle {
     /// setting. Meant for reads that a constraint depends on, such as the target of a foreign key.
     fn track_reads(&self, tracking: ReadTracking) -> ReadTracking;
 
+    /// Refuses or allows changes from now on. Those that were made stay. Returns what held before.
+    /// A transaction that was begun as read-only refuses them always.
+    fn set_change_access(&self, access: ChangeAccess) -> ChangeAccess;
+
     /// Returns a number that changes with every committed change of the names of databases, and
     /// with every commit after [`touch_catalog`](Self::touch_catalog): what was read under the same
     /// number still holds. It is that of the transaction's snapshot; for a transaction of read
@@ -372,6 +376,10 @@ impl TransactionExt for Transaction {
         Transaction::track_reads(self, tracking)
     }
 
+    fn set_change_access(&self, access: ChangeAccess) -> ChangeAccess {
+        Transaction::set_change_access(self, access)
+    }
+
     #[inline]
     fn catalog_version(&self) -> Option<u64> {
         Transaction::catalog_version(self)
@@ -411,6 +419,10 @@ pub trait EnvironmentExt: sealed::Handle {
     #[must_use]
     fn incarnation(&self) -> u32;
 
+    /// Returns the position after the last record of the log; 0 without a log.
+    #[must_use]
+    fn log_position(&self) -> u64;
+
     /// Returns the open transactions, each with what it holds and waits for. They go on meanwhile,
     /// so a row may be out of date.
     ///
@@ -441,6 +453,10 @@ impl EnvironmentExt for Environment {
 
     fn incarnation(&self) -> u32 {
         self.engine().incarnation()
+    }
+
+    fn log_position(&self) -> u64 {
+        self.engine().log.as_ref().map_or(0, |log| log.lock().end)
     }
 
     fn open_transactions(&self) -> Vec<OpenTransaction> {

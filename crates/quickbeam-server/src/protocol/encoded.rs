@@ -137,7 +137,11 @@ pub fn read_encoded(mut bytes: &[u8], kind: EncodedKind) -> Result<Option<Value>
             6 => Some(Value::Encoded(kind.into(), [&[0], bytes].concat().into())),
             _ => Some(Value::Encoded(kind.into(), [&[1], bytes].concat().into())),
         },
-        EncodedKind::Macaddr | EncodedKind::Macaddr8 | EncodedKind::Xid8 | EncodedKind::Cid => {
+        EncodedKind::Macaddr
+        | EncodedKind::Macaddr8
+        | EncodedKind::Xid8
+        | EncodedKind::PgLsn
+        | EncodedKind::Cid => {
             let is_whole = bytes.len() == kind.wire_size() as usize;
             is_whole.then(|| Value::Encoded(kind.into(), bytes.into()))
         }

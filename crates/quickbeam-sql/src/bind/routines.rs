@@ -116,6 +116,12 @@ pub(crate) fn result_columns(
     })
 }
 
+/// Returns the one column of the result of a function that returns `record`, where no other columns
+/// are defined.
+pub(in crate::bind) fn whole_record(name: &SmolStr) -> DefinedColumns {
+    vec![(name.clone(), DataType::RECORD)]
+}
+
 /// Returns the type of a function's result as one value, if it returns rows of several columns.
 pub(crate) fn row_result(
     routine: &Routine,
@@ -313,11 +319,16 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let routine = self.routine_of(call, position)?;
-        if routine.result == RoutineResult::Record {
-            let what = "a function that returns record outside of FROM";
-            return Err(SqlError::unsupported(what).at(position as usize));
+        let mut builtin = self.with_defaults(builtin, &routine, &mut arguments, position)?;
+        if routine.result == RoutineResult::Record
+            && let Implementation::Routine(call) = builtin.implementation
+        {
+            // The rows have the columns that the body gives them.
+            let columns = whole_record(&routine.name);
+            let types = ConcreteTypes { columns, ..call.types.cloned().unwrap_or_default() };
+            let (arguments, types) = (builtin.arguments, Some(interned(types)));
+            builtin = entry(&routine, arguments, DataType::RECORD, types);
         }
-        let builtin = self.with_defaults(builtin, &routine, &mut arguments, position)?;
         let function = crate::expression::Function(builtin);
         let place = crate::expression::TextPosition(position);
         Ok(Typed::new(Expr::Call(function, arguments, place), builtin.result, position))
@@ -359,6 +370,25 @@ impl Binder<'_> {
         let types: Vec<DataType> =
             routine.inputs().map(|it| it.data_type.unconstrained()).collect();
         Ok(entry(routine, &types, builtin.result, call.types))
+    }
+
+    /// Returns the one column of the rows of a function that returns SETOF record, in a select
+    /// list.
+    pub(in crate::bind) fn whole_record_of(
+        &self,
+        name: &str,
+        arguments: &[Typed],
+        position: u32,
+    ) -> Result<Option<DefinedColumns>> {
+        let types: Vec<Option<DataType>> = arguments.iter().map(|it| it.data_type).collect();
+        for entry in self.routine_entries(name, &types) {
+            let Implementation::Routine(call) = entry.implementation else { continue };
+            let routine = self.routine_of(call, position)?;
+            if routine.result == RoutineResult::Record {
+                return Ok(Some(whole_record(&routine.name)));
+            }
+        }
+        Ok(None)
     }
 
     /// Binds a call of a function of the catalog that stands for rows.

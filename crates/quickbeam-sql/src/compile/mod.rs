@@ -100,6 +100,17 @@ impl Program {
         )
     }
 
+    /// Returns the one table whose rows it changes, if it is a change of rows.
+    pub fn changed_table(&self) -> Option<&Arc<Table>> {
+        match self {
+            Program::Insert(insert) => Some(insert.table()),
+            Program::Change(change) => Some(change.table()),
+            Program::Merge(merge) => Some(merge.table()),
+            Program::CopyFrom(copy) => Some(copy.insert.table()),
+            _ => None,
+        }
+    }
+
     /// What a read-only transaction refuses of it, whether or not it would find rows to change.
     pub fn changes(&self) -> Option<&'static str> {
         match self {

@@ -16,6 +16,7 @@ use crate::schema::{
     Check, Column, ForeignKey, ForeignKeyAction, Index, KeyColumn, PrimaryKey, Table,
 };
 use crate::schema::{NewCheck, NewForeignKey, NewKey, is_temporary_schema};
+use crate::table::can_refer;
 use crate::table::{Expressions, TableWriter};
 use crate::types::Value;
 
@@ -456,8 +457,7 @@ fn check_compatible(
 ) -> Result<()> {
     for (&child, &parent_column) in columns.iter().zip(parent_columns) {
         let (a, b) = (&table.columns[child], &parent.columns[parent_column]);
-        let integers = a.data_type.is_integer() && b.data_type.is_integer();
-        if !integers && !a.data_type.is_same_kind(b.data_type) {
+        if !can_refer(a.data_type, b.data_type) {
             let name = table.constraint_name(new.name.as_ref(), &new.columns, "fkey")?;
             let message = format!("foreign key constraint \"{name}\" cannot be implemented");
             let detail = format!(

@@ -21,8 +21,30 @@ fn uneven() -> SqlError {
     SqlError::new(SqlState::ArraySubscriptError, message)
 }
 
+/// Returns the array of the values of rows, which have equal dimensions if they are arrays.
+pub fn accumulate_arrays(element: ElementType, values: &[Value]) -> Result<Value> {
+    let mut known: Option<Vec<Dimension>> = None;
+    let refuse = |state: SqlState, what: &str| {
+        Err(SqlError::new(state, format!("cannot accumulate {what}")))
+    };
+    let has_arrays = values.iter().any(|value| matches!(value, Value::Array(_)));
+    for value in values.iter().filter(|_| has_arrays) {
+        let Value::Array(array) = value else {
+            return refuse(SqlState::NullValueNotAllowed, "null arrays");
+        };
+        let dimensions = array.as_ref().dimensions();
+        if dimensions.is_empty() {
+            return refuse(SqlState::ArraySubscriptError, "empty arrays");
+        }
+        if *known.get_or_insert_with(|| dimensions.clone()) != dimensions {
+            return refuse(SqlState::ArraySubscriptError, "arrays of different dimensionality");
+        }
+    }
+    stack_arrays(element, values)
+}
+
 /// Returns the array of the values. Arrays become the rows of an array with one more dimension.
-pub fn stack_arrays(element: ElementType, values: &[Value]) -> Result<Value> {
+fn stack_arrays(element: ElementType, values: &[Value]) -> Result<Value> {
     if !values.iter().any(|value| matches!(value, Value::Array(_))) {
         let array = crate::types::Array::new(element, values.iter().map(Value::as_ref))?;
         return Ok(Value::Array(array));

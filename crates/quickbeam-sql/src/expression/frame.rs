@@ -369,6 +369,9 @@ pub trait SessionState {
     /// Returns the session's number.
     fn process_id(&self) -> i32;
 
+    /// Returns the position after the last record of the log.
+    fn log_position(&self) -> u64;
+
     /// Returns when the database was opened for SQL, in microseconds since 1970-01-01 UTC.
     fn opened(&self) -> i64;
 

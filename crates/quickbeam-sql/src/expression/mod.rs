@@ -30,7 +30,7 @@ pub(crate) mod text_search;
 use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
-pub use array_ops::{assigned_array, element_at as array_element, stack_arrays};
+pub use array_ops::{accumulate_arrays, assigned_array, element_at as array_element};
 pub(crate) use builtin::update_vector;
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, ROW_CTID, RoutineCall,

@@ -334,17 +334,42 @@ fn escape(rest: &mut std::str::Chars<'_>, bytes: &mut Vec<u8>) -> Result<()> {
             (_, number) => bytes.push(number as u8),
         },
         'u' | 'U' => {
-            let wanted = if first == 'u' { 4 } else { 8 };
-            let (count, number) = digits(rest, 16, wanted);
-            let character =
-                char::from_u32(number).filter(|_| count == wanted).ok_or_else(|| {
-                    SqlError::new(SqlState::SyntaxError, "syntax error: invalid Unicode escape")
-                })?;
+            let character = unicode_escape(first, rest)?;
             bytes.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
         }
         other => bytes.extend_from_slice(other.encode_utf8(&mut [0; 4]).as_bytes()),
     }
     Ok(())
+}
+
+/// Reads the digits after `u` or `U`, and the second escape of a surrogate pair.
+fn unicode_escape(letter: char, rest: &mut std::str::Chars<'_>) -> Result<char> {
+    let number = |letter: char, rest: &mut std::str::Chars<'_>| {
+        let wanted = if letter == 'u' { 4 } else { 8 };
+        match digits(rest, 16, wanted) {
+            (count, number) if count == wanted => Ok(number),
+            _ => {
+                let error =
+                    SqlError::new(SqlState::InvalidEscapeSequence, "invalid Unicode escape");
+                Err(error.with_hint("Unicode escapes must be \\uXXXX or \\UXXXXXXXX."))
+            }
+        }
+    };
+    let refuse = |message: &str| SqlError::new(SqlState::SyntaxError, message);
+    let first = number(letter, rest)?;
+    let is_high = (0xd800..=0xdbff).contains(&first);
+    if !is_high && !(0xdc00..=0xdfff).contains(&first) {
+        return char::from_u32(first).ok_or_else(|| refuse("invalid Unicode escape value"));
+    }
+    let next = rest.as_str().strip_prefix('\\').and_then(|it| it.chars().next());
+    let Some(letter @ ('u' | 'U')) = next.filter(|_| is_high) else {
+        return Err(refuse("invalid Unicode surrogate pair"));
+    };
+    rest.nth(1);
+    let second = number(letter, rest)?;
+    let low = second.checked_sub(0xdc00).filter(|low| *low < 0x400);
+    low.and_then(|low| char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + low))
+        .ok_or_else(|| refuse("invalid Unicode surrogate pair"))
 }
 
 /// Reads at most `most` digits. Returns their count and their value.

@@ -29,6 +29,9 @@ pub(super) fn tokens_of(
 
 /// Replaces the backslashes in the text with escapes around a place. Returns whether there are any.
 fn hide_escapes(text: &mut String, place: usize) -> bool {
+    if text.get(place..).is_some_and(|rest| rest.starts_with("E'") || rest.starts_with("e'")) {
+        return hide_bytes(text, place + 2);
+    }
     let before = text.get(..place).unwrap_or_default();
     let start = before.rfind("U&'").max(before.rfind("u&'"));
     let Some(start) = start.map(|start| start + "U&'".len()) else { return false };
@@ -38,6 +41,25 @@ fn hide_escapes(text: &mut String, place: usize) -> bool {
     let is_changed = text[start..end] != hidden;
     text.replace_range(start..end, &hidden);
     is_changed
+}
+
+/// Replaces the backslashes in the text of `E'…'` that begins at a place, but those before quotes
+/// and backslashes. Returns whether there are any.
+fn hide_bytes(text: &mut String, start: usize) -> bool {
+    let mut hidden = Vec::new();
+    let mut rest = text.get(start..).unwrap_or_default().char_indices().peekable();
+    while let Some((at, character)) = rest.next() {
+        match (character, rest.peek()) {
+            ('\\', Some((_, '\'' | '\\'))) | ('\'', Some((_, '\''))) => drop(rest.next()),
+            ('\\', _) => hidden.push(start + at),
+            ('\'', _) => break,
+            _ => {}
+        }
+    }
+    for at in &hidden {
+        text.replace_range(*at..at + 1, "|");
+    }
+    !hidden.is_empty()
 }
 
 /// Returns the tokens of a text with plain texts and names in the place of those with escapes.

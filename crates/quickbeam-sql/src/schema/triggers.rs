@@ -112,7 +112,7 @@ pub enum TriggerState {
     Enabled,
     /// DISABLE.
     Disabled,
-    /// ENABLE REPLICA: it would fire in a session that applies the changes of another server.
+    /// ENABLE REPLICA: it fires in a session that applies the changes of another server.
     Replica,
     /// ENABLE ALWAYS.
     Always,
@@ -127,6 +127,18 @@ impl TriggerState {
             TriggerState::Disabled => "D",
             TriggerState::Replica => "R",
             TriggerState::Always => "A",
+        }
+    }
+
+    /// Returns whether such a trigger fires in a session that does or does not apply the changes of
+    /// another server.
+    #[must_use]
+    pub fn fires(self, is_replica: bool) -> bool {
+        match self {
+            TriggerState::Enabled => !is_replica,
+            TriggerState::Disabled => false,
+            TriggerState::Replica => is_replica,
+            TriggerState::Always => true,
         }
     }
 
@@ -207,13 +219,12 @@ impl Trigger {
     /// Whether it fires for an event; for an UPDATE of the columns of these numbers, if they are
     /// given.
     pub(super) fn is_for(&self, event: TriggerEvent, columns: Option<&[u16]>) -> bool {
-        let is_active = matches!(self.state, TriggerState::Enabled | TriggerState::Always);
         let is_of = || match columns {
             Some(columns) if event == TriggerEvent::Update && !self.columns.is_empty() => {
                 self.columns.iter().any(|column| columns.contains(column))
             }
             _ => true,
         };
-        is_active && self.events.contains(&event) && is_of()
+        self.state != TriggerState::Disabled && self.events.contains(&event) && is_of()
     }
 }

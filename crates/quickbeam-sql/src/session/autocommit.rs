@@ -112,12 +112,12 @@ impl Session {
         }
         self.reset_clock();
         let reads_only = statement.prepared.as_ref().is_some_and(Prepared::only_reads);
-        let options = if reads_only {
-            TransactionOptions::new().read_only(true)
+        let transaction = if reads_only {
+            let options = TransactionOptions::new().read_only(true);
+            self.database.environment.begin_with(options)?
         } else {
-            self.options(Settings::default())
+            self.begin_transaction(Settings::default())?
         };
-        let transaction = self.database.environment.begin_with(options)?;
         transaction.begin_statement();
         let prepared = self.ensure_compiled(statement, &transaction)?;
         if reads_only && !prepared.only_reads() {

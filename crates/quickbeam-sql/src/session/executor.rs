@@ -19,7 +19,6 @@ use crate::execute::{Context, MemoryBudget, Returned};
 use crate::expression::Slot;
 use crate::parse::ExplainFormat;
 use crate::plan::Plan;
-use crate::schema::errors::read_only;
 use crate::session::Session;
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::statement_cache::Lease;
@@ -138,28 +137,32 @@ impl Session {
         parameters: &[Value],
         transaction_use: TransactionUse,
     ) -> Result<Done> {
-        let alone = transaction_use == TransactionUse::Own;
-        let Prepared {
-            snapshot,
-            work,
-            slots,
-            values,
-            parameters: types,
-            executions,
-            reads_only,
-            ..
-        } = prepared;
+        let Prepared { work, executions, reads_only, .. } = &mut *prepared;
         *executions += 1;
         if !*reads_only {
             self.has_changed.set(true);
         }
-        let parameters = Prepared::parameters_of(types, parameters, values, &self.clock)?;
-        if !*reads_only
-            && transaction.is_read_only()
-            && let Some(what) = work.changes()
-        {
-            return Err(read_only(what));
+        let is_refused =
+            !*reads_only && (transaction.is_read_only() || self.temporary.is_changing.get());
+        if is_refused {
+            let _access = self.access_in_read_only(work, transaction)?;
+            return self.run_allowed(prepared, transaction, parameters, transaction_use);
         }
+        self.run_allowed(prepared, transaction, parameters, transaction_use)
+    }
+
+    /// Executes what a statement was prepared as, and the transaction may do.
+    fn run_allowed(
+        &self,
+        prepared: &mut Prepared,
+        transaction: &Transaction,
+        parameters: &[Value],
+        transaction_use: TransactionUse,
+    ) -> Result<Done> {
+        let alone = transaction_use == TransactionUse::Own;
+        let Prepared { snapshot, work, slots, values, parameters: types, executions, .. } =
+            prepared;
+        let parameters = Prepared::parameters_of(types, parameters, values, &self.clock)?;
         transaction.interrupt_on(&self.limits.cancelled);
         let Some(snapshot) = snapshot else {
             return Err(SqlError::internal("a statement without a catalog"));

@@ -126,6 +126,8 @@ pub(crate) struct Session {
     pub ended_in_procedure: Cell<bool>,
     /// The transaction under way may have changed something.
     pub has_changed: Cell<bool>,
+    /// `session_replication_role` is `replica`: no foreign keys, and other triggers.
+    pub is_replica: Cell<bool>,
 }
 
 impl Session {
@@ -171,6 +173,10 @@ impl SessionState for Session {
     fn set_setting(&self, name: &str, value: &str, is_local: bool) -> Result<String> {
         let shown = self.assign(name, Some(value), SettingScope::from(is_local))?;
         Ok(shown.unwrap_or_default())
+    }
+
+    fn log_position(&self) -> u64 {
+        self.database.environment.log_position()
     }
 
     fn process_id(&self) -> i32 {

@@ -3,7 +3,7 @@
 
 use std::cell::{Cell, Ref, RefCell, RefMut};
 
-use quickbeam::query_layer::TransactionExt;
+use quickbeam::query_layer::{ChangeAccess, TransactionExt};
 use quickbeam::{
     CHECKS_INVARIANTS, Durability, Isolation, Savepoint, Transaction, TransactionOptions, invariant,
 };
@@ -34,6 +34,20 @@ pub(crate) struct Open {
     outcome: RefCell<Option<Box<Outcome>>>,
     /// Up to now the transaction has only locked tables.
     pub has_only_locked: Cell<bool>,
+    /// What SET TRANSACTION said after the first statement.
+    pub read_only: Cell<Option<bool>>,
+}
+
+impl Open {
+    /// Makes the transaction read-only, or what it was begun as.
+    fn set_read_only(&self, transaction: &Transaction, read_only: Option<bool>) {
+        if self.read_only.replace(read_only) != read_only {
+            transaction.set_change_access(match read_only {
+                Some(true) => ChangeAccess::Refused,
+                _ => ChangeAccess::Allowed,
+            });
+        }
+    }
 }
 
 /// The settings after a transaction, by how it ends.
@@ -59,6 +73,8 @@ struct OpenSavepoint {
     deferred: DeferredMark,
     /// Which rows had moved.
     moved: u64,
+    /// Whether the transaction was read-only.
+    read_only: Option<bool>,
 }
 
 /// A moment of a transaction, for a rollback of what the session keeps of it.
@@ -90,7 +106,16 @@ impl Session {
             .isolation(settings.isolation)
             .durability(settings.durability.or(self.commit_durability.get()))
             .lock_timeout(settings.lock_timeout)
-            .read_only(settings.read_only.unwrap_or(false))
+            .read_only(settings.read_only == Some(true) && !self.may_change_temporary())
+    }
+
+    /// Begins a transaction of the engine.
+    pub fn begin_transaction(&self, settings: Settings) -> Result<Transaction> {
+        let transaction = self.database.environment.begin_with(self.options(settings))?;
+        if self.may_change_temporary() && settings.or(self.settings.get()).read_only == Some(true) {
+            transaction.set_change_access(ChangeAccess::Refused);
+        }
+        Ok(transaction)
     }
 
     /// Begins the transaction under way, if that was not done yet.
@@ -108,8 +133,7 @@ impl Session {
     #[inline(never)]
     fn begin_now(&self) -> Result<()> {
         if let Some(open) = &mut *self.open_mut()? {
-            let options = self.options(open.settings);
-            open.transaction = Some(self.database.environment.begin_with(options)?);
+            open.transaction = Some(self.begin_transaction(open.settings)?);
         }
         Ok(())
     }
@@ -160,6 +184,7 @@ impl Session {
             deferred: DeferredChecks::default(),
             outcome: RefCell::default(),
             has_only_locked: Cell::new(true),
+            read_only: Cell::new(None),
         });
         Ok(())
     }
@@ -487,6 +512,7 @@ impl Session {
                     modes: open.deferred.modes().clone(),
                     deferred: open.deferred.mark(),
                     moved: self.moved.mark(),
+                    read_only: open.read_only.get(),
                 };
                 open.savepoints.borrow_mut().push(savepoint);
                 Ok(())
@@ -498,6 +524,7 @@ impl Session {
                 savepoints.truncate(at + 1);
                 if let Some(found) = savepoints.get(at) {
                     transaction.rollback_to(found.savepoint)?;
+                    open.set_read_only(transaction, found.read_only);
                     self.events.truncate(found.events);
                     open.deferred.set_modes(found.modes.clone());
                     open.deferred.rollback_to(found.deferred);
@@ -514,6 +541,7 @@ impl Session {
                 let at = find(&savepoints, name)?;
                 if let Some(found) = savepoints.get(at) {
                     transaction.release_savepoint(found.savepoint);
+                    open.set_read_only(transaction, found.read_only);
                 }
                 savepoints.truncate(at);
                 Ok(())
@@ -538,6 +566,25 @@ impl Session {
         }
     }
 
+    /// Returns whether SET TRANSACTION after the first statement says what is so, or READ ONLY.
+    fn takes_late(&self, open: &Open, settings: Settings) -> Result<bool> {
+        let Some(transaction) = &open.transaction else { return Ok(false) };
+        let is_known = settings.isolation.is_none_or(|it| it == transaction.isolation())
+            && settings.durability.is_none()
+            && settings.lock_timeout.is_none();
+        match settings.read_only {
+            Some(false) if transaction.is_read_only() => {
+                let message = "transaction read-write mode must be set before any query";
+                return Err(SqlError::new(SqlState::ActiveSqlTransaction, message));
+            }
+            Some(true) if is_known && !transaction.is_read_only() => {
+                open.set_read_only(transaction, Some(true));
+            }
+            _ => {}
+        }
+        Ok(is_known)
+    }
+
     fn set_transaction(&self, settings: Settings) -> Result<()> {
         let asks = settings.isolation.is_some()
             || settings.durability.is_some()
@@ -548,6 +595,7 @@ impl Session {
                 let message = "SET TRANSACTION can only be used in transaction blocks";
                 Err(SqlError::new(SqlState::NoActiveSqlTransaction, message))
             }
+            Some(open) if asks && self.takes_late(open, settings)? => Ok(()),
             Some(open) if open.transaction.is_some() && asks => {
                 let message =
                     "the settings of a transaction must be set before any of its statements";

@@ -194,7 +194,7 @@ impl<'a> Audit<'a> {
             let is_usable = parent.indexes().iter().all(|it| !it.index.is_stale());
             if is_usable
                 && !foreign.not_valid
-                && !has_parent(self.transaction, foreign, row, parent)?
+                && !has_parent(self.transaction, (table, foreign), row, parent)?
             {
                 let shown = describe(table, &foreign.columns, row);
                 let (name, parent) = (&foreign.name, &parent.table().name);

@@ -22,6 +22,7 @@ pub use crate::schema::encoding::{
 };
 pub(crate) use audit::Audit;
 pub use bulk_append::{RowBatch, RowFailure};
+pub(crate) use foreign_keys::can_refer;
 pub(crate) use table_writer::check_not_null;
 pub use table_writer::{Expressions, KeyConflict, TableWriter};
 pub use transaction_state::{

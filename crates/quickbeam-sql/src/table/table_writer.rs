@@ -83,6 +83,8 @@ pub struct TableWriter<'a> {
     pub(super) record: Option<Box<ChangeRecord>>,
     /// Whether a row may come before the row of another table that it refers to.
     pub(super) parents_may_follow: bool,
+    /// Whether foreign keys are not checked and nothing follows them.
+    pub(super) is_replica: bool,
     pub(super) triggers: TriggerQueue<'a>,
     /// Counts changed rows, where invariants are checked.
     made: usize,
@@ -138,6 +140,7 @@ impl<'a> TableWriter<'a> {
             constraint_work: None,
             record: None,
             parents_may_follow: false,
+            is_replica: false,
             triggers: TriggerQueue::default(),
             made: 0,
             tracked: Cell::new(0),

@@ -52,6 +52,9 @@ pub struct TriggerCall<'t> {
 
 /// Runs the functions of triggers.
 pub trait TriggerCaller {
+    /// Whether the changes are those of another server, as `session_replication_role` says.
+    fn is_replica(&self) -> bool;
+
     /// Whether the condition of a trigger holds; true if it has none.
     fn condition_holds(&self, call: &TriggerCall<'_>) -> Result<bool>;
 

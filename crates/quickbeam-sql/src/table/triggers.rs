@@ -12,7 +12,7 @@ use super::change_record::RecordedChange;
 use super::table_writer::TableWriter;
 use super::transaction_state::deferred_checks::DeferredTrigger;
 use super::trigger_queue::{QueuedEvent, RowDecision, RowEvent, TriggerCall, TriggerCaller};
-use crate::catalog::{ConstraintTiming, FiredTriggers, Table, Trigger, TriggerEvent};
+use crate::catalog::{ConstraintTiming, FiredTriggers, Table, Trigger, TriggerEvent, TriggerState};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::table_handle::TableHandle;
 use crate::schema::encoding::row_format::StoredRow;
@@ -37,6 +37,7 @@ impl<'a> TableWriter<'a> {
     /// Runs the functions of triggers by this.
     pub fn set_triggers(&mut self, caller: &'a dyn TriggerCaller) {
         self.triggers.caller = Some(caller);
+        self.is_replica = caller.is_replica();
     }
 
     /// Fires the BEFORE … FOR EACH STATEMENT triggers, once for all changes of a statement.
@@ -180,7 +181,11 @@ impl<'a> TableWriter<'a> {
                 set: &[],
                 transitions: None,
             };
-            let Some(row) = self.triggers.caller()?.call_trigger(&call)? else { return Ok(None) };
+            let caller = self.triggers.caller()?;
+            if !caller.condition_holds(&call)? {
+                continue;
+            }
+            let Some(row) = caller.call_trigger(&call)? else { return Ok(None) };
             if new.is_some() {
                 new = Some(row);
             }
@@ -201,7 +206,10 @@ impl<'a> TableWriter<'a> {
         };
         let (table, event) = (handle.table().clone(), triggers.event);
         let mut chosen = triggers.after_row.clone();
-        if chosen.iter().any(|trigger| trigger.condition.is_some()) {
+        let is_plain = |trigger: &Arc<Trigger>| {
+            trigger.condition.is_none() && trigger.state == TriggerState::Enabled
+        };
+        if self.is_replica || !chosen.iter().all(is_plain) {
             let (old, new) = (values_in(&table, old)?, values_in(&table, new)?);
             let mut kept = Vec::with_capacity(chosen.len());
             for trigger in &*chosen {

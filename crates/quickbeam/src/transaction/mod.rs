@@ -57,6 +57,15 @@ pub enum ReadTracking {
     Off,
 }
 
+/// Whether a transaction may change something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeAccess {
+    /// It may.
+    Allowed,
+    /// Its changes fail with [`Error::ReadOnly`].
+    Refused,
+}
+
 /// A point that a transaction can roll back to. Savepoints nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Savepoint {
@@ -108,6 +117,8 @@ pub struct Transaction {
     /// The snapshot slot; also the lane in the checkpoint gate.
     slot: usize,
     read_only: bool,
+    /// Changes are refused, as they are for good in a read-only transaction.
+    refuses_changes: Cell<bool>,
     isolation: Isolation,
     durability: Cell<Durability>,
     lock_timeout: Cell<Duration>,
@@ -163,6 +174,7 @@ impl Transaction {
         Ok(Transaction {
             slot,
             read_only: options.read_only || engine.is_read_only,
+            refuses_changes: Cell::new(options.read_only || engine.is_read_only),
             isolation: options.isolation.unwrap_or(engine.options.isolation),
             durability: Cell::new(durability),
             lock_timeout: Cell::new(options.lock_timeout.unwrap_or(engine.options.lock_timeout)),
@@ -191,6 +203,7 @@ impl Transaction {
             engine_ref: self.engine_ref.clone(),
             slot,
             read_only: true,
+            refuses_changes: Cell::new(true),
             isolation: self.isolation,
             durability: Cell::new(self.durability.get()),
             lock_timeout: Cell::new(self.lock_timeout.get()),
@@ -385,7 +398,16 @@ impl Transaction {
     #[inline]
     #[must_use]
     pub fn is_read_only(&self) -> bool {
-        self.read_only
+        self.refuses_changes.get()
+    }
+
+    /// See `query_layer::TransactionExt::set_change_access`.
+    pub(crate) fn set_change_access(&self, access: ChangeAccess) -> ChangeAccess {
+        let refuses = self.read_only || access == ChangeAccess::Refused;
+        match self.refuses_changes.replace(refuses) {
+            true => ChangeAccess::Refused,
+            false => ChangeAccess::Allowed,
+        }
     }
 
     pub(crate) fn is_read_committed(&self) -> bool {

@@ -92,7 +92,7 @@ impl Transaction {
     /// Fails in a read-only transaction.
     #[inline]
     pub(super) fn check_writable(&self) -> Result<()> {
-        match self.read_only {
+        match self.refuses_changes.get() {
             false => Ok(()),
             true if self.engine().is_read_only => Err(Error::ReadOnlyEnvironment),
             true => Err(Error::ReadOnly),

@@ -175,6 +175,7 @@ impl Connection {
             routines: Routines::default(),
             ended_in_procedure: Cell::new(false),
             has_changed: Cell::new(false),
+            is_replica: Cell::new(false),
         };
         Connection { session, cache: RefCell::new(LruCache::new(CACHED)) }
     }

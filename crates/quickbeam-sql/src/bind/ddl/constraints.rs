@@ -10,10 +10,10 @@ use sqlparser::ast::{
 use super::super::{Binder, fold};
 use super::table_outline::{ConstraintKind, ConstraintPlace, Outline};
 use crate::bind::rights::Right;
-use crate::catalog::lookup_name;
 use crate::catalog::{
     ConstraintTiming, ForeignKeyAction, Method, NewCheck, NewForeignKey, NewKey, Privileges,
 };
+use crate::catalog::{is_temporary_schema, lookup_name, split_lookup_name};
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::set_columns;
 
@@ -220,7 +220,12 @@ impl Binder<'_> {
         let own = lookup_name(&outline.schema, &outline.name);
         let is_own = outline.is_new && {
             let new = self.new_relation_name(&key.foreign_table);
-            new.is_ok_and(|new| new == own)
+            // The schema of temporary objects is searched first.
+            let is_unqualified = matches!(&key.foreign_table.0[..], [_]);
+            let is_found_first = is_unqualified && is_temporary_schema(&outline.schema);
+            new.is_ok_and(|new| {
+                new == own || is_found_first && split_lookup_name(&new).1 == outline.name
+            })
         };
         let parent = match is_own {
             true => own.clone(),

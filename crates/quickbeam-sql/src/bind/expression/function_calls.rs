@@ -8,6 +8,7 @@ use sqlparser::ast::{
 
 use super::argument_forms::positional;
 use super::overloads::catalog_functions::is_reserved_type;
+use super::system_types::name_fields;
 use crate::bind::grouping::aggregates::AggregateCall;
 use crate::bind::grouping::made_aggregates::MadeCall;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
@@ -37,6 +38,11 @@ const DATABASE: &str = "quickbeam";
 /// A call without arguments whose value depends on the transaction.
 fn session_value(function: Function, data_type: DataType, position: u32) -> Typed {
     Typed::new(Expr::Call(function, Vec::new(), TextPosition(position)), data_type, position)
+}
+
+/// Returns whether a function of that name makes multiranges.
+fn is_multirange(name: &str) -> bool {
+    EncodedKind::named(name).is_some_and(EncodedKind::is_multirange)
 }
 
 /// Returns the name in a literal, also one that is cast to `regclass`.
@@ -272,6 +278,29 @@ impl Binder<'_> {
         Ok(Typed::new(form, DataType::Text, position as u32))
     }
 
+    /// Binds `pg_typeof`.
+    fn name_of_type(&self, argument: &Typed, position: u32) -> Typed {
+        let number = argument.data_type.map_or(UNKNOWN, type_oid);
+        let number = self.domain_of(argument).unwrap_or(number);
+        let number = Expr::Constant(Value::Oid(number as u32));
+        Typed::new(number, DataType::System(SystemType::Regtype), position)
+    }
+
+    /// Binds a multirange of three or more ranges: the sum of multiranges of two.
+    fn sum_of_ranges(&mut self, name: &str, ranges: Vec<Typed>, position: u32) -> Result<Typed> {
+        let mut ranges = ranges.into_iter().peekable();
+        let mut sum: Option<Typed> = None;
+        while ranges.peek().is_some() {
+            let pair = ranges.by_ref().take(2).collect();
+            let next = self.function(name, pair, position)?;
+            sum = Some(match sum {
+                Some(sum) => self.builtin("+", vec![sum, next], position)?,
+                None => next,
+            });
+        }
+        sum.ok_or_else(|| SqlError::internal("a multirange of no ranges"))
+    }
+
     /// Binds a function by name with bound arguments.
     pub(in crate::bind) fn function(
         &mut self,
@@ -302,13 +331,12 @@ impl Binder<'_> {
                 return self.moment(name, arguments.into_iter().next(), position);
             }
             ("pg_typeof", [argument]) => {
-                let number = argument.data_type.map_or(UNKNOWN, type_oid);
-                let number = self.domain_of(argument).unwrap_or(number);
-                let number = Expr::Constant(Value::Oid(number as u32));
-                let data_type = DataType::System(SystemType::Regtype);
-                return Ok(Typed::new(number, data_type, position));
+                return Ok(self.name_of_type(argument, position));
             }
             ("pg_collation_for", [value]) => return self.collation_for(value, position),
+            (_, [_, _, _, ..]) if is_multirange(name) => {
+                return self.sum_of_ranges(name, arguments, position);
+            }
             ("row_to_json", [row, ..])
                 if arguments.len() <= 2
                     && row.data_type.is_some_and(|known| known.record().is_some())
@@ -446,7 +474,11 @@ impl Binder<'_> {
             let is_reference = argument.data_type.is_some_and(|known| known.reference().is_some());
             list.push(match is_reference {
                 true => self.through_name(argument, DataType::Text)?.expr,
-                false => argument.expr,
+                false => {
+                    let mut value = argument.expr;
+                    name_fields(&mut value);
+                    value
+                }
             });
         }
         let call = Expr::Call(Function(builtin), list, TextPosition(position));
@@ -461,7 +493,8 @@ impl Binder<'_> {
         position: u32,
     ) -> Result<Typed> {
         let mut list = Vec::with_capacity(2);
-        for argument in arguments {
+        for mut argument in arguments {
+            name_fields(&mut argument.expr);
             list.push(match list.is_empty() {
                 true => argument.expr,
                 false => self.coerce(argument, DataType::Boolean)?,

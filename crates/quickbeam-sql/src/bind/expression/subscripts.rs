@@ -3,7 +3,6 @@
 use sqlparser::ast::{self, AccessExpr, Expr as Ast, Subscript};
 
 use super::arrays::name_of;
-use crate::bind::query::row_functions_in_list::composite_field;
 use crate::bind::{Binder, Scope, Typed, fold, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Expr, Function, TextPosition, overloads};
@@ -28,12 +27,6 @@ impl Binder<'_> {
         let mut root = match root {
             Ast::Identifier(name) if !qualified.is_empty() => {
                 let names = std::iter::once(name.clone()).chain(fields).collect();
-                self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
-            }
-            root if !qualified.is_empty()
-                && let Some(names) = composite_field(root, &fields[0])
-                && names.last().is_some_and(|name| scope.resolve(None, &name.value).is_ok()) =>
-            {
                 self.expression(&Ast::CompoundIdentifier(names), scope)?.without_vector()
             }
             root => {

@@ -3,9 +3,13 @@
 //! A value of a `reg…` type is the object's number. Names are looked up where a text becomes such a
 //! type, where it becomes a text, and where a statement delivers it ([`named_outputs`]).
 
+use std::sync::Arc;
+
 use crate::bind::{Binder, OutputColumn, Typed};
 use crate::error::Result;
 use crate::expression::{Expr, Function, TextPosition, overloads};
+use crate::types::encoded::RowShape;
+use crate::types::encoded::row_types::RowType;
 use crate::types::{DataType, ElementType, Value};
 
 impl Typed {
@@ -33,9 +37,43 @@ fn output_function(data_type: DataType) -> Option<Function> {
     overloads(&name).first().map(|builtin| Function(builtin))
 }
 
+/// Makes the fields of a row that is built here names instead of the numbers of objects.
+pub(in crate::bind) fn name_fields(row: &mut Expr) {
+    let Expr::Row(shape, values) = row else { return };
+    let Some(known) = shape.data_type.row_type() else { return };
+    if !known.fields.iter().any(|(_, of)| output_function(*of).is_some() || of.record().is_some()) {
+        return;
+    }
+    let mut fields = known.fields.clone();
+    for ((_, data_type), value) in fields.iter_mut().zip(values.iter_mut()) {
+        if let Some(function) = output_function(*data_type) {
+            let inner = std::mem::replace(value, Expr::Constant(Value::Null));
+            *value = Expr::Call(function, vec![inner], TextPosition(0));
+            *data_type = match data_type {
+                DataType::Array(_) => DataType::Array(ElementType::TEXT),
+                _ => DataType::Text,
+            };
+        } else if data_type.record().is_some() {
+            name_fields(value);
+        }
+    }
+    if fields == known.fields {
+        return;
+    }
+    let row_type = RowType { name: None, fields: fields.clone() }.intern();
+    let is_nullable = shape.is_nullable;
+    let mut made = RowShape::new(row_type, &fields);
+    made.is_nullable = is_nullable;
+    *shape = Arc::new(made);
+}
+
 /// Makes a statement deliver names instead of the numbers of objects.
 pub(crate) fn named_outputs(outputs: &mut [Expr], columns: &[OutputColumn]) {
     for (output, column) in outputs.iter_mut().zip(columns) {
+        if column.data_type.record().is_some() {
+            name_fields(output);
+            continue;
+        }
         let Some(function) = output_function(column.data_type) else { continue };
         let inner = std::mem::replace(output, Expr::Constant(Value::Null));
         *output = Expr::Call(function, vec![inner], TextPosition(0));

@@ -5,6 +5,7 @@ use sqlparser::ast::{Expr as Ast, FunctionArg, FunctionArgExpr, ObjectName, Orde
 use super::levels::grouping_error;
 use crate::bind::collations::keys::{key_of, of_type};
 use crate::bind::collations::may_have_collation;
+use crate::bind::expression::system_types::name_fields;
 use crate::bind::query::row_calls::{RowFunctions, RowsRefused};
 use crate::bind::types::undefined::{no_function, refuse_unequal, refuse_unordered};
 use crate::bind::{
@@ -328,8 +329,14 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        let [argument] = self.aggregate_values(call, scope)?;
+        let [mut argument] = self.aggregate_values(call, scope)?;
         let position = argument.position;
+        if matches!(kind, AggregateKind::JsonElements(_)) {
+            name_fields(&mut argument.expr);
+            if argument.data_type.is_some_and(|known| known.reference().is_some()) {
+                argument = self.through_name(argument, DataType::Text)?;
+            }
+        }
         if let (AggregateKind::JsonElements(_), None) = (kind, argument.data_type) {
             let message = "could not determine polymorphic type because input has type unknown";
             let error = SqlError::new(SqlState::DatatypeMismatch, message);

@@ -37,9 +37,7 @@ fn ties_without_order() -> SqlError {
 impl Binder<'_> {
     /// A query that is a statement.
     pub fn query_statement(&mut self, query: &ast::Query) -> Result<Query> {
-        let bound = self.query(query, None)?;
-        row_functions_in_list::refuse_composites(&bound.columns)?;
-        Ok(bound)
+        self.query(query, None)
     }
 
     /// Binds a query. `outer` is the scope of the enclosing query.

@@ -243,7 +243,10 @@ impl Binder<'_> {
             arguments.iter().map(|it| (it.expr.clone(), it.data_type)).collect();
         let (call, columns) = match JsonRecords::named(name) {
             Some(function) => self.json_records(function, arguments, None, position)?,
-            None => self.row_call(name, arguments, position, &mut None)?,
+            None => {
+                let mut defined = self.whole_record_of(name, &arguments, position)?;
+                self.row_call(name, arguments, position, &mut defined)?
+            }
         };
         let row_type = self.row_type_of_call(&call, &columns)?;
         let step = self.levels.last().map_or(0, |level| level.row_calls.step_of(&call));

@@ -1,8 +1,6 @@
 //! Functions that return composite rows in the select list.
 //!
-//! Such a function becomes a LATERAL item of FROM. Each of its columns becomes an item of the list,
-//! with a name that contains U+0000; `(item.column).field` finds it. A statement does not deliver
-//! such columns.
+//! Such a function becomes a LATERAL item of FROM, whose row is the value of the call.
 
 use std::borrow::Cow;
 
@@ -13,29 +11,12 @@ use sqlparser::ast::{
 
 use super::implied_names::implied_name;
 use crate::bind::records::whole_rows::row_of_star;
-use crate::bind::{Binder, From, OutputColumn, Scope, function_name};
+use crate::bind::{Binder, From, Scope, function_name};
 use crate::error::{Result, SqlError};
 use crate::expression::{RowFunction, row_function};
 
 /// The item of FROM that holds the rows of the function.
 const ROWS: &str = "*rows*";
-
-/// Separates the name of a composite column from that of its field.
-const FIELD: char = '\0';
-
-/// Returns the name of the column that holds a field of a composite column.
-fn field_column(column: &Ident, field: &Ident) -> Ident {
-    let (column, field) = (crate::bind::fold(column), crate::bind::fold(field));
-    Ident::with_quote('"', format!("{column}{FIELD}{field}"))
-}
-
-/// Refuses composite columns in the rows that a statement delivers.
-pub(in crate::bind) fn refuse_composites(columns: &[OutputColumn]) -> Result<()> {
-    if columns.iter().any(|column| column.name.contains(FIELD)) {
-        return Err(SqlError::unsupported("a composite value in the rows of a statement"));
-    }
-    Ok(())
-}
 
 /// Returns the function of a call that returns several columns.
 fn composite(call: &ast::Function) -> Option<&'static RowFunction> {
@@ -112,13 +93,11 @@ impl Flattened {
             }
         };
         if let Ast::Function(call) = expr
-            && let Some(function) = composite(call)
+            && composite(call).is_some()
         {
             self.add(call);
-            for (field, _) in function.columns {
-                let alias = field_column(&name, &Ident::new(*field));
-                self.items.push(SelectItem::ExprWithAlias { expr: read(field), alias });
-            }
+            let expr = Ast::Identifier(Ident::with_quote('"', ROWS));
+            self.items.push(SelectItem::ExprWithAlias { expr, alias: name });
             return;
         }
         if let Some(row) = row_of_star(expr)
@@ -200,17 +179,4 @@ fn rows_of(call: &ast::Function) -> TableWithJoins {
         alias: Some(alias),
     };
     TableWithJoins { relation, joins: Vec::new() }
-}
-
-/// Returns the composite column and the field that `(item.column).field` reads.
-pub(in crate::bind) fn composite_field(root: &Ast, field: &Ident) -> Option<Vec<Ident>> {
-    let Ast::Nested(inner) = root else { return None };
-    match &**inner {
-        Ast::Identifier(column) => Some(vec![field_column(column, field)]),
-        Ast::CompoundIdentifier(names) => {
-            let (column, before) = names.split_last()?;
-            Some(before.iter().cloned().chain([field_column(column, field)]).collect())
-        }
-        _ => None,
-    }
 }

@@ -18,6 +18,7 @@ use crate::schema::{
     Column, DeclaredType, EXPRESSIONS, Identity, Index, KeyColumn, Method, NewColumn, NewIdentity,
     SequenceChanges, Table,
 };
+use crate::table::can_refer;
 use crate::table::check_not_null;
 use crate::types::{Collation, DataType, Value};
 
@@ -250,8 +251,6 @@ impl CatalogChange<'_> {
     /// Checks that the columns of foreign keys on both sides still have comparable types.
     fn check_foreign_key_types(&self, table: &Table, position: usize) -> Result<()> {
         let id = table.columns[position].id;
-        let is_comparable =
-            |a: DataType, b: DataType| (a.is_integer() && b.is_integer()) || a.is_same_kind(b);
         let check = |child: &Table, parent: &Table| -> Result<()> {
             for key in child.foreign_keys.iter().filter(|key| key.parent == parent.id) {
                 for (&from, &to) in key.columns.iter().zip(&key.parent_columns) {
@@ -259,7 +258,7 @@ impl CatalogChange<'_> {
                         || (parent.id == table.id && to == id);
                     let Some(to) = parent.position_of(to).filter(|_| touched) else { continue };
                     let (a, b) = (&child.columns[from], &parent.columns[to]);
-                    if !is_comparable(a.data_type, b.data_type) {
+                    if !can_refer(a.data_type, b.data_type) {
                         let message = format!(
                             "foreign key constraint \"{}\" cannot be implemented",
                             key.name

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::assignments::Assignments;
 use crate::bind::{OnConflict, Returning, ViewCheck};
+use crate::catalog::Table;
 use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::row::lock::claim;
@@ -75,6 +76,11 @@ struct InsertSource {
 }
 
 impl InsertExec {
+    /// Returns the table that is changed.
+    pub fn table(&self) -> &Arc<Table> {
+        self.handle.table()
+    }
+
     pub fn new(plan: &InsertPlan, builder: &OperatorBuilder<'_>) -> Result<InsertExec> {
         let handle = builder.handles.of(&plan.table)?;
         let source = match &plan.query {

@@ -8,6 +8,7 @@ use quickbeam::{Isolation, invariant};
 
 use super::assignments::Assignments;
 use super::insert::{affected_twice, append, check, generate, set_current_row};
+use crate::catalog::Table;
 use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::KeyTable;
@@ -70,6 +71,11 @@ struct MergeChange {
 }
 
 impl MergeExec {
+    /// Returns the table that is changed.
+    pub fn table(&self) -> &Arc<Table> {
+        self.handle.table()
+    }
+
     pub fn new(plan: &MergePlan, builder: &OperatorBuilder<'_>) -> Result<MergeExec> {
         let handle = builder.handles.of(&plan.table)?;
         let clause = |clause: &crate::plan::MergeClausePlan| MergeClauseExec {

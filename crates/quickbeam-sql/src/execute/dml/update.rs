@@ -16,6 +16,7 @@ use quickbeam::{CHECKS_INVARIANTS, Isolation, invariant};
 use super::assignments::Assignments;
 use super::insert::{Returned, check, check_views, generate, give_back, row_in};
 use crate::bind::{Returning, ViewCheck};
+use crate::catalog::Table;
 use crate::catalog::{FiredTriggers, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::hash::key_table::KeyTable;
@@ -105,6 +106,11 @@ fn others_of(returning: Option<&Returning>, own: usize) -> Vec<ColumnRef> {
 }
 
 impl UpdateExec {
+    /// Returns the table that is changed.
+    pub fn table(&self) -> &Arc<Table> {
+        self.handle.table()
+    }
+
     pub fn new(plan: &ChangePlan, builder: &OperatorBuilder<'_>) -> Result<UpdateExec> {
         let handle = builder.handles.of(&plan.table)?;
         let assign = |list: &Vec<_>| Assignments::new(list.clone(), handle.table(), plan.slot);

@@ -214,9 +214,12 @@ impl Host for Context<'_> {
         let Some(row_type) = row_type else {
             return Ok(if values.is_empty() { Value::Null } else { values.swap_remove(0) });
         };
+        // A function may return NULL in the place of a row.
+        if values.is_empty() {
+            return Ok(Value::Null);
+        }
         let fields = DataType::Encoded(row_type).row_fields();
-        let mut shape = RowShape::new(row_type, fields);
-        shape.is_nullable = true;
+        let shape = RowShape::new(row_type, fields);
         let mut row = shape.begin();
         values.iter().try_for_each(|value| row.push(value.as_ref()))?;
         row.finish()

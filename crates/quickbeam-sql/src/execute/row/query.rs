@@ -4,7 +4,7 @@ use super::subquery::{HashedSubquery, LastAnswer};
 use super::{Context, KeptKeys, MemoryCharge, Operator, bound_of};
 use crate::bind::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Expr, stack_arrays};
+use crate::expression::{Expr, accumulate_arrays};
 use crate::plan::SubqueryHash;
 use crate::types::{Array, Value};
 
@@ -281,7 +281,7 @@ impl Apply {
                 }
                 let array = match values.is_empty() {
                     true => Value::Array(Array::empty(*element)),
-                    false => stack_arrays(*element, &values)?,
+                    false => accumulate_arrays(*element, &values)?,
                 };
                 charge.clear(context);
                 Ok(array)

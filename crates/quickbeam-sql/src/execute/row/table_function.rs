@@ -114,7 +114,12 @@ impl CallScan {
                 let rows = if call.returns_set { Vec::new() } else { one };
                 return Ok(State::Rows(rows.into_iter()));
             }
-            let rows = context.session.call_routine(context.transaction, call, values)?;
+            let mut rows = context.session.call_routine(context.transaction, call, values)?;
+            if let [row] = &mut rows[..]
+                && row.is_empty()
+            {
+                row.resize(self.width, Value::Null);
+            }
             return kept(rows, charge, context);
         }
         if values.iter().any(Value::is_null) {

@@ -220,6 +220,7 @@ static TABLES: &[&[Builtin]] = &[
     encoded::ranges::DATE,
     encoded::ranges::TS,
     encoded::ranges::TSTZ,
+    encoded::log_positions::TABLE,
     encoded::multiranges::INT4,
     encoded::multiranges::INT8,
     encoded::multiranges::NUM,

@@ -12,12 +12,20 @@ use crate::catalog::{BOOTSTRAP, path_schemas};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
 use crate::types::current_moment;
+use crate::types::encoded::tuple_id;
 use crate::types::{
     Array, DataType, ElementType, EncodedKind, SystemType, TextSettings, Value, ValueRef,
 };
 
 /// The version of PostgreSQL that statements answer as.
 pub const SERVER_VERSION: &str = "15.0 (Quickbeam)";
+
+const LSN: DataType = EncodedKind::PgLsn.data_type();
+
+/// Returns the position in the log: what was written is what was inserted.
+fn log_position(frame: &Frame<'_>, _: &[ValueRef<'_>]) -> Result<Value> {
+    Ok(tuple_id::of_log_position(frame.host()?.session().log_position()))
+}
 
 pub(super) static TABLE: &[Builtin] = &[
     stable("current_setting", &[Text], Text, |frame, v| {
@@ -67,6 +75,12 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_conf_load_time", &[], DataType::TimestampTz, |frame, _| {
         Ok(Value::TimestampTz(frame.host()?.session().opened()))
     }),
+    volatile("pg_current_wal_lsn", &[], LSN, log_position),
+    volatile("pg_current_wal_insert_lsn", &[], LSN, log_position),
+    volatile("pg_current_wal_flush_lsn", &[], LSN, log_position),
+    stable("pg_last_wal_receive_lsn", &[], LSN, |_, _| Ok(Value::Null)),
+    stable("pg_last_wal_replay_lsn", &[], LSN, |_, _| Ok(Value::Null)),
+    stable("pg_last_xact_replay_timestamp", &[], DataType::TimestampTz, |_, _| Ok(Value::Null)),
     stable("pg_is_in_recovery", &[], Boolean, |_, _| Ok(Value::Boolean(false))),
     stable("pg_client_encoding", &[], Text, |_, _| Ok(Value::text("UTF8"))),
     stable("inet_server_addr", &[], INET, |_, _| Ok(Value::Null)),

@@ -6,13 +6,14 @@ use quickbeam::Transaction;
 use smol_str::SmolStr;
 
 use super::CompiledRoutine;
-use super::variables::{Cell, row_of};
+use super::variables::{Cell, RecordShape, row_of, row_with_nulls};
 use crate::catalog::{RoutineResult, Table, Trigger};
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::{Returned, values_memory};
+use crate::parse::plpgsql::RecordFields;
 use crate::parse::plpgsql::{Block, ExceptionCondition, ExceptionHandler};
 use crate::session::Session;
-use crate::types::Value;
+use crate::types::{DataType, Value};
 
 /// The transaction in which a body runs.
 #[derive(Clone, Copy)]
@@ -189,6 +190,28 @@ impl<'s> Invocation<'s> {
         }
     }
 
+    /// Whether the call returns one row, as the value of an expression or in FROM.
+    fn is_row(&self) -> bool {
+        let routine = &self.compiled.routine;
+        let is_row = routine.result == RoutineResult::Record || routine.result.is_row();
+        is_row && !routine.returns_set
+    }
+
+    /// Whether the call returns a row with the columns that the body gives it.
+    pub fn returns_whole_record(&self) -> bool {
+        let columns = &self.compiled.columns;
+        self.compiled.routine.result == RoutineResult::Record
+            && matches!(&columns[..], [only] if only.data_type == DataType::RECORD)
+    }
+
+    /// Returns the row of a call that [returns one](Self::returns_whole_record) as a value.
+    pub fn whole_record(&self, shape: &RecordShape, row: Vec<Value>) -> Result<Vec<Value>> {
+        match &row[..] {
+            [only] if only.as_ref().row().is_some() => Ok(row),
+            _ => Ok(vec![row_with_nulls(shape, &row)?]),
+        }
+    }
+
     /// Returns the values of the OUT arguments.
     pub fn output_row(&self) -> Vec<Value> {
         let value = |variable: usize| match &self.cells[variable] {
@@ -213,15 +236,29 @@ impl<'s> Invocation<'s> {
             RoutineResult::Procedure if self.compiled.columns.is_empty() => return Ok(Vec::new()),
             _ => {}
         }
-        let mut rows = last.map(|ran| ran.rows).unwrap_or_default();
+        let (mut rows, columns) =
+            last.map_or_else(Default::default, |ran| (ran.rows, ran.columns.to_vec()));
         if !self.compiled.routine.returns_set {
             rows.truncate(1);
             if rows.is_empty() {
                 // No domain is asked about the NULL of a missing row.
-                self.keep_row(vec![Value::Null; self.compiled.columns.len()])?;
+                let count = match self.is_row() {
+                    true => 0,
+                    false => self.compiled.columns.len(),
+                };
+                self.keep_row(vec![Value::Null; count])?;
             }
         }
+        let shape: Option<RecordShape> = self.returns_whole_record().then(|| {
+            let all = columns.iter();
+            let all = all.map(|it| (it.name.clone(), it.data_type, it.collation));
+            Arc::new(RecordFields::new(all))
+        });
         for row in rows {
+            let row = match &shape {
+                Some(shape) => self.whole_record(shape, row)?,
+                None => row,
+            };
             self.add_row(row)?;
         }
         Ok(self.rows)
@@ -237,6 +274,10 @@ impl<'s> Invocation<'s> {
         match (&compiled.routine.result, self.result.take()) {
             (RoutineResult::Void, _) => Ok(vec![vec![Value::text("")]]),
             (RoutineResult::Procedure, _) if compiled.columns.is_empty() => Ok(Vec::new()),
+            // NULL in the place of a row.
+            (_, Some(row)) if self.is_row() && matches!(&row[..], [] | [Value::Null]) => {
+                Ok(vec![Vec::new()])
+            }
             (_, Some(row)) => match self.result_row(row) {
                 Ok(row) => Ok(vec![row]),
                 Err(error) => {

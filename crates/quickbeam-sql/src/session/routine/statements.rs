@@ -220,7 +220,7 @@ impl Invocation<'_> {
                 return Ok(Flow::Return);
             }
             BlockAction::ReturnRecord(record, is_next) => {
-                let Cell::Record(_, values, is_set) = &self.cells[*record] else {
+                let Cell::Record(shape, values, is_set) = &self.cells[*record] else {
                     return Err(SqlError::internal("a record that is none"));
                 };
                 if !is_set {
@@ -232,10 +232,15 @@ impl Invocation<'_> {
                 if self.absent.get(*record) == Some(&true) && values.iter().all(Value::is_null) {
                     values.clear();
                 }
+                let is_null = values.iter().all(Value::is_null);
+                if self.returns_whole_record() && !values.is_empty() {
+                    values = self.whole_record(&shape.clone(), values)?;
+                }
                 if *is_next {
                     self.add_row(values)?;
                 } else {
-                    self.result = Some(values);
+                    let is_trigger = self.compiled.routine.result == RoutineResult::Trigger;
+                    self.result = Some(if is_null && !is_trigger { Vec::new() } else { values });
                     return Ok(Flow::Return);
                 }
             }

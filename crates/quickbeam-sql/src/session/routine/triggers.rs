@@ -297,7 +297,14 @@ impl<'s> Invocation<'s> {
 }
 
 impl TriggerCaller for Session {
+    fn is_replica(&self) -> bool {
+        self.is_replica.get()
+    }
+
     fn condition_holds(&self, call: &TriggerCall<'_>) -> Result<bool> {
+        if !call.trigger.state.fires(self.is_replica.get()) {
+            return Ok(false);
+        }
         let Some(condition) = &call.trigger.condition else { return Ok(true) };
         let compiled = self.compiled_condition(call, condition)?;
         let place = self.lent(call.transaction);

@@ -487,7 +487,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
     row(
         "session_replication_role",
         "origin",
-        Kind::OneWord(&["origin", "replica", "local"]),
+        Kind::Word(&["origin", "replica", "local"]),
         "Sets the session's behavior for triggers and rewrite rules.",
     ),
     row(

@@ -143,6 +143,8 @@ impl Session {
         });
         self.note_parallelism();
         self.note_commit_durability();
+        let role = self.variables.borrow().get("session_replication_role");
+        self.is_replica.set(role.as_deref() == Some("replica"));
         self.note_plan_key();
     }
 
@@ -287,6 +289,10 @@ impl Session {
         {
             self.check_role_setting(&lower, name)?;
         }
+        if lower == "session_replication_role" && !self.is_superuser()? {
+            let message = format!("permission denied to set parameter \"{lower}\"");
+            return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
+        }
         if ends_now {
             return Ok(checked);
         }
@@ -375,7 +381,10 @@ impl Session {
     fn show_engine(&self, name: &str) -> Result<String> {
         let session = self.settings.get();
         let own = match &*self.open.borrow() {
-            Some(open) => open.settings.or(session),
+            Some(open) => {
+                let late = Settings { read_only: open.read_only.get(), ..Settings::default() };
+                late.or(open.settings).or(session)
+            }
             None => session,
         };
         let environment = &self.database.environment;

@@ -7,6 +7,8 @@
 //! - TEMPORARY-1: the schema of a session that is open has its name in [`LIVE`], so that no opening
 //!   drops it.
 
+mod read_only;
+
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -39,6 +41,8 @@ pub(crate) struct TemporaryObjects {
     is_used: Cell<bool>,
     /// The tables that a commit changes.
     on_commit: RefCell<Vec<(ObjectId, OnCommit)>>,
+    /// A read-only transaction is changing temporary tables.
+    pub is_changing: Cell<bool>,
 }
 
 impl Default for TemporaryObjects {
@@ -49,6 +53,7 @@ impl Default for TemporaryObjects {
             name: format_smolstr!("{TEMPORARY_SCHEMA}_{number}"),
             is_used: Cell::new(false),
             on_commit: RefCell::default(),
+            is_changing: Cell::new(false),
         }
     }
 }
@@ -159,8 +164,15 @@ impl Session {
     /// Does what ON COMMIT says, before a commit.
     #[inline]
     pub(in crate::session) fn end_temporary(&self, transaction: &Transaction) -> Result<()> {
-        if !self.temporary.is_used.get() || transaction.is_read_only() {
+        if !self.temporary.is_used.get() {
             return Ok(());
+        }
+        if transaction.is_read_only() {
+            let _access = self.allow_temporary(transaction);
+            return match transaction.is_read_only() {
+                true => Ok(()),
+                false => self.apply_on_commit(transaction),
+            };
         }
         self.apply_on_commit(transaction)
     }

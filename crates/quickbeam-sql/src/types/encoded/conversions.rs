@@ -30,6 +30,7 @@ pub(crate) fn parse(
         K::Tid => tuple_id::parse(text),
         K::Xid8 => Ok(tuple_id::parse_transaction(text)),
         K::Cid => Ok(tuple_id::parse_command(text)),
+        K::PgLsn => tuple_id::parse_log_position(text),
         K::TsVector => TextVector::parse(text).map(|it| it.value()),
         K::TsQuery => TextQuery::parse(text).map(|it| it.value()),
         K::Collated => match Collation::of_key_type(encoded) {
@@ -61,6 +62,7 @@ pub(crate) fn format(
         K::Enum => enums::label(bytes).map(|label| out.push_str(label)),
         K::Record => RowRef::read(bytes).map(|row| record::format(row, out, settings, write)),
         K::Tid => tuple_id::format(out, bytes),
+        K::PgLsn => tuple_id::format_log_position(out, bytes),
         K::Xid8 | K::Cid => tuple_id::number(bytes).map(|it| out.push_str(&it.to_string())),
         K::Inet | K::Cidr => Address::read(bytes).map(|it| it.format(out, kind == K::Cidr)),
         K::Macaddr | K::Macaddr8 => {

@@ -93,13 +93,15 @@ pub enum EncodedKind {
     TsQuery,
     /// A text with its sort key: a value inside of statements only.
     Collated,
+    /// `pg_lsn`: a position in a log.
+    PgLsn,
 }
 
 use EncodedKind as K;
 
 impl EncodedKind {
     /// All kinds, in the order of their numbers.
-    pub const ALL: [EncodedKind; 27] = [
+    pub const ALL: [EncodedKind; 28] = [
         K::TimeTz,
         K::Inet,
         K::Cidr,
@@ -127,6 +129,7 @@ impl EncodedKind {
         K::TsVector,
         K::TsQuery,
         K::Collated,
+        K::PgLsn,
     ];
 
     /// Returns the type without a length.
@@ -166,6 +169,7 @@ impl EncodedKind {
             K::TsVector => "tsvector",
             K::TsQuery => "tsquery",
             K::Collated => "text",
+            K::PgLsn => "pg_lsn",
         }
     }
 
@@ -200,6 +204,7 @@ impl EncodedKind {
             K::TsVector => (3614, 3643),
             K::TsQuery => (3615, 3645),
             K::Collated => (25, 1009),
+            K::PgLsn => (3220, 3221),
         }
     }
 
@@ -209,7 +214,7 @@ impl EncodedKind {
         match self {
             K::TimeTz => 12,
             K::Macaddr | K::Tid => 6,
-            K::Macaddr8 | K::Xid8 => 8,
+            K::Macaddr8 | K::Xid8 | K::PgLsn => 8,
             K::Enum | K::Cid => 4,
             _ => -1,
         }

@@ -1,8 +1,9 @@
-//! The place of a row (`tid`), and the numbers of a transaction (`xid8`) and a command (`cid`).
+//! The place of a row (`tid`), the numbers of a transaction (`xid8`) and a command (`cid`), and the
+//! position in a log (`pg_lsn`).
 //!
 //! A row has no place that stays the same but its key. So the bytes of a `tid` are 0 and a number
-//! of six bytes, the block and the offset of PostgreSQL, or 1 and the key of the row. A `xid8` is a
-//! number of eight bytes, a `cid` one of four. All numbers are big-endian.
+//! of six bytes, the block and the offset of PostgreSQL, or 1 and the key of the row. A `xid8` and
+//! a `pg_lsn` are numbers of eight bytes, a `cid` is one of four. All numbers are big-endian.
 
 use super::EncodedKind;
 use crate::error::{Result, SqlError, SqlState};
@@ -88,11 +89,28 @@ pub(crate) fn number(bytes: &[u8]) -> Option<u64> {
     is_number.then(|| bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
-/// Returns the number that a text begins with, or 0, as C's `strtoull` reads it.
+/// Returns the number that a text begins with, or 0, as C's `strtoull` reads it: hexadecimal after
+/// `0x`, octal after `0`, and a negative one from the end of the range.
 fn leading_number(text: &str) -> u64 {
     let text = text.trim_start();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    if end == 0 { 0 } else { text[..end].parse().unwrap_or(u64::MAX) }
+    let (is_negative, text) = match text.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, text.strip_prefix('+').unwrap_or(text)),
+    };
+    let (radix, text) = match text.strip_prefix(['0']) {
+        Some(rest) => match rest.strip_prefix(['x', 'X']) {
+            Some(rest) => (16, rest),
+            None => (8, text),
+        },
+        None => (10, text),
+    };
+    let end = text.find(|c: char| !c.is_digit(radix)).unwrap_or(text.len());
+    match (end, u64::from_str_radix(&text[..end], radix)) {
+        (0, _) => 0,
+        (_, Ok(number)) if is_negative => number.wrapping_neg(),
+        (_, Ok(number)) => number,
+        (_, Err(_)) => u64::MAX,
+    }
 }
 
 /// Reads the number of a transaction.
@@ -103,6 +121,35 @@ pub(super) fn parse_transaction(text: &str) -> Value {
 /// Reads the number of a command.
 pub(super) fn parse_command(text: &str) -> Value {
     Value::encoded(EncodedKind::Cid, &(leading_number(text) as u32).to_be_bytes())
+}
+
+/// Returns the value of a position in a log.
+pub(crate) fn of_log_position(number: u64) -> Value {
+    Value::encoded(EncodedKind::PgLsn, &number.to_be_bytes())
+}
+
+/// Reads two hexadecimal numbers of four bytes with a slash between them.
+pub(super) fn parse_log_position(text: &str) -> Result<Value> {
+    let half = |digits: &str| {
+        let is_number = (1..=8).contains(&digits.len())
+            && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+        u64::from_str_radix(digits, 16).ok().filter(|_| is_number)
+    };
+    let read = || {
+        let (high, low) = text.split_once('/')?;
+        Some(half(high)? << 32 | half(low)?)
+    };
+    read().map(of_log_position).ok_or_else(|| {
+        let message = format!("invalid input syntax for type pg_lsn: \"{text}\"");
+        SqlError::new(SqlState::InvalidTextRepresentation, message)
+    })
+}
+
+/// Appends a position in a log.
+pub(super) fn format_log_position(out: &mut String, bytes: &[u8]) -> Option<()> {
+    use std::fmt::Write;
+    let number = number(bytes)?;
+    write!(out, "{:X}/{:X}", number >> 32, number & u64::from(u32::MAX)).ok()
 }
 
 #[cfg(test)]

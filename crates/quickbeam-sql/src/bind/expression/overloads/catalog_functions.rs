@@ -82,7 +82,7 @@ impl Binder<'_> {
     ) -> Option<Result<Typed>> {
         let [FunctionArg::Unnamed(FunctionArgExpr::Expr(value))] = arguments else { return None };
         let data_type = types::catalog_type(name)?;
-        if !self.routines_named(name).is_empty() {
+        if !self.routines_named(name).is_empty() || name == "pg_lsn" {
             return None;
         }
         Some(self.nested(|binder| {

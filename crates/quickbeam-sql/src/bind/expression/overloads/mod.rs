@@ -6,6 +6,7 @@
 
 pub(in crate::bind) mod catalog_functions;
 
+use crate::bind::expression::system_types::name_fields;
 use crate::bind::types::undefined::{many_functions, many_operators, no_function, no_operator};
 use crate::bind::{Binder, Typed};
 use crate::error::{Result, SqlError, SqlState};
@@ -302,7 +303,11 @@ impl Binder<'_> {
                 (None, Some(from)) if from.reference().is_some() => {
                     self.through_name(argument, DataType::Text)?.expr
                 }
-                (None, _) => self.settle(argument)?.expr,
+                (None, _) => {
+                    let mut value = self.settle(argument)?.expr;
+                    name_fields(&mut value);
+                    value
+                }
             });
         }
         Ok(exprs)

@@ -11,7 +11,7 @@ use self::ordered_aggregate::CollectedRows;
 use self::statistical_aggregate::{Moments, Regression};
 use crate::bind::{Aggregate, AggregateKind};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{stack_arrays, write_key, write_value};
+use crate::expression::{accumulate_arrays, write_key, write_value};
 use crate::types::CastContext;
 use crate::types::{
     DataType, Decimal, ElementType, Interval, Numeric, TextSettings, Value, ValueRef, convert,
@@ -304,7 +304,7 @@ impl AggregateState {
             AggregateState::Elements(values) if values.is_empty() => Value::Null,
             AggregateState::Elements(values) => {
                 let element = aggregate.data_type.element().unwrap_or(ElementType::TEXT);
-                stack_arrays(element, values)?
+                accumulate_arrays(element, values)?
             }
         })
     }

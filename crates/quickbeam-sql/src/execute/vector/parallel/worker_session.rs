@@ -29,6 +29,10 @@ impl SessionState for WorkerSession {
         no_session()
     }
 
+    fn log_position(&self) -> u64 {
+        0
+    }
+
     fn process_id(&self) -> i32 {
         0
     }

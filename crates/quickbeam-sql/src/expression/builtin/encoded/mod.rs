@@ -1,6 +1,7 @@
 //! Functions and operators of types whose values are bytes.
 
 pub(super) mod bit_strings;
+pub(super) mod log_positions;
 pub(super) mod multiranges;
 pub(super) mod network;
 pub(super) mod ranges;

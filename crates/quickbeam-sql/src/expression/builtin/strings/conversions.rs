@@ -76,8 +76,38 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         _ => Err(mismatch()),
     }),
     of_any("num_nulls", |v| count(v.iter().filter(|value| value.is_null()).count())),
+    of_any("pg_column_size", |v| match v {
+        [value] => Ok(column_size(*value).map_or(Value::Null, Value::Integer)),
+        _ => Err(mismatch()),
+    }),
     of_any("num_nonnulls", |v| count(v.iter().filter(|value| !value.is_null()).count())),
 ];
+
+/// Returns the bytes that PostgreSQL needs for a value in a row, if it does not compress it; for
+/// the types that it keeps in another form, those of the value here.
+fn column_size(value: ValueRef<'_>) -> Option<i32> {
+    let after_head = |bytes: usize| if bytes < 127 { bytes + 1 } else { bytes + 4 };
+    let size = match value {
+        ValueRef::Null => return None,
+        ValueRef::Boolean(_) => 1,
+        ValueRef::SmallInt(_) => 2,
+        ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Date(_) | ValueRef::Oid(_) => 4,
+        ValueRef::BigInt(_)
+        | ValueRef::Double(_)
+        | ValueRef::Time(_)
+        | ValueRef::Timestamp(_)
+        | ValueRef::TimestampTz(_) => 8,
+        ValueRef::Uuid(_) | ValueRef::Interval(_) => 16,
+        ValueRef::Text(text) | ValueRef::Json(text) | ValueRef::Jsonb(text) => {
+            after_head(text.len())
+        }
+        ValueRef::Bytea(bytes) | ValueRef::Encoded(_, bytes) => after_head(bytes.len()),
+        ValueRef::Array(array) => after_head(array.bytes().len()),
+        ValueRef::LongNumeric(number) => after_head(number.bytes().len()),
+        ValueRef::Numeric(number) => after_head(2 + 2 * number.to_string().len().div_ceil(4)),
+    };
+    i32::try_from(size).ok()
+}
 
 /// An encoding of texts.
 #[derive(Clone, Copy)]

@@ -52,8 +52,15 @@ pub(super) fn row_type_of(shape: &RecordShape) -> EncodedType {
 
 /// Returns a record as a value. One of NULLs alone is NULL, as one that no row was assigned to.
 pub(super) fn row_of(shape: &RecordShape, values: &[Value]) -> Result<Value> {
-    let mut shape = RowShape::new(row_type_of(shape), shape);
-    shape.is_nullable = true;
+    match values.iter().all(Value::is_null) {
+        true => Ok(Value::Null),
+        false => row_with_nulls(shape, values),
+    }
+}
+
+/// Returns the row, also if it is one of NULLs alone.
+pub(super) fn row_with_nulls(shape: &RecordShape, values: &[Value]) -> Result<Value> {
+    let shape = RowShape::new(row_type_of(shape), shape);
     let mut row = shape.begin();
     values.iter().try_for_each(|value| row.push(value.as_ref()))?;
     row.finish()

@@ -4,29 +4,32 @@
 //! Rows that follow from others are worked off from a queue, so that a long chain of them needs no
 //! stack. What NO ACTION forbids is looked at again when the statement ends.
 
+mod key_values;
+
 use std::ops::Bound;
 use std::sync::Arc;
 
 use quickbeam::query_layer::{DatabaseExt, ReadTracking, Scan, ScanBatch, TransactionExt};
 use quickbeam::{CHECKS_INVARIANTS, Database, Transaction, invariant};
 
-use super::table_writer::{TableWriter, differ, values_of};
-use super::transaction_state::deferred_checks::{
-    ConstraintKey, DeferredCheck, DeferredChecks, PendingKey,
-};
-use super::trigger_queue::{QueuedEvent, RowDecision};
-use super::violations::check_violation;
+pub(crate) use self::key_values::can_refer;
+use self::key_values::{converted, new_value};
 use crate::catalog::{FiredTriggers, ForeignKey, ForeignKeyAction, Table, TriggerEvent};
 use crate::error::{Result, SqlError, SqlState};
 use crate::handle::describe;
 use crate::handle::table_handle::{IndexHandle, TableHandle};
 use crate::schema::encoding::key_encoding::{KeyPart, KeyRange, KeySpec};
 use crate::schema::encoding::row_format::StoredRow;
-use crate::types::CastContext;
-use crate::types::{Collation, DataType, TextSettings, Value, ValueRef, convert};
+use crate::table::table_writer::{TableWriter, differ, values_of};
+use crate::table::transaction_state::deferred_checks::{
+    ConstraintKey, DeferredCheck, DeferredChecks, PendingKey,
+};
+use crate::table::trigger_queue::{QueuedEvent, RowDecision};
+use crate::table::violations::check_violation;
+use crate::types::{Collation, DataType, Value, ValueRef};
 
 /// Rows that have to follow one that went or changed.
-pub(super) struct CascadeTask {
+pub(in crate::table) struct CascadeTask {
     reference: Referring,
     action: ForeignKeyAction,
     /// The new key, unless the row went.
@@ -56,7 +59,7 @@ impl CascadeTask {
 /// What constraints leave to be done. A statement makes this when it first needs it: most of them
 /// never do, and pay for one word.
 #[derive(Default)]
-pub(super) struct ConstraintWork {
+pub(in crate::table) struct ConstraintWork {
     /// Rows that follow at once.
     cascades: Vec<CascadeTask>,
     /// Rows that follow in the order of the queue of triggers.
@@ -66,13 +69,13 @@ pub(super) struct ConstraintWork {
 }
 
 /// What is checked at the statement's end.
-pub(super) enum PendingCheck {
+pub(in crate::table) enum PendingCheck {
     Reference(Pending),
     Key(PendingKey),
 }
 
 /// A foreign-key violation to check for: a reference to a key that does not exist.
-pub(super) struct Pending {
+pub(in crate::table) struct Pending {
     reference: Referring,
     /// It was not there when who refers to it came; otherwise it went.
     came_first: bool,
@@ -150,25 +153,6 @@ fn parent_positions(parent: &Table, key: &ForeignKey) -> Result<Vec<usize>> {
     let position = |&id: &u16| parent.position_of(id);
     let found: Option<Vec<usize>> = key.parent_columns.iter().map(position).collect();
     found.ok_or_else(|| SqlError::internal("a foreign key to a column that is not there"))
-}
-
-/// The values as ones of these columns' types; none when they are no such values.
-fn converted(values: &[ValueRef<'_>], table: &Table, positions: &[usize]) -> Option<Vec<Value>> {
-    let one = |(value, position): (&ValueRef<'_>, &usize)| {
-        let to = table.columns.get(*position)?.data_type;
-        let from = value.data_type()?;
-        let same = from.is_same_kind(to) || matches!(to, DataType::Char(_));
-        if same {
-            Some(value.to_value())
-        } else {
-            {
-                // Keys of two types are both integers.
-                let context = CastContext::Assignment;
-                convert(value.to_value(), from, to, context, &TextSettings::DEFAULT).ok()
-            }
-        }
-    };
-    values.iter().zip(positions).map(one).collect()
 }
 
 /// Returns the collation of a column if it takes texts of different bytes as equal.
@@ -269,9 +253,9 @@ fn mixed_nulls(table: &Table, key: &ForeignKey) -> SqlError {
 
 /// Whether the row that a row refers to by a foreign key is in the table referred to; true where a
 /// column of the key is NULL.
-pub(super) fn has_parent(
+pub(in crate::table) fn has_parent(
     transaction: &Transaction,
-    key: &ForeignKey,
+    (table, key): (&Table, &ForeignKey),
     row: StoredRow<'_>,
     parent: &TableHandle,
 ) -> Result<bool> {
@@ -280,7 +264,7 @@ pub(super) fn has_parent(
         return Ok(!key.is_full || values.iter().all(|value| value.is_null()));
     }
     let positions = parent_positions(parent.table(), key)?;
-    match converted(&values, parent.table(), &positions) {
+    match converted(&values, (table, &key.columns), (parent.table(), &positions)) {
         None => Ok(false),
         Some(values) => has_row(transaction, parent, &positions, &values),
     }
@@ -324,6 +308,9 @@ impl TableWriter<'_> {
         foreign_key: usize,
         row: StoredRow<'_>,
     ) -> Result<()> {
+        if self.is_replica {
+            return Ok(());
+        }
         let table = child.table();
         let key = definition(table, foreign_key)?;
         let values = values_of(row, &key.columns)?;
@@ -336,7 +323,7 @@ impl TableWriter<'_> {
         let parent = self.snapshot.handle(self.transaction, key.parent)?;
         let positions = parent_positions(parent.table(), key)?;
         let deferred = self.deferred.filter(|it| it.defers(table, &key.name, key.timing));
-        let found = match converted(&values, parent.table(), &positions) {
+        let found = match converted(&values, (table, &key.columns), (parent.table(), &positions)) {
             None => false,
             // The row may come later: that it is missing now need not hold at commit.
             Some(values) if deferred.is_some() => {
@@ -374,7 +361,7 @@ impl TableWriter<'_> {
     }
 
     /// Reads so that what was read has to hold still at commit.
-    pub(super) fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
+    pub(in crate::table) fn tracked<T>(&self, read: impl FnOnce() -> Result<T>) -> Result<T> {
         let before = self.transaction.track_reads(ReadTracking::On);
         let result = read();
         let was_tracked = self.transaction.track_reads(before) == ReadTracking::On;
@@ -387,13 +374,16 @@ impl TableWriter<'_> {
 
     /// A row that may be referred to went, or became another: who refers to it has to follow,
     /// later.
-    pub(super) fn parent_changed(
+    pub(in crate::table) fn parent_changed(
         &mut self,
         parent: &Arc<TableHandle>,
         old: StoredRow<'_>,
         new: Option<StoredRow<'_>>,
     ) -> Result<()> {
         for reference in &parent.table().referenced_by {
+            if self.is_replica {
+                break;
+            }
             let child = self.snapshot.handle(self.transaction, reference.child)?;
             let key = definition(child.table(), reference.foreign_key)?;
             let positions = parent_positions(parent.table(), key)?;
@@ -407,7 +397,10 @@ impl TableWriter<'_> {
                 continue;
             }
             // No row can refer to a key that is not a value of the child's type.
-            let Some(values) = converted(&values, child.table(), &key.columns) else { continue };
+            let own = (&**parent.table(), &positions[..]);
+            let Some(values) = converted(&values, own, (child.table(), &key.columns)) else {
+                continue;
+            };
             let new_values = match new {
                 None => None,
                 Some(new) => {
@@ -440,7 +433,7 @@ impl TableWriter<'_> {
 
     /// Lets rows follow until none has to.
     #[inline]
-    pub(super) fn work_off(&mut self) -> Result<()> {
+    pub(in crate::table) fn work_off(&mut self) -> Result<()> {
         if self.constraint_work.is_none() { Ok(()) } else { self.cascade_all() }
     }
 
@@ -460,12 +453,12 @@ impl TableWriter<'_> {
     }
 
     /// Returns the list of what constraints leave to be done, empty at first.
-    pub(super) fn constraint_work(&mut self) -> &mut ConstraintWork {
+    pub(in crate::table) fn constraint_work(&mut self) -> &mut ConstraintWork {
         self.constraint_work.get_or_insert_default()
     }
 
     /// Lets the rows of one reference follow.
-    pub(super) fn cascade(&mut self, work: CascadeTask) -> Result<()> {
+    pub(in crate::table) fn cascade(&mut self, work: CascadeTask) -> Result<()> {
         let triggers = work.triggers()?;
         let table = work.reference.child.table().clone();
         self.begin_triggers(triggers.as_ref(), &table)?;
@@ -521,12 +514,10 @@ impl TableWriter<'_> {
                 (ForeignKeyAction::SetDefault, _) => self.expressions.default(table, column)?,
                 (ForeignKeyAction::Cascade, Some(new)) => {
                     let value = new.get(place).cloned().unwrap_or_default();
-                    let from = value.data_type().unwrap_or(to);
-                    if from.is_same_kind(to) {
-                        value
-                    } else {
-                        convert(value, from, to, CastContext::Assignment, &TextSettings::DEFAULT)?
-                    }
+                    let parent = work.reference.parent.table();
+                    let position = parent_positions(parent, key)?.get(place).copied();
+                    let from = position.and_then(|it| parent.columns.get(it));
+                    new_value(value, from.map_or(to, |column| column.data_type), to)?
                 }
                 _ => Value::Null,
             });
@@ -759,7 +750,7 @@ impl TableWriter<'_> {
     /// Checks what is pending at the statement's end: fails if a referenced key still does not
     /// exist and a row still refers to it, or if two rows still have the same key.
     #[inline]
-    pub(super) fn check_pending(&mut self) -> Result<()> {
+    pub(in crate::table) fn check_pending(&mut self) -> Result<()> {
         if self.constraint_work.is_none() { Ok(()) } else { self.check_each_pending() }
     }
 
@@ -779,7 +770,8 @@ impl TableWriter<'_> {
         let parent = &reference.parent;
         let positions = parent_positions(parent.table(), reference.definition()?)?;
         let key: Vec<ValueRef<'_>> = reference.key.iter().map(Value::as_ref).collect();
-        let is_back = match converted(&key, parent.table(), &positions) {
+        let own = (&**reference.child.table(), &reference.definition()?.columns[..]);
+        let is_back = match converted(&key, own, (parent.table(), &positions)) {
             None => false,
             Some(key) => self.has_row(parent, &positions, &key)?,
         };
