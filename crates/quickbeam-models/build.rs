@@ -221,11 +221,16 @@ fn source(file: &Path, mistake: Option<Mistake>, found: &mut usize) -> Result<St
         if trimmed.starts_with("//") || trimmed.starts_with("#![") {
             continue;
         }
-        match line.strip_prefix("mod ").and_then(|rest| rest.strip_suffix(';')) {
-            Some(child) => {
+        let declared = line.strip_suffix(';').and_then(|line| line.split_once("mod "));
+        match declared.filter(|(visibility, _)| ["", "pub(super) "].contains(visibility)) {
+            Some((visibility, child)) => {
                 let folder = file.parent().unwrap_or(Path::new(""));
-                let child_body = source(&folder.join(format!("{child}.rs")), mistake, found)?;
-                writeln!(body, "mod {child} {{\n{child_body}}}")?;
+                let mut child_file = folder.join(format!("{child}.rs"));
+                if !Path::new(ENGINE).join(&child_file).exists() {
+                    child_file = folder.join(child).join("mod.rs");
+                }
+                let child_body = source(&child_file, mistake, found)?;
+                writeln!(body, "{visibility}mod {child} {{\n{child_body}}}")?;
             }
             None => writeln!(body, "{line}")?,
         }

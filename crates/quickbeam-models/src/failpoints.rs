@@ -3,6 +3,7 @@
 pub enum Canary {
     ExpiryIgnored,
     SnapshotWrong,
+    SpilledForgotten,
     TreeFreedEarly,
     VersionMergedEarly,
 }

@@ -22,6 +22,7 @@ mod invariant {
     pub const CHECKS_INVARIANTS: bool = true;
 }
 mod sync;
+mod temporary;
 mod vfs;
 
 /// The engine's checks of its numbered invariants.

@@ -170,6 +170,7 @@ const LOST_ROOTS: u64 = 0xc01b;
 const OLD_SNAPSHOTS: u64 = 0xc0a9;
 const COMPACTION: u64 = 0xc03a;
 const PREFIXES: u64 = 0xc0b5;
+const SPILLED_UNDO: u64 = 0xc0d7;
 
 impl Plan {
     /// Returns the access method of the database of that name.
@@ -258,6 +259,10 @@ impl Plan {
         }
         if Random::part(seed, OLD_SNAPSHOTS).chance(15) {
             plan.limit_old_snapshots();
+        }
+        let random = &mut Random::part(seed, SPILLED_UNDO);
+        if random.chance(40) {
+            plan.options.undo_memory = random.pick(&[0, 500, 5000]);
         }
         if plan.store {
             plan.for_store()

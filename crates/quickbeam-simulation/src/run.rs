@@ -534,6 +534,7 @@ impl<'w> Runner<'w> {
             ("open transactions", numbers.open_transactions),
             ("writers", numbers.writers_held),
             ("bytes of undo", numbers.undo_bytes),
+            ("bytes of undo in files", numbers.undo_file_bytes as usize),
             ("pieces of work", numbers.deferred_work),
         ];
         for (what, count) in held {
@@ -555,6 +556,7 @@ impl<'w> Runner<'w> {
         add("checkpoints", numbers.checkpoints);
         add("log flushes", numbers.log_flushes);
         add("rounds with trees of more than one level", u64::from(numbers.tree_depth > 1));
+        add("rounds with undo in files", u64::from(numbers.undo_file_bytes > 0));
         add("rounds with evictions", u64::from(numbers.evictions > 0));
         add("rounds with group commits", u64::from(numbers.commits_per_flush > 1.2));
     }

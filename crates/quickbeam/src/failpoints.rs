@@ -73,13 +73,15 @@ pub enum Canary {
     MovedBlockFreedEarly,
     /// A shift of records between two leaves leaves their old separator in the parent.
     SeparatorNotMoved,
+    /// Changes whose undo entries are in a file are visible to every snapshot.
+    SpilledForgotten,
     /// A shift divides two leaves although the new record has no space then.
     ShiftWithoutSpace,
 }
 
 impl Canary {
     /// All canaries.
-    pub const ALL: [Canary; 26] = [
+    pub const ALL: [Canary; 27] = [
         Canary::LogNotFlushed,
         Canary::RecordDropped,
         Canary::UndoLost,
@@ -105,6 +107,7 @@ impl Canary {
         Canary::ClearNotLogged,
         Canary::MovedBlockFreedEarly,
         Canary::SeparatorNotMoved,
+        Canary::SpilledForgotten,
         Canary::ShiftWithoutSpace,
     ];
 }

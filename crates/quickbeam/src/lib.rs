@@ -73,6 +73,7 @@ mod recovery;
 mod salvage;
 mod store;
 pub mod sync;
+mod temporary;
 mod transaction;
 pub mod typed;
 pub mod vfs;

@@ -175,8 +175,12 @@ pub struct Options {
     /// How long [`Environment::transact`](crate::Environment::transact) retries after conflicts.
     /// Default 30 s.
     pub retry_timeout: Duration,
-    /// Bytes of undo entries of committed transactions that old snapshots may hold in memory.
-    /// Default none.
+    /// Bytes of undo entries that stay in memory: the older versions of changed records, for
+    /// rollback and for old snapshots. More go to temporary files, which are removed when they are
+    /// not needed. An environment in memory keeps all of them. Default 256 MiB.
+    pub undo_memory: u64,
+    /// Bytes of undo entries of committed transactions that old snapshots may hold, in memory and
+    /// in temporary files. Default none.
     pub undo_limit: Option<u64>,
     /// What happens when there are more. Default [`UndoPolicy::DelayWriters`].
     pub undo_policy: UndoPolicy,
@@ -211,6 +215,7 @@ impl Default for Options {
             isolation: Isolation::Serializable,
             lock_timeout: Duration::from_secs(10),
             retry_timeout: Duration::from_secs(30),
+            undo_memory: 256 << 20,
             undo_limit: None,
             undo_policy: UndoPolicy::default(),
             reader_max_age: None,
@@ -248,6 +253,7 @@ impl Options {
         isolation: Isolation,
         lock_timeout: Duration,
         retry_timeout: Duration,
+        undo_memory: u64,
         undo_limit: impl Into<Option<u64>>,
         undo_policy: UndoPolicy,
         reader_max_age: impl Into<Option<Duration>>,

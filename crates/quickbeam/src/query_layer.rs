@@ -26,10 +26,10 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-pub use crate::engine::TemporaryFile;
 use crate::environment::Environment;
 use crate::error::Result;
 pub use crate::mvcc::{OpenTransaction, WriteLock};
+pub use crate::temporary::TemporaryFile;
 pub use crate::transaction::{
     ChangeAccess, IntField, IntRange, LeafVersions, ReadTracking, Scan, ScanBatch, TreeShape,
 };

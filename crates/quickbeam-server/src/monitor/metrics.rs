@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::{BOUNDS, Watched};
 
 /// The fields of the engine's statistics that only grow. The others are gauges.
-const COUNTERS: [&str; 17] = [
+const COUNTERS: [&str; 18] = [
     "cache_hits",
     "cache_misses",
     "evictions",
@@ -25,6 +25,7 @@ const COUNTERS: [&str; 17] = [
     "retries",
     "expired_snapshots",
     "delayed_writers",
+    "undo_file_failures",
     "checkpoints",
 ];
 

@@ -163,7 +163,7 @@ impl Pool {
                 let resolved =
                     self.transactions.resolve_with(record.version, 0, &mut value, |_, id| {
                         checkpoint.active.get(&id).cloned()
-                    });
+                    })?;
                 partial |= resolved != Resolved::InPage;
                 self.set_resolved(copy, position, resolved, &value)?;
             }

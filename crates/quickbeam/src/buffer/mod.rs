@@ -28,7 +28,6 @@ mod quiesce;
 mod relocation;
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
@@ -38,7 +37,7 @@ use crossbeam_utils::CachePadded;
 use crate::blocks::{BlockAllocator, Location};
 use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
-use crate::mvcc::{TransactionId, TransactionRecord, TransactionTable};
+use crate::mvcc::{ActiveTransactions, TransactionTable};
 use crate::page::{Page, PageId, PageKind, image_checksum, read_image};
 use crate::vfs::{Event, File, Vfs};
 
@@ -65,7 +64,7 @@ pub struct CheckpointEpoch {
     pub number: u32,
     /// Transactions that were unfinished when the epoch began: their changes are not in the
     /// checkpoint.
-    pub active: HashMap<TransactionId, (Arc<TransactionRecord>, usize)>,
+    pub active: ActiveTransactions,
     /// The checkpoint's location of each page that changed since the previous checkpoint.
     pub pending: Mutex<Vec<(PageId, Location)>>,
     /// Why the checkpoint cannot complete, if an image could not be written.

@@ -38,7 +38,7 @@ use crate::blocks::{Block, Location};
 use crate::buffer::{CheckpointEpoch, Pool};
 use crate::error::{Error, IoFailure, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
-use crate::mvcc::Timestamp;
+use crate::mvcc::{ActiveTransactions, Timestamp};
 use crate::page::PageId;
 use crate::wal::{Log, Lsn, UnusedSegments};
 
@@ -58,7 +58,7 @@ pub struct EpochStart {
     /// Overflow chains that no record in the checkpoint points to.
     pub dead_chains: Vec<PageId>,
     /// Unfinished transactions, for [`CheckpointEpoch`].
-    pub active: ActiveWriters,
+    pub active: ActiveTransactions,
 }
 
 /// The circumstances of a checkpoint.
@@ -71,10 +71,6 @@ pub enum CheckpointKind {
     /// No record is appended to the log before the next opening.
     Final,
 }
-
-/// Unfinished transactions by id.
-pub type ActiveWriters =
-    std::collections::HashMap<u64, (std::sync::Arc<crate::mvcc::TransactionRecord>, usize)>;
 
 /// Counters for statistics.
 #[derive(Default)]

@@ -14,7 +14,6 @@ pub mod lock_file;
 mod old_snapshots;
 mod open;
 mod statistics;
-mod temporary;
 mod verify;
 
 use std::collections::{BTreeMap, HashSet};
@@ -33,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::latency::Latencies;
 use crate::mvcc::{DeferredTask, ReplacedChains, Timestamp, TransactionTable};
 use crate::options::{AccessMethod, Options};
+use crate::temporary::TemporaryFiles;
 use crate::vfs::{Event, File, Vfs};
 use crate::wal::Log;
 
@@ -42,7 +42,6 @@ pub use lifetime::{EngineLifetime, EngineRef, ShardedEngineRef};
 use old_snapshots::OldSnapshots;
 pub use open::{Access, Opened, open, open_data_file};
 pub use statistics::{Statistics, pool_statistics, sample_trees};
-pub use temporary::TemporaryFile;
 pub use verify::VerifyReport;
 pub use verify::verify_pages;
 
@@ -98,8 +97,8 @@ pub struct Engine {
     pub counters: TransactionCounters,
     pub old_snapshots: OldSnapshots,
     incarnation: u32,
-    /// Temporary files created since opening; gives each its name.
-    temporary_files: AtomicU64,
+    /// Creates temporary files; `None` in memory, or if the environment is open for reading only.
+    pub temporary_files: Option<Arc<TemporaryFiles>>,
     /// Sorted by number, so that checkpoints list them in the same order in every simulation run.
     trees: RwLock<BTreeMap<u32, Tree>>,
     /// Trees that are being freed; a purge skips them, and holds the lock for reading.

@@ -92,7 +92,7 @@ impl Engine {
     }
 
     fn limit_undo(&self, limit: u64) {
-        let is_over = || self.transactions.committed_undo_bytes() as u64 > limit;
+        let is_over = || self.transactions.committed_undo_bytes() > limit;
         match self.options.undo_policy {
             UndoPolicy::ExpireReaders => {
                 let transactions = &self.transactions;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
-use super::{Engine, lock_file, temporary};
+use super::{Engine, lock_file};
 use crate::access::btree::Tree;
 use crate::access::overflow::free_chain;
 use crate::buffer::{Pool, Sharing};
@@ -16,9 +16,10 @@ use crate::checkpoint::{
 };
 use crate::error::{Damage, DamagedPlace, Error, NoEnvironment, Result};
 use crate::files::{DATA_FILE, LOCK_FILE, LOG_DIRECTORY, SOCKET_FILE};
-use crate::mvcc::TransactionTable;
+use crate::mvcc::{TransactionTable, UndoSpill};
 use crate::options::{AccessMethod, Durability, Options};
 use crate::recovery;
+use crate::temporary::{TemporaryFiles, remove_left};
 use crate::vfs::overlay::OverlayFile;
 use crate::vfs::{File, OpenMode, Vfs};
 use crate::wal::{Log, LogSettings, path_of};
@@ -99,7 +100,7 @@ pub fn open_data_file(
             .map_err(|error| Error::on_file("flushing the folder", path, error))?;
         let confirmed = MetaPages.confirm(&*file, &identity, &root);
         confirmed.map_err(|error| Error::on_file("flushing", &data_path, error))?;
-        temporary::remove_left(&**vfs, path)?;
+        remove_left(&**vfs, path)?;
     }
     let page_size = identity.page_size as usize;
     let checked = Options { page_size, ..options.clone() };
@@ -316,7 +317,11 @@ pub fn open(
     if path.is_none() || access == Access::Read {
         options.durability = Durability::InMemory;
     }
-    let transactions = Arc::new(TransactionTable::new(&*vfs));
+    let temporary_files = path
+        .filter(|_| access == Access::Write)
+        .map(|directory| Arc::new(TemporaryFiles::new(vfs.clone(), directory)));
+    let spill = UndoSpill::new(temporary_files.clone(), options.undo_memory);
+    let transactions = Arc::new(TransactionTable::new(&*vfs, spill));
     let kind = StoreKind::Transactional;
     let opened = open_data_file(&vfs, path, &options, (kind, access), transactions.clone())?;
     let recovered = recover(&vfs, path, &opened, &transactions)?;
@@ -341,7 +346,7 @@ pub fn open(
         counters: super::TransactionCounters::default(),
         old_snapshots: super::OldSnapshots::new(&options, &*vfs),
         incarnation,
-        temporary_files: AtomicU64::new(0),
+        temporary_files,
         trees: crate::sync::locks::RwLock::new(trees),
         freeing_trees: crate::sync::locks::RwLock::default(),
         next_tree: AtomicU32::new(next_tree),

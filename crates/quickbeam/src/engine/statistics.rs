@@ -84,6 +84,11 @@ pub struct Statistics {
     pub writers_held: usize,
     /// Memory allocated for their undo entries and the index of those, in bytes.
     pub undo_bytes: usize,
+    /// Bytes of undo entries in temporary files, beyond
+    /// [`Options::undo_memory`](crate::Options::undo_memory).
+    pub undo_file_bytes: u64,
+    /// How often undo entries stayed in memory because a temporary file could not be written.
+    pub undo_file_failures: u64,
     /// Deferred tasks that wait to run.
     pub deferred_work: usize,
     /// Checkpoints completed.
@@ -190,6 +195,8 @@ impl Engine {
         let oldest = self.transactions.snapshots.oldest().unwrap_or(newest);
         numbers.oldest_snapshot_lag = newest.saturating_sub(oldest);
         (numbers.writers_held, numbers.undo_bytes) = self.transactions.held();
+        numbers.undo_file_bytes = self.transactions.spill.file_bytes();
+        numbers.undo_file_failures = self.transactions.spill.failures();
         numbers.deferred_work = self.transactions.ready_count();
         numbers.checkpoints = checkpoint.completed.load(Ordering::Relaxed);
         numbers.checkpoint_running = checkpoint.running.load(Ordering::Relaxed);

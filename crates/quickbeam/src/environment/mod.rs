@@ -12,11 +12,12 @@ use crossbeam_utils::CachePadded;
 use crate::checkpoint::CheckpointKind;
 use crate::engine::{
     Access, BackupReport, CompactionReport, Engine, EngineLifetime, EngineRef, ShardedEngineRef,
-    Statistics, TemporaryFile, VerifyReport, open,
+    Statistics, VerifyReport, open,
 };
 use crate::error::{Error, Result};
 use crate::options::{AccessMethod, Durability, Options, TransactionOptions};
 use crate::sync::shard;
+use crate::temporary::TemporaryFile;
 use crate::transaction::{Database, Snapshot, Transaction};
 use crate::vfs::{MemoryVfs, OsVfs, Vfs};
 
@@ -381,12 +382,12 @@ impl Environment {
     /// See `query_layer::EnvironmentExt::has_temporary_files`.
     #[must_use]
     pub(crate) fn has_temporary_files(&self) -> bool {
-        self.engine().has_temporary_files()
+        self.engine().temporary_files.is_some()
     }
 
     /// See `query_layer::EnvironmentExt::create_temporary_file`.
     pub(crate) fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
-        self.engine().create_temporary_file()
+        self.engine().temporary_files.as_ref().map(|files| files.create()).transpose()
     }
 
     /// Checks every page: order, structure, reachability and space. Changes wait while it runs.

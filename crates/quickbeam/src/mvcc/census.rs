@@ -73,12 +73,13 @@ impl TransactionTable {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Snapshots;
     use super::*;
     use crate::vfs::MemoryVfs;
 
     #[test]
     fn open_transactions_have_their_writers_and_waits() {
-        let table = TransactionTable::new(&MemoryVfs::new());
+        let table = TransactionTable::with_snapshots(&MemoryVfs::new(), Snapshots::new());
         let began = Duration::from_secs(1);
         let take = || table.snapshots.acquire(&table.newest_commit, began).unwrap().0;
         let (reader, holder, waiter) = (take(), take(), take());

@@ -3,7 +3,7 @@
 //!
 //! Above: the end of a transaction, and the background thread. Below: committed undo entries. A
 //! committed transaction that some snapshot does not include is *sealed* a little later: its undo
-//! entries become a [`CommittedUndo`](super::committed_undo::CommittedUndo). Then each entry is
+//! entries become a [`CommittedUndo`](super::undo::committed::CommittedUndo). Then each entry is
 //! compared with the next older one of the same record. If no snapshot in use separates the two
 //! commits, no reader stops between them: the newer entry takes over the older one's content, and
 //! the older one is removed (VER-4). So a record that changes repeatedly while an old snapshot
@@ -28,6 +28,7 @@ use crate::sync::locks::MutexGuard;
 
 use super::snapshots::Live;
 use super::transaction_table::{Known, Order, TransactionTable};
+use super::undo::spill::SpillPosition;
 use super::undo::{Before, TransactionRecord, TransactionState};
 use super::{TransactionId, entry_of, writer_of};
 
@@ -54,6 +55,8 @@ pub(super) struct GarbageCollector {
     left: usize,
     /// The current pass over all entries.
     pass: Option<MergePass>,
+    /// Where the next undo entries are spilled.
+    pub spill_position: SpillPosition,
     /// Entries visited so far.
     pub visited: usize,
 }
@@ -104,12 +107,14 @@ impl TransactionTable {
         work.into_iter().for_each(|(_, writer)| order.recycle(writer));
     }
 
-    /// Moves the horizon, seals remaining ids, and continues or begins a pass over all entries if
-    /// that may be worthwhile. Called by the background thread.
+    /// Moves the horizon, seals remaining ids, continues or begins a pass over all entries if that
+    /// may be worthwhile, and spills entries. Called by the background thread.
     pub fn look_after(&self) {
         self.advance_fully();
         self.seal_rest();
         self.merge_round();
+        self.spill_committed();
+        self.spill.remove_unused();
     }
 
     /// Seals ids that were too large for the end of a transaction, or whose transaction ended after
@@ -123,7 +128,10 @@ impl TransactionTable {
             drop(order);
             self.seal(id, &writer);
             self.merge(id, &live, &mut collector);
+            collector.spill_position.include(id);
+            drop(collector);
             self.order.lock().recycle(writer);
+            self.spill_committed();
         }
     }
 
@@ -172,7 +180,8 @@ impl TransactionTable {
     /// Seals an id of a committed transaction: converts its entries to their compact form.
     fn seal(&self, id: TransactionId, writer: &Arc<TransactionRecord>) {
         let TransactionState::Committed(timestamp) = writer.state() else { return };
-        let past = writer.past(id, timestamp);
+        // Entries that cannot be read now stay where they are.
+        let Ok(past) = writer.past(id, timestamp) else { return };
         let mut shard = self.shard(id).write();
         // The horizon may have passed it by now.
         let Some(known) = shard.get_mut(&id) else { return };
@@ -250,7 +259,7 @@ impl TransactionTable {
     fn change_past(
         &self,
         id: TransactionId,
-        change: impl FnOnce(&mut super::committed_undo::CommittedUndo) -> bool,
+        change: impl FnOnce(&mut super::undo::committed::CommittedUndo) -> bool,
     ) {
         let mut shard = self.shard(id).write();
         let Some(Known::CommittedUndo(past)) = shard.get_mut(&id) else { return };
@@ -271,7 +280,7 @@ mod tests {
     use std::time::Duration;
 
     use super::super::transaction_table::Resolved;
-    use super::super::{Timestamp, version_word};
+    use super::super::{Snapshots, Timestamp, version_word};
     use super::*;
     use crate::vfs::MemoryVfs;
 
@@ -284,7 +293,7 @@ mod tests {
     impl Scene {
         fn new(records: usize) -> Scene {
             Scene {
-                transactions: TransactionTable::new(&MemoryVfs::new()),
+                transactions: TransactionTable::with_snapshots(&MemoryVfs::new(), Snapshots::new()),
                 records: vec![(0, 0); records],
             }
         }
@@ -298,7 +307,7 @@ mod tests {
                 writer.push(1, &key, before, fill)
             };
             let version = push().unwrap_or_else(|| {
-                self.transactions.extend_writer(writer);
+                self.transactions.make_room_for_undo(writer);
                 push().unwrap()
             });
             self.records[record] = (version, value);
@@ -331,9 +340,11 @@ mod tests {
             if self.transactions.is_visible_to_all(version) {
                 return newest;
             }
-            let mut resolved = self.transactions.resolve(version, snapshot, None, &mut value);
+            let mut resolved =
+                self.transactions.resolve(version, snapshot, None, &mut value).unwrap();
             if let Resolved::Hidden { version } = resolved {
-                let hidden = self.transactions.resolve_hidden(version, snapshot, &mut value);
+                let hidden =
+                    self.transactions.resolve_hidden(version, snapshot, &mut value).unwrap();
                 resolved = hidden.unwrap_or(Resolved::Again);
             }
             match resolved {

@@ -6,14 +6,13 @@
 //! Therefore each end of a transaction processes a bounded number of ids, and the background thread
 //! the rest.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::failpoints::{Canary, planted};
 use crate::sync::atomic::Ordering;
 
 use super::garbage_collection::RECENT;
-use super::transaction_table::{Known, Order, TransactionTable};
+use super::transaction_table::{ActiveTransactions, Known, Order, TransactionTable};
 use super::undo::{DeferredTask, TransactionRecord, TransactionState};
 use super::{Timestamp, TransactionId};
 
@@ -147,6 +146,7 @@ impl TransactionTable {
             None => false,
             Some(Known::Running(writer)) => !may_pass(writer.state(), mark),
             Some(Known::CommittedUndo(past)) => past.timestamp() > mark,
+            Some(Known::SpilledUndo { timestamp, .. }) => *timestamp > mark,
         };
         let reached = (horizon..end).find(holds_back).unwrap_or(end);
         self.move_horizon(reached);
@@ -171,9 +171,12 @@ impl TransactionTable {
     /// Removes an id from the transaction table.
     pub(super) fn forget_id(&self, id: TransactionId) {
         let mut shard = self.shard(id).write();
-        if let Some(Known::CommittedUndo(past)) = shard.remove(&id) {
-            self.past_ids.fetch_sub(1, Ordering::Relaxed);
+        let known = shard.remove(&id);
+        if let Some(Known::CommittedUndo(past)) = &known {
             self.past_bytes.fetch_sub(past.allocated(), Ordering::Relaxed);
+        }
+        if let Some(Known::CommittedUndo(_) | Known::SpilledUndo { .. }) = &known {
+            self.past_ids.fetch_sub(1, Ordering::Relaxed);
         }
         if shard.capacity() > 1024 && shard.len() < shard.capacity() / 8 {
             let room = shard.len() * 2;
@@ -217,7 +220,7 @@ impl TransactionTable {
 
     /// Returns the ids of unfinished transactions, each with its record and the number of its first
     /// entry.
-    pub fn active(&self) -> HashMap<TransactionId, (Arc<TransactionRecord>, usize)> {
+    pub fn active(&self) -> ActiveTransactions {
         let order = self.order.lock();
         let recent = order.recent.iter().map(|(id, writer)| (id, writer));
         recent
@@ -240,14 +243,17 @@ impl TransactionTable {
         (ids, running + self.table_bytes() + self.past_bytes.load(Ordering::Relaxed))
     }
 
-    /// Returns the bytes of memory of the undo entries of committed transactions.
-    pub fn committed_undo_bytes(&self) -> usize {
+    /// Returns the bytes of the undo entries of committed transactions, in memory and in files.
+    pub fn committed_undo_bytes(&self) -> u64 {
         let order = self.order.lock();
         let is_committed =
             |writer: &&Arc<TransactionRecord>| writer.state() != TransactionState::Active;
-        let recent: usize = order.writers().filter(is_committed).map(|w| w.undo_bytes()).sum();
+        let bytes =
+            |writer: &Arc<TransactionRecord>| writer.undo_bytes() as u64 + writer.spilled_bytes();
+        let recent: u64 = order.writers().filter(is_committed).map(bytes).sum();
         drop(order);
-        recent + self.table_bytes() + self.past_bytes.load(Ordering::Relaxed)
+        let kept = self.table_bytes() + self.past_bytes.load(Ordering::Relaxed);
+        recent + kept as u64 + self.spill.committed_bytes()
     }
 
     /// Returns the bytes of memory of the tables of ids.

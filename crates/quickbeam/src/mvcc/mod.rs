@@ -27,12 +27,12 @@
 //! "Fast Serializable Multi-Version Concurrency Control for Main-Memory Database Systems", 2015).
 
 mod census;
-mod committed_undo;
 mod database_locks;
 mod deadlock;
 mod garbage_collection;
 mod horizon;
 mod snapshots;
+mod spilling;
 mod transaction_table;
 mod undo;
 
@@ -41,9 +41,11 @@ pub use database_locks::WriteLock;
 pub use deadlock::WaitGraph;
 pub use snapshots::Snapshots;
 pub use transaction_table::{
-    Found, Outcome, ReplacedChains, Resolved, TaskSize, TransactionTable, WaitOptions,
+    ActiveTransactions, Found, Outcome, ReplacedChains, Resolved, TaskSize, TransactionTable,
+    WaitOptions,
 };
-pub use undo::{Before, DeferredTask, TransactionRecord, TransactionState, UndoEntry};
+pub use undo::spill::UndoSpill;
+pub use undo::{Before, DeferredTask, ReplacedRecord, TransactionRecord, TransactionState};
 
 /// Position in the commit order; 0 is before every commit.
 pub type Timestamp = u64;

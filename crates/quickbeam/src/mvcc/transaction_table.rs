@@ -13,9 +13,10 @@ use std::time::Duration;
 use crate::sync::locks::{Mutex, RwLock};
 use crossbeam_utils::CachePadded;
 
-use super::committed_undo::CommittedUndo;
 use super::database_locks::DatabaseLocks;
 use super::garbage_collection::GarbageCollector;
+use super::undo::committed::CommittedUndo;
+use super::undo::spill::{SpillFile, SpillPlace, UndoSpill};
 use super::undo::{Before, DeferredTask, TransactionRecord, TransactionState};
 use super::{Snapshots, Timestamp, TransactionId, WaitGraph, entry_of, writer_of};
 use crate::error::Result;
@@ -86,9 +87,19 @@ pub(super) enum Known {
     Running(Arc<TransactionRecord>),
     /// A committed transaction.
     CommittedUndo(CommittedUndo),
+    /// A committed transaction whose undo entries are in a file, from `at` on.
+    SpilledUndo { at: u32, timestamp: Timestamp, file: Arc<SpillFile> },
 }
 
+/// An environment may have millions of ids.
+const _: () = assert!(size_of::<Known>() <= 24);
+
 pub(super) type Ids = HashMap<TransactionId, Known, BuildHasherDefault<IdHasher>>;
+
+/// The ids of unfinished transactions, each with its record and the number of its first entry. The
+/// order is the same in every simulation run, because the last reference to a record removes files.
+pub type ActiveTransactions =
+    HashMap<TransactionId, (Arc<TransactionRecord>, usize), BuildHasherDefault<IdHasher>>;
 
 /// The result of looking up a transaction id.
 pub enum Found {
@@ -104,6 +115,8 @@ enum Hop {
     Visible,
     /// It was committed after the snapshot; the version before it.
     Committed(Before),
+    /// It was committed after the snapshot; where the version before it is.
+    Spilled(SpillPlace),
     /// Its transaction is unfinished; the version before it.
     Unfinished(Before),
     /// The table does not contain its transaction.
@@ -153,6 +166,8 @@ pub struct TransactionTable {
     /// Number of sealed ids, and bytes of memory of their entries.
     pub(super) past_ids: AtomicUsize,
     pub(super) past_bytes: AtomicUsize,
+    /// Where undo entries beyond their memory go.
+    pub spill: UndoSpill,
     ready: Mutex<VecDeque<DeferredTask>>,
     /// Number of ready tasks.
     ready_count: AtomicUsize,
@@ -191,11 +206,11 @@ impl Order {
 }
 
 impl TransactionTable {
-    pub fn new(vfs: &dyn Vfs) -> TransactionTable {
-        TransactionTable::with_snapshots(vfs, Snapshots::new())
+    pub fn new(vfs: &dyn Vfs, spill: UndoSpill) -> TransactionTable {
+        TransactionTable { spill, ..TransactionTable::with_snapshots(vfs, Snapshots::new()) }
     }
 
-    /// Like [`new`](Self::new), with these slots for snapshots.
+    /// Creates a table with these slots for snapshots, which keeps all undo entries in memory.
     pub fn with_snapshots(vfs: &dyn Vfs, snapshots: Snapshots) -> TransactionTable {
         TransactionTable {
             horizon: CachePadded::new(AtomicU64::new(1)),
@@ -208,6 +223,7 @@ impl TransactionTable {
             collector: Mutex::default(),
             past_ids: AtomicUsize::new(0),
             past_bytes: AtomicUsize::new(0),
+            spill: UndoSpill::never(),
             ready: Mutex::default(),
             ready_count: AtomicUsize::new(0),
             freeing: Mutex::default(),
@@ -251,8 +267,13 @@ impl TransactionTable {
         writer
     }
 
-    /// Assigns another id to the transaction, for more undo entries.
-    pub fn extend_writer(&self, writer: &Arc<TransactionRecord>) {
+    /// Makes room for more undo entries of the transaction: begins another chunk of entries, or
+    /// assigns another id.
+    #[cold]
+    pub fn make_room_for_undo(&self, writer: &Arc<TransactionRecord>) {
+        if writer.roll_chunk(&self.spill) {
+            return;
+        }
         let mut order = self.order.lock();
         let id = order.next;
         order.next += 1;
@@ -266,6 +287,9 @@ impl TransactionTable {
         let writer = match self.shard(id).read().get(&id)? {
             Known::Running(writer) => writer.clone(),
             Known::CommittedUndo(past) => return Some(Found::CommittedUndo(past.timestamp())),
+            Known::SpilledUndo { timestamp, .. } => {
+                return Some(Found::CommittedUndo(*timestamp));
+            }
         };
         let base = writer.base_of(id);
         Some(Found::Running(writer, base))
@@ -292,29 +316,29 @@ impl TransactionTable {
         snapshot: Timestamp,
         own: Option<TransactionId>,
         value: &mut Vec<u8>,
-    ) -> Resolved {
+    ) -> Result<Resolved> {
         let start = value.len();
         let mut seen = Resolved::InPage;
         // VER-5.
         let horizon = self.horizon();
         loop {
-            let before = match self.hop(version, snapshot, own, start, value) {
-                Hop::Visible => return seen,
+            let before = match self.hop(version, snapshot, own, start, value)? {
+                Hop::Visible => return Ok(seen),
                 // A page never names an entry that was merged into a newer one. So its transaction
                 // rolled back, or is visible to all by now.
-                Hop::Unknown if seen == Resolved::InPage => return seen,
-                Hop::Unknown if writer_of(version) < horizon => return seen,
-                Hop::Unknown | Hop::Again => return Resolved::Again,
-                Hop::Committed(_) => {
+                Hop::Unknown if seen == Resolved::InPage => return Ok(seen),
+                Hop::Unknown if writer_of(version) < horizon => return Ok(seen),
+                Hop::Unknown | Hop::Again => return Ok(Resolved::Again),
+                Hop::Committed(_) | Hop::Spilled(_) => {
                     value.truncate(start);
-                    return Resolved::Hidden { version };
+                    return Ok(Resolved::Hidden { version });
                 }
                 Hop::Unfinished(before) => before,
             };
             seen = before.into();
             version = before.version;
             if version == 0 {
-                return seen;
+                return Ok(seen);
             }
         }
     }
@@ -328,35 +352,44 @@ impl TransactionTable {
         own: Option<TransactionId>,
         start: usize,
         value: &mut Vec<u8>,
-    ) -> Hop {
+    ) -> Result<Hop> {
         let id = writer_of(version);
         let shard = self.shard(id).read();
         let writer = match shard.get(&id) {
-            None => return Hop::Unknown,
+            None => return Ok(Hop::Unknown),
             Some(Known::CommittedUndo(past)) if is_included(past.timestamp(), snapshot) => {
-                return Hop::Visible;
+                return Ok(Hop::Visible);
             }
             Some(Known::CommittedUndo(past)) => {
-                let Some(entry) = past.entry(entry_of(version)) else { return Hop::Again };
+                let Some(entry) = past.entry(entry_of(version)) else { return Ok(Hop::Again) };
                 value.truncate(start);
                 value.extend_from_slice(entry.value);
-                return Hop::Committed(entry.before);
+                return Ok(Hop::Committed(entry.before));
+            }
+            Some(Known::SpilledUndo { timestamp, .. })
+                if is_included(*timestamp, snapshot) || planted(Canary::SpilledForgotten) =>
+            {
+                return Ok(Hop::Visible);
+            }
+            Some(Known::SpilledUndo { at, file, .. }) => {
+                return Ok(Hop::Spilled(SpillPlace { file: file.clone(), at: *at }));
             }
             Some(Known::Running(writer)) => writer.clone(),
         };
         drop(shard);
         let hidden: fn(Before) -> Hop = match writer.state() {
             TransactionState::Committed(timestamp) if is_included(timestamp, snapshot) => {
-                return Hop::Visible;
+                return Ok(Hop::Visible);
             }
             TransactionState::Committed(_) => Hop::Committed,
             TransactionState::Active | TransactionState::Aborted if own == Some(writer.id()) => {
-                return Hop::Visible;
+                return Ok(Hop::Visible);
             }
             TransactionState::Active | TransactionState::Aborted => Hop::Unfinished,
         };
         value.truncate(start);
-        writer.before(writer.base_of(id) + entry_of(version), value).map_or(Hop::Again, hidden)
+        let before = writer.before(writer.base_of(id) + entry_of(version), value)?;
+        Ok(before.map_or(Hop::Again, hidden))
     }
 
     /// Returns the version that a snapshot in use sees before a committed change that it does not
@@ -368,12 +401,12 @@ impl TransactionTable {
         version: u64,
         snapshot: Timestamp,
         value: &mut Vec<u8>,
-    ) -> Option<Resolved> {
+    ) -> Result<Option<Resolved>> {
         let start = value.len();
         loop {
-            match self.follow_hidden(version, snapshot, start, value) {
-                Hidden::Found(resolved) => return Some(resolved),
-                Hidden::Gone => return None,
+            match self.follow_hidden(version, snapshot, start, value)? {
+                Hidden::Found(resolved) => return Ok(Some(resolved)),
+                Hidden::Gone => return Ok(None),
                 // A later entry was merged into the one before it, which now leads past it.
                 Hidden::Merged => {}
             }
@@ -386,24 +419,33 @@ impl TransactionTable {
         snapshot: Timestamp,
         start: usize,
         value: &mut Vec<u8>,
-    ) -> Hidden {
+    ) -> Result<Hidden> {
         let mut at = version;
         let mut seen = None;
         // VER-5.
         let horizon = self.horizon();
         loop {
-            let before = match (self.hop(at, snapshot, None, start, value), seen) {
-                (Hop::Visible, Some(seen)) => return Hidden::Found(seen),
+            let mut hop = self.hop(at, snapshot, None, start, value)?;
+            if let Hop::Spilled(place) = hop {
+                let before = place.read(entry_of(at), start, value)?;
+                hop = before.map_or(Hop::Again, Hop::Committed);
+            }
+            let before = match (hop, seen) {
+                (Hop::Visible, Some(seen)) => return Ok(Hidden::Found(seen)),
                 (Hop::Unknown, Some(seen)) if writer_of(at) < horizon => {
-                    return Hidden::Found(seen);
+                    return Ok(Hidden::Found(seen));
                 }
-                (Hop::Unknown | Hop::Again, Some(_)) => return Hidden::Merged,
-                (Hop::Visible | Hop::Unknown | Hop::Again, None) => return Hidden::Gone,
+                (Hop::Unknown | Hop::Again | Hop::Spilled(_), Some(_)) => {
+                    return Ok(Hidden::Merged);
+                }
+                (Hop::Visible | Hop::Unknown | Hop::Again | Hop::Spilled(_), None) => {
+                    return Ok(Hidden::Gone);
+                }
                 (Hop::Committed(before) | Hop::Unfinished(before), _) => before,
             };
             at = before.version;
             if at == 0 {
-                return Hidden::Found(before.into());
+                return Ok(Hidden::Found(before.into()));
             }
             seen = Some(before.into());
         }
@@ -417,18 +459,18 @@ impl TransactionTable {
         start: usize,
         value: &mut Vec<u8>,
         hidden: impl Fn(&TransactionTable, TransactionId) -> Option<(Arc<TransactionRecord>, usize)>,
-    ) -> Resolved {
+    ) -> Result<Resolved> {
         let mut seen = Resolved::InPage;
         loop {
-            let Some((writer, base)) = hidden(self, writer_of(version)) else { return seen };
+            let Some((writer, base)) = hidden(self, writer_of(version)) else { return Ok(seen) };
             value.truncate(start);
-            let Some(before) = writer.before(base + entry_of(version), value) else {
-                return Resolved::Again;
+            let Some(before) = writer.before(base + entry_of(version), value)? else {
+                return Ok(Resolved::Again);
             };
             seen = before.into();
             version = before.version;
             if version == 0 {
-                return seen;
+                return Ok(seen);
             }
         }
     }
@@ -609,7 +651,7 @@ mod tests {
     /// checkpoint, which would otherwise keep its pages forever.
     #[test]
     fn freed_chain_does_not_hide_another_of_the_same_number() {
-        let transactions = TransactionTable::new(&MemoryVfs::new());
+        let transactions = TransactionTable::with_snapshots(&MemoryVfs::new(), Snapshots::new());
         let defer = || transactions.ready.lock().push_back(DeferredTask::FreeChain(7));
         let take = || {
             assert!(matches!(

@@ -23,7 +23,7 @@ use crate::engine::{
     open_data_file, pool_statistics, sample_trees, verify_pages,
 };
 use crate::error::{Error, Result, TooLong};
-use crate::mvcc::TransactionTable;
+use crate::mvcc::{TransactionTable, UndoSpill};
 use crate::options::{AccessMethod, Options};
 use crate::page::{OVERFLOW, PageId, key_limit};
 use crate::recovery;
@@ -132,7 +132,7 @@ impl DataStore {
         path: Option<&Path>,
         options: Options,
     ) -> Result<DataStore> {
-        let transactions = Arc::new(TransactionTable::new(&*vfs));
+        let transactions = Arc::new(TransactionTable::new(&*vfs, UndoSpill::never()));
         let opened =
             open_data_file(&vfs, path, &options, (StoreKind::Plain, access), transactions)?;
         let Opened { pool, identity, root, directory, lock, created, .. } = opened;

@@ -126,7 +126,7 @@ impl Transaction {
             let version = loop {
                 match writer.push(tree.id, key, nothing, |_| {}) {
                     Some(version) => break version,
-                    None => engine.transactions.extend_writer(&writer),
+                    None => engine.transactions.make_room_for_undo(&writer),
                 }
             };
             page.insert_record(page.count(), key, version, 0, value);

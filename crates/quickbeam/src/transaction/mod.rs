@@ -277,9 +277,9 @@ impl Transaction {
         if self.tracks_reads() {
             // The undone call returned whether the record existed, which is a read.
             for number in savepoint.entries..writer.entries() {
-                let Some((entry, key, _)) = writer.entry(number) else { break };
-                if let Some(tree) = self.engine().tree(entry.tree) {
-                    state.reads.undone(tree, &key);
+                let Some(replaced) = writer.entry(number)? else { break };
+                if let Some(tree) = self.engine().tree(replaced.tree) {
+                    state.reads.undone(tree, &replaced.key);
                 }
             }
         }

@@ -97,14 +97,14 @@ impl Transaction {
             let Some(attempt) = tries.begin(guard) else { continue };
             let mut visibility = match found {
                 Err(_) => Visibility::Nothing,
-                Ok(position) => self.read_visible(state, guard.page, position, value),
+                Ok(position) => self.read_visible(state, guard.page, position, value)?,
             };
             let is_covered = !CHECKS_INVARIANTS || guard.page.covers(key);
             if matches!(visibility, Visibility::Again) || !attempt.validate() {
                 continue;
             }
             if let Visibility::Hidden(version) = visibility {
-                visibility = self.append_version_before(state, version, value);
+                visibility = self.append_version_before(state, version, value)?;
                 if matches!(visibility, Visibility::Again) {
                     continue;
                 }
@@ -145,7 +145,7 @@ impl Transaction {
                     Timestamp::MAX,
                     None,
                     &mut value,
-                ) {
+                )? {
                     Resolved::InPage => {
                         guard.page.append_to(record.value_offset, record.value_length, &mut value);
                         flags = record.flags;
@@ -169,7 +169,7 @@ impl Transaction {
         page: Page<'_>,
         position: usize,
         value: &mut Vec<u8>,
-    ) -> Visibility {
+    ) -> Result<Visibility> {
         let record = page.record(position);
         if !self.engine().transactions.is_visible_to_all(record.version)
             && !state.is_own(record.version)
@@ -178,7 +178,11 @@ impl Transaction {
             return self.append_visible(state, page, position, value);
         }
         page.assign_to(record.value_offset, record.value_length, value);
-        if record.is_tombstone() { Visibility::Nothing } else { Visibility::Record(record.flags) }
+        Ok(if record.is_tombstone() {
+            Visibility::Nothing
+        } else {
+            Visibility::Record(record.flags)
+        })
     }
 
     /// Appends the value of the version at `position` that this transaction sees (TXN-1).
@@ -189,7 +193,7 @@ impl Transaction {
         page: Page<'_>,
         position: usize,
         value: &mut Vec<u8>,
-    ) -> Visibility {
+    ) -> Result<Visibility> {
         self.append_visible_prefix(state, page, position, usize::MAX, value)
     }
 
@@ -203,7 +207,7 @@ impl Transaction {
         position: usize,
         limit: usize,
         value: &mut Vec<u8>,
-    ) -> Visibility {
+    ) -> Result<Visibility> {
         let transactions = &self.engine().transactions;
         let record = page.record(position);
         let resolved =
@@ -212,7 +216,7 @@ impl Transaction {
             } else {
                 let own = state.own();
                 state.reads.contested = true;
-                transactions.resolve(record.version, state.snapshot, own, value)
+                transactions.resolve(record.version, state.snapshot, own, value)?
             };
         let flags = match resolved {
             Resolved::InPage => {
@@ -223,11 +227,11 @@ impl Transaction {
                 record.flags
             }
             Resolved::Older { flags } => flags,
-            Resolved::Absent => return Visibility::Nothing,
-            Resolved::Hidden { version } => return Visibility::Hidden(version),
-            Resolved::Again => return Visibility::Again,
+            Resolved::Absent => return Ok(Visibility::Nothing),
+            Resolved::Hidden { version } => return Ok(Visibility::Hidden(version)),
+            Resolved::Again => return Ok(Visibility::Again),
         };
-        if flags & TOMBSTONE == 0 { Visibility::Record(flags) } else { Visibility::Nothing }
+        Ok(if flags & TOMBSTONE == 0 { Visibility::Record(flags) } else { Visibility::Nothing })
     }
 
     /// Appends the value of the version that this transaction sees below a committed change. The
@@ -239,12 +243,13 @@ impl Transaction {
         state: &State,
         version: u64,
         value: &mut Vec<u8>,
-    ) -> Visibility {
-        match self.engine().transactions.resolve_hidden(version, state.snapshot, value) {
+    ) -> Result<Visibility> {
+        let hidden = self.engine().transactions.resolve_hidden(version, state.snapshot, value)?;
+        Ok(match hidden {
             Some(Resolved::Older { flags }) if flags & TOMBSTONE == 0 => Visibility::Record(flags),
             Some(_) => Visibility::Nothing,
             None => Visibility::Again,
-        }
+        })
     }
 
     /// Replaces the pointer to an overflow chain by the chain's value.

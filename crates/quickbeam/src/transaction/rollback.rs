@@ -6,7 +6,7 @@ use super::{State, Transaction};
 use crate::access::btree::Tree;
 use crate::error::{Error, Result};
 use crate::failpoints::{Canary, planted};
-use crate::mvcc::{TransactionRecord, UndoEntry};
+use crate::mvcc::{ReplacedRecord, TransactionRecord};
 
 impl Transaction {
     /// Undoes the entries from `mark` on, newest first. On an error, the entries undone so far are
@@ -18,15 +18,18 @@ impl Transaction {
         mark: usize,
     ) -> Result<()> {
         let mark = if planted(Canary::UndoLost) && mark == 0 { 1 } else { mark };
-        for number in (mark..writer.entries()).rev() {
-            let Some((entry, key, value)) = writer.entry(number) else { break };
-            let Some(tree) = self.engine().tree(entry.tree) else { continue };
-            if let Err(error) = self.restore_record(state, tree, &entry, &key, &value) {
-                writer.truncate(number + 1);
-                return Err(error);
+        while mark < writer.entries() {
+            let first = writer.take_back()?.max(mark);
+            for number in (first..writer.entries()).rev() {
+                let Some(replaced) = writer.entry(number)? else { break };
+                let Some(tree) = self.engine().tree(replaced.tree) else { continue };
+                if let Err(error) = self.restore_record(state, tree, &replaced) {
+                    writer.truncate(number + 1);
+                    return Err(error);
+                }
             }
+            writer.truncate(first);
         }
-        writer.truncate(mark);
         state.last_purge = (0, 0);
         Ok(())
     }
@@ -35,10 +38,9 @@ impl Transaction {
         &self,
         state: &mut State,
         tree: Tree,
-        entry: &UndoEntry,
-        key: &[u8],
-        value: &[u8],
+        replaced: &ReplacedRecord,
     ) -> Result<()> {
+        let ReplacedRecord { before, key, value, .. } = replaced;
         let pool = &self.engine().pool;
         loop {
             let change_guard = pool.enter(self.slot);
@@ -48,11 +50,10 @@ impl Transaction {
             let Ok(position) = found else {
                 return Err(Error::page(latched.id, "a record to be put back is not there"));
             };
-            if !entry.before.present {
+            if !before.present {
                 page.remove(position);
                 return Ok(());
             }
-            let before = entry.before;
             return if page.replace_record(position, before.version, before.flags, value) {
                 Ok(())
             } else {

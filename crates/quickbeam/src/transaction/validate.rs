@@ -119,7 +119,7 @@ impl Transaction {
                 TransactionState::Active | TransactionState::Aborted => {}
             }
             // What an unfinished transaction replaced may itself be newer than what was read.
-            let replaced = writer.replaced(base + entry_of(version));
+            let replaced = writer.replaced(base + entry_of(version))?;
             unfinished.push(writer);
             let Some(replaced) = replaced.filter(|replaced| replaced.present) else { break };
             version = replaced.version;

@@ -495,7 +495,7 @@ impl Transaction {
             });
             match pushed {
                 Some(version) => return version,
-                None => transactions.extend_writer(writer),
+                None => transactions.make_room_for_undo(writer),
             }
         }
     }

@@ -206,3 +206,15 @@ pub fn fill(environment: &Environment, database: &Database, records: usize, leng
     };
     environment.transact(fill).unwrap();
 }
+
+/// Waits until `is_true`, for at most a minute.
+#[track_caller]
+pub fn wait_until(what: &str, is_true: impl Fn() -> bool) {
+    for _ in 0..6000 {
+        if is_true() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("waited a minute until {what}");
+}

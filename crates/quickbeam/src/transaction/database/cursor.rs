@@ -384,14 +384,14 @@ impl<'t> Cursor<'t> {
             };
             let Some(attempt) = tries.begin(guard) else { continue };
             let positions = first..guard.page.count();
-            let mut seen = search.look(transaction, state, guard.page, positions);
+            let mut seen = search.look(transaction, state, guard.page, positions)?;
             search.fence.clear();
             let has_fence = matches!(seen, LeafSearch::Nothing)
                 && guard.page.append_upper_fence(&mut search.fence);
             if matches!(seen, LeafSearch::Again) || !attempt.validate() {
                 continue;
             }
-            seen = search.complete(transaction, state, seen);
+            seen = search.complete(transaction, state, seen)?;
             if matches!(seen, LeafSearch::Again) {
                 continue;
             }
@@ -465,7 +465,7 @@ impl<'t> Cursor<'t> {
             };
             let Some(attempt) = tries.begin(guard) else { continue };
             let positions = (0..end.min(guard.page.count())).rev();
-            let mut seen = search.look(transaction, state, guard.page, positions);
+            let mut seen = search.look(transaction, state, guard.page, positions)?;
             search.fence.clear();
             if matches!(seen, LeafSearch::Nothing) {
                 guard.page.append_lower_fence(&mut search.fence);
@@ -473,7 +473,7 @@ impl<'t> Cursor<'t> {
             if matches!(seen, LeafSearch::Again) || !attempt.validate() {
                 continue;
             }
-            seen = search.complete(transaction, state, seen);
+            seen = search.complete(transaction, state, seen)?;
             if matches!(seen, LeafSearch::Again) {
                 continue;
             }
@@ -581,20 +581,20 @@ impl Search {
         state: &mut State,
         page: Page<'_>,
         positions: impl Iterator<Item = usize>,
-    ) -> LeafSearch {
+    ) -> Result<LeafSearch> {
         for position in positions {
             self.value.clear();
-            let found = match transaction.append_visible(state, page, position, &mut self.value) {
-                Visibility::Again => return LeafSearch::Again,
+            let found = match transaction.append_visible(state, page, position, &mut self.value)? {
+                Visibility::Again => return Ok(LeafSearch::Again),
                 Visibility::Nothing => continue,
                 Visibility::Hidden(version) => LeafSearch::Hidden(position, version),
                 Visibility::Record(flags) => LeafSearch::At(position, flags),
             };
             self.key.clear();
             page.append_key(position, &mut self.key);
-            return found;
+            return Ok(found);
         }
-        LeafSearch::Nothing
+        Ok(LeafSearch::Nothing)
     }
 
     /// Finds the version of a hidden record that the transaction sees. The page was validated
@@ -604,14 +604,15 @@ impl Search {
         transaction: &Transaction,
         state: &State,
         seen: LeafSearch,
-    ) -> LeafSearch {
-        let LeafSearch::Hidden(position, version) = seen else { return seen };
+    ) -> Result<LeafSearch> {
+        let LeafSearch::Hidden(position, version) = seen else { return Ok(seen) };
         self.value.clear();
-        match transaction.append_version_before(state, version, &mut self.value) {
+        let before = transaction.append_version_before(state, version, &mut self.value)?;
+        Ok(match before {
             Visibility::Record(flags) => LeafSearch::At(position, flags),
             Visibility::Nothing => LeafSearch::Passed(position),
             Visibility::Hidden(_) | Visibility::Again => LeafSearch::Again,
-        }
+        })
     }
 
     /// Returns the end of the keys that a search forward read in a leaf, for validation.

@@ -6,5 +6,6 @@ mod old_snapshots;
 mod progress;
 mod serializable;
 mod snapshot_limits;
+mod spilled_undo;
 mod tracked_reads;
 mod write_locks;

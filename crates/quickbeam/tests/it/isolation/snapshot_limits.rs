@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::common::wait_until;
 use quickbeam::query_layer::{DatabaseExt, TransactionExt};
 use quickbeam::{
     AccessMethod, Database, Environment, Error, Isolation, Options, Result, Snapshot, Transaction,
@@ -11,18 +12,6 @@ use quickbeam::{
 };
 
 const UNDO_LIMIT: u64 = 1 << 20;
-
-/// Waits until `is_true`, for at most a minute.
-#[track_caller]
-fn wait_until(what: &str, is_true: impl Fn() -> bool) {
-    for _ in 0..6000 {
-        if is_true() {
-            return;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    panic!("waited a minute until {what}");
-}
 
 #[track_caller]
 fn assert_too_old<T>(result: Result<T>) {

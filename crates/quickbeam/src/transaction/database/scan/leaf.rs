@@ -229,7 +229,7 @@ impl Transaction {
             let is_bounded = end != usize::MAX || page.is_open_end();
             let records = page.count();
             let is_whole = positions.len() == records;
-            let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)
+            let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)?
             else {
                 continue;
             };
@@ -241,7 +241,7 @@ impl Transaction {
                 }
                 None => page.append_upper_fence(&mut scan.boundary),
             };
-            if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
+            if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step)? {
                 continue;
             }
             let is_read = is_whole && step.stopped_at.is_none();
@@ -314,7 +314,7 @@ impl Transaction {
             if first == 0 && positions.len() < scan.record_limit {
                 tree.prefetch_sibling(pool, &scan.sibling_hint, Direction::Backward, page.count());
             }
-            let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)
+            let Some(mut step) = self.collect(state, page, positions, is_bounded, scan, batch)?
             else {
                 continue;
             };
@@ -322,7 +322,7 @@ impl Transaction {
                 scan.boundary.clear();
                 page.append_key(position, &mut scan.boundary);
             }
-            if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step) {
+            if !attempt.validate() || !self.complete_hidden(state, scan, batch, &mut step)? {
                 continue;
             }
             self.leave_backward(state, tree, &guard, scan, &step)?;
@@ -381,7 +381,7 @@ impl Transaction {
         is_bounded: bool,
         scan: &Scan,
         batch: &mut ScanBatch,
-    ) -> Option<LeafScan> {
+    ) -> Result<Option<LeafScan>> {
         batch.clear();
         // Loaded once: a version that is visible to all stays so.
         let horizon = self.engine().transactions.horizon();
@@ -415,7 +415,7 @@ impl Transaction {
                 "{} rows of numbers, columns of another length",
                 batch.rows
             );
-            Some(step)
+            Ok(Some(step))
         } else {
             batch.columns.iter_mut().for_each(Vec::clear);
             self.copy(state, page, filter.candidates.iter().copied(), horizon, scan, (step, batch))
@@ -434,7 +434,7 @@ impl Transaction {
         horizon: TransactionId,
         scan: &Scan,
         (mut step, batch): (LeafScan, &mut ScanBatch),
-    ) -> Option<LeafScan> {
+    ) -> Result<Option<LeafScan>> {
         // If most records are wanted, the record area of the page is copied at once.
         let wanted = records.len().min(scan.record_limit);
         let most = scan.ranges.is_empty()
@@ -466,10 +466,10 @@ impl Transaction {
                     position,
                     scan.value_limit,
                     &mut batch.spare,
-                );
+                )?;
                 let record = batch.records.len();
                 match visibility {
-                    Visibility::Again => return None,
+                    Visibility::Again => return Ok(None),
                     Visibility::Nothing => continue,
                     Visibility::Hidden(version) => step.hidden.push((record, version)),
                     Visibility::Record(_) => {}
@@ -489,7 +489,7 @@ impl Transaction {
                 break;
             }
         }
-        Some(step)
+        Ok(Some(step))
     }
 
     /// Completes a batch, after its leaf was validated, with the versions below committed changes
@@ -500,13 +500,13 @@ impl Transaction {
         scan: &Scan,
         batch: &mut ScanBatch,
         step: &mut LeafScan,
-    ) -> bool {
+    ) -> Result<bool> {
         invariant!(SCAN_3, step.is_filtered_rightly, "a filtered record is in the ranges");
         // Backwards, because removing a record moves the records after it.
         for &(record, version) in step.hidden.iter().rev() {
             let mut value = std::mem::take(&mut batch.spare);
             value.clear();
-            match self.append_version_before(state, version, &mut value) {
+            match self.append_version_before(state, version, &mut value)? {
                 Visibility::Record(flags) => {
                     if flags & OVERFLOW != 0 {
                         batch.long.push(record);
@@ -523,11 +523,11 @@ impl Transaction {
                         .filter(|long| **long > record)
                         .for_each(|long| *long -= 1);
                 }
-                Visibility::Hidden(_) | Visibility::Again => return false,
+                Visibility::Hidden(_) | Visibility::Again => return Ok(false),
             }
             batch.spare = value;
         }
-        true
+        Ok(true)
     }
 
     /// Replaces pointers to overflow chains by the values.

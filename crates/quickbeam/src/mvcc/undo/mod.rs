@@ -1,14 +1,24 @@
 //! Transaction records: the state, undo entries and deferred tasks of a writing transaction.
 //!
-//! Above: the transaction table, transactions. Below: nothing.
+//! Above: the transaction table, transactions. Below: chunks of undo entries.
+
+mod chunks;
+pub(super) mod committed;
+pub(super) mod spill;
 
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::sync::locks::{Mutex, MutexGuard};
 
-use super::committed_undo::{CommittedEntry, CommittedUndo, allocated};
+use chunks::UndoChunks;
+use committed::{CommittedEntry, CommittedUndo, CommittedUndoEncoder, allocated};
+use spill::UndoSpill;
+
 use super::{ENTRIES_PER_ID, Timestamp, TransactionId, version_word};
+use crate::error::Result;
 use crate::page::PageId;
+
+pub use committed::Before;
 
 /// The state of a writing transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,33 +48,21 @@ pub enum DeferredTask {
     FreeTree(u32),
 }
 
-/// The version of a record before a change.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Before {
-    /// False if there was no record.
-    pub present: bool,
-    /// The record's flags.
-    pub flags: u8,
-    /// The record's version word.
-    pub version: u64,
-}
-
-/// One change: the record, and its older version.
-#[derive(Clone, Copy, Debug)]
-pub struct UndoEntry {
+/// A record before a change.
+#[derive(Debug)]
+pub struct ReplacedRecord {
     /// The tree's number.
     pub tree: u32,
-    /// The record's older version.
+    /// The older version.
     pub before: Before,
-    key_at: usize,
-    key_length: u32,
-    value_length: u32,
+    pub key: Vec<u8>,
+    /// The older value.
+    pub value: Vec<u8>,
 }
 
 #[derive(Default)]
 struct Undo {
-    entries: Vec<UndoEntry>,
-    bytes: Vec<u8>,
+    entries: UndoChunks,
     /// The ids after the first, one for every [`ENTRIES_PER_ID`] entries.
     more_ids: Vec<TransactionId>,
 }
@@ -196,25 +194,29 @@ impl TransactionRecord {
 
     /// Returns the number of undo entries, which serves as a savepoint.
     pub fn entries(&self) -> usize {
-        self.undo.lock().entries.len()
+        self.undo.lock().entries.count()
     }
 
     /// Returns whether the transaction has changed records of that tree.
     pub fn has_changed(&self, tree: u32) -> bool {
-        self.undo.lock().entries.iter().any(|entry| entry.tree == tree)
+        self.undo.lock().entries.has_changed(tree)
     }
 
     /// Returns the bytes of memory in use, mostly for undo entries.
     pub fn undo_bytes(&self) -> usize {
         let undo = self.undo.lock();
         allocated(size_of::<TransactionRecord>())
-            + allocated(undo.bytes.capacity())
-            + allocated(undo.entries.capacity() * size_of::<UndoEntry>())
+            + undo.entries.allocated()
             + allocated(undo.more_ids.capacity() * size_of::<TransactionId>())
     }
 
-    /// Adds an entry and returns its version word. Returns `None` if another id must be assigned
-    /// first.
+    /// Returns the bytes of undo entries in the transaction's file.
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.undo.lock().entries.file_bytes()
+    }
+
+    /// Adds an entry and returns its version word. Returns `None` if there is no room for it:
+    /// [`TransactionTable::make_room_for_undo`](super::TransactionTable::make_room_for_undo) helps.
     #[inline]
     pub fn push(
         &self,
@@ -230,20 +232,23 @@ impl TransactionRecord {
             self.id
         );
         let mut undo = self.undo.lock();
-        let number = undo.entries.len();
+        if undo.entries.is_full() {
+            return None;
+        }
+        let number = undo.entries.count();
         let id = undo.id(self.id, number)?;
-        let key_at = undo.bytes.len();
-        undo.bytes.extend_from_slice(key);
-        fill(&mut undo.bytes);
-        let entry = UndoEntry {
-            tree,
-            before,
-            key_at,
-            key_length: key.len() as u32,
-            value_length: (undo.bytes.len() - key_at - key.len()) as u32,
-        };
-        undo.entries.push(entry);
+        undo.entries.push(tree, key, before, fill);
         Some(version_word(id, number % ENTRIES_PER_ID))
+    }
+
+    /// Begins another chunk of entries if the current one is full. Returns whether it did.
+    pub(super) fn roll_chunk(&self, spill: &UndoSpill) -> bool {
+        let mut undo = self.undo.lock();
+        let is_full = undo.entries.is_full();
+        if is_full {
+            undo.entries.roll(spill);
+        }
+        is_full
     }
 
     pub(super) fn add_id(&self, id: TransactionId) {
@@ -271,53 +276,61 @@ impl TransactionRecord {
 
     /// Encodes the entries under that id of a transaction that committed at `timestamp`. Returns
     /// `None` if there are none.
-    pub(super) fn past(&self, id: TransactionId, timestamp: Timestamp) -> Option<CommittedUndo> {
+    pub(super) fn past(
+        &self,
+        id: TransactionId,
+        timestamp: Timestamp,
+    ) -> Result<Option<CommittedUndo>> {
         let base = self.base_of(id);
         let undo = self.undo.lock();
-        let entries = undo.entries.get(base..)?;
-        let entries = entries.get(..ENTRIES_PER_ID).unwrap_or(entries);
-        let past_entry = |entry: &UndoEntry| {
-            let at = entry.key_at + entry.key_length as usize;
-            let value = undo.bytes.get(at..at + entry.value_length as usize)?;
-            Some(CommittedEntry { before: entry.before, value })
-        };
-        (!entries.is_empty()).then(|| CommittedUndo::new(timestamp, entries.iter().map(past_entry)))
+        let end = undo.entries.count().min(base + ENTRIES_PER_ID);
+        if end <= base {
+            return Ok(None);
+        }
+        let mut encoder = CommittedUndoEncoder::new(timestamp, end - base);
+        undo.entries.visit(base..end, |entry, value| {
+            encoder.push(Some(CommittedEntry { before: entry.before, value }));
+        })?;
+        Ok(Some(encoder.finish()))
     }
 
     /// Clears a record that no other thread refers to. Returns whether its memory should be reused.
     pub(super) fn forget(&mut self) -> bool {
         let undo = self.undo.get_mut();
-        undo.entries.clear();
-        undo.bytes.clear();
+        let kept_bytes = undo.entries.clear();
         undo.more_ids.clear();
         self.new_chains.get_mut().clear();
         self.deferred.clear();
-        undo.bytes.capacity() <= KEPT_UNDO_BYTES
+        kept_bytes <= KEPT_UNDO_BYTES
     }
 
     /// Appends the older value of entry `number` to `value` and returns the older version. Returns
     /// `None` if there is no such entry.
-    pub fn before(&self, number: usize, value: &mut Vec<u8>) -> Option<Before> {
-        let undo = self.undo.lock();
-        let entry = undo.entries.get(number)?;
-        let at = entry.key_at + entry.key_length as usize;
-        value.extend_from_slice(undo.bytes.get(at..at + entry.value_length as usize)?);
-        Some(entry.before)
+    pub fn before(&self, number: usize, value: &mut Vec<u8>) -> Result<Option<Before>> {
+        self.undo.lock().entries.with(number, |entry, _, older| {
+            value.extend_from_slice(older);
+            entry.before
+        })
     }
 
     /// Returns the older version of entry `number`, without its value.
-    pub fn replaced(&self, number: usize) -> Option<Before> {
-        self.undo.lock().entries.get(number).map(|entry| entry.before)
+    pub fn replaced(&self, number: usize) -> Result<Option<Before>> {
+        self.undo.lock().entries.with(number, |entry, _, _| entry.before)
     }
 
     /// Returns entry `number` with its key and older value.
-    pub fn entry(&self, number: usize) -> Option<(UndoEntry, Vec<u8>, Vec<u8>)> {
-        let undo = self.undo.lock();
-        let entry = *undo.entries.get(number)?;
-        let at = entry.key_at + entry.key_length as usize;
-        let key = undo.bytes.get(entry.key_at..at)?.to_vec();
-        let value = undo.bytes.get(at..at + entry.value_length as usize)?.to_vec();
-        Some((entry, key, value))
+    pub fn entry(&self, number: usize) -> Result<Option<ReplacedRecord>> {
+        self.undo.lock().entries.with(number, |entry, key, value| ReplacedRecord {
+            tree: entry.tree,
+            before: entry.before,
+            key: key.to_vec(),
+            value: value.to_vec(),
+        })
+    }
+
+    /// Brings the newest entries into memory. Returns the number of the first of them.
+    pub fn take_back(&self) -> Result<usize> {
+        self.undo.lock().entries.take_back()
     }
 
     /// Removes the entries from `number` on, whose records are restored (VER-3).
@@ -328,11 +341,6 @@ impl TransactionRecord {
             "transaction {} has ended and rolls back",
             self.id
         );
-        let mut undo = self.undo.lock();
-        if let Some(entry) = undo.entries.get(number) {
-            let bytes = entry.key_at;
-            undo.bytes.truncate(bytes);
-            undo.entries.truncate(number);
-        }
+        self.undo.lock().entries.truncate(number);
     }
 }

@@ -1,6 +1,7 @@
 //! Temporary files of an environment, for data that does not fit into memory.
 //!
-//! Above: the user, such as an external sort. Below: the VFS.
+//! Above: undo entries that exceed their memory, and the user, such as an external sort. Below: the
+//! VFS.
 //!
 //! - TEMPORARY-1: a temporary file is removed when its handle is dropped. One that a crash left is
 //!   removed when the environment is opened for writing. No page, log record or checkpoint refers
@@ -8,14 +9,13 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Engine;
 use crate::error::{Error, Result};
 use crate::vfs::{File, OpenMode, Vfs};
 
 /// How the names of temporary files begin.
-pub(super) const PREFIX: &str = "temporary-";
+const PREFIX: &str = "temporary-";
 
 /// A file for data that does not fit into memory. It is removed when the handle is dropped.
 ///
@@ -64,28 +64,34 @@ impl Drop for TemporaryFile {
     }
 }
 
-impl Engine {
-    /// Returns whether the environment has a directory and is open for writing.
-    pub fn has_temporary_files(&self) -> bool {
-        self.path.is_some() && !self.is_read_only
+/// Creates the temporary files of an environment.
+pub struct TemporaryFiles {
+    vfs: Arc<dyn Vfs>,
+    directory: PathBuf,
+    /// The number of the next file.
+    next: AtomicU64,
+}
+
+impl TemporaryFiles {
+    /// Creates files in `directory`, from which [`remove_left`] has removed those of earlier
+    /// openings.
+    pub fn new(vfs: Arc<dyn Vfs>, directory: &Path) -> TemporaryFiles {
+        TemporaryFiles { vfs, directory: directory.to_owned(), next: AtomicU64::new(0) }
     }
 
-    /// Creates a temporary file, or returns `None` if the environment cannot have one.
-    pub fn create_temporary_file(&self) -> Result<Option<TemporaryFile>> {
-        let Some(directory) = self.path.as_ref().filter(|_| !self.is_read_only) else {
-            return Ok(None);
-        };
-        let number = self.temporary_files.fetch_add(1, Ordering::Relaxed);
-        let path = directory.join(format!("{PREFIX}{number}"));
+    /// Creates a file.
+    pub fn create(&self) -> Result<TemporaryFile> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let path = self.directory.join(format!("{PREFIX}{number}"));
         invariant!(TEMPORARY_1, !self.vfs.exists(&path), "{} was left", path.display());
         let file = self.vfs.open(&path, OpenMode::Create);
         let file = file.map_err(|error| Error::on_file("creating", &path, error))?;
-        Ok(Some(TemporaryFile { file, path, vfs: self.vfs.clone() }))
+        Ok(TemporaryFile { file, path, vfs: self.vfs.clone() })
     }
 }
 
 /// Removes the temporary files that a crash left in a directory.
-pub(super) fn remove_left(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
+pub fn remove_left(vfs: &dyn Vfs, directory: &Path) -> Result<()> {
     let names = vfs.list_directory(directory);
     for path in names.map_err(|error| Error::on_file("listing", directory, error))? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();

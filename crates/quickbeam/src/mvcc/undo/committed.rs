@@ -8,7 +8,21 @@
 //!
 //! - PAST-1: entries keep their numbers. A removed entry is never found again.
 
-use super::{Before, Timestamp};
+use std::io;
+
+use super::super::Timestamp;
+use crate::error::{Error, Result};
+
+/// The version of a record before a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Before {
+    /// False if there was no record.
+    pub present: bool,
+    /// The record's flags.
+    pub flags: u8,
+    /// The record's version word.
+    pub version: u64,
+}
 
 /// Offset of a removed entry.
 const TAKEN_OUT: u32 = u32::MAX;
@@ -60,12 +74,24 @@ fn put_entry(bytes: &mut Vec<u8>, entry: &CommittedEntry<'_>) {
     bytes.extend_from_slice(entry.value);
 }
 
+/// An entry without its value.
+struct EntryHead {
+    before: Before,
+    /// Bytes of the value.
+    length: usize,
+}
+
+fn take_head(bytes: &mut &[u8]) -> Option<EntryHead> {
+    let kind = take_number(bytes)?;
+    let version = take_number(bytes)?;
+    let length = take_number(bytes)? as usize;
+    let before = Before { present: kind > 0, flags: kind.saturating_sub(1) as u8, version };
+    Some(EntryHead { before, length })
+}
+
 fn take_entry<'a>(mut bytes: &'a [u8]) -> Option<(CommittedEntry<'a>, usize)> {
     let whole = bytes.len();
-    let kind = take_number(&mut bytes)?;
-    let version = take_number(&mut bytes)?;
-    let length = take_number(&mut bytes)? as usize;
-    let before = Before { present: kind > 0, flags: kind.saturating_sub(1) as u8, version };
+    let EntryHead { before, length } = take_head(&mut bytes)?;
     let value = bytes.get(..length)?;
     Some((CommittedEntry { before, value }, whole - bytes.len() + length))
 }
@@ -77,30 +103,14 @@ impl CommittedUndo {
         timestamp: Timestamp,
         entries: impl ExactSizeIterator<Item = Option<CommittedEntry<'a>>>,
     ) -> CommittedUndo {
-        let count = entries.len();
-        let mut bytes = Vec::new();
-        if count == 1 {
-            bytes.push(ONE);
-            put_number(&mut bytes, timestamp);
-            entries.flatten().for_each(|entry| put_entry(&mut bytes, &entry));
-            return CommittedUndo(bytes.into_boxed_slice());
-        }
-        bytes.push(MANY);
-        bytes.extend_from_slice(&timestamp.to_le_bytes());
-        bytes.extend_from_slice(&(count as u32).to_le_bytes());
-        bytes.resize(HEAD + 4 * count, 0);
-        let mut left = 0;
-        for (number, entry) in entries.enumerate() {
-            let mut at = TAKEN_OUT;
-            if let Some(entry) = entry {
-                at = bytes.len() as u32;
-                put_entry(&mut bytes, &entry);
-                left += 1;
-            }
-            set_word(&mut bytes, HEAD + 4 * number, at);
-        }
-        set_word(&mut bytes, 13, left);
-        CommittedUndo(bytes.into_boxed_slice())
+        let mut encoder = CommittedUndoEncoder::new(timestamp, entries.len());
+        entries.for_each(|entry| encoder.push(entry));
+        encoder.finish()
+    }
+
+    /// Returns the encoded entries, which [`read_spilled`] reads.
+    pub fn encoded(&self) -> &[u8] {
+        &self.0
     }
 
     fn is_one(&self) -> bool {
@@ -183,6 +193,102 @@ impl CommittedUndo {
     pub fn allocated(&self) -> usize {
         allocated(self.0.len())
     }
+}
+
+/// Encodes the undo entries of one transaction id.
+pub struct CommittedUndoEncoder {
+    bytes: Vec<u8>,
+    is_one: bool,
+    /// Entries so far, including removed ones.
+    number: usize,
+    /// Entries so far, without removed ones.
+    left: u32,
+}
+
+impl CommittedUndoEncoder {
+    /// Begins the encoding of `count` entries of a transaction that committed at `timestamp`.
+    pub fn new(timestamp: Timestamp, count: usize) -> CommittedUndoEncoder {
+        let mut bytes = Vec::new();
+        if count == 1 {
+            bytes.push(ONE);
+            put_number(&mut bytes, timestamp);
+        } else {
+            bytes.push(MANY);
+            bytes.extend_from_slice(&timestamp.to_le_bytes());
+            bytes.extend_from_slice(&(count as u32).to_le_bytes());
+            bytes.resize(HEAD + 4 * count, 0);
+        }
+        CommittedUndoEncoder { bytes, is_one: count == 1, number: 0, left: 0 }
+    }
+
+    /// Adds the next entry; `None` stands for a removed one.
+    pub fn push(&mut self, entry: Option<CommittedEntry<'_>>) {
+        let at = self.bytes.len() as u32;
+        if let Some(entry) = &entry {
+            put_entry(&mut self.bytes, entry);
+            self.left += 1;
+        }
+        if !self.is_one {
+            let at = if entry.is_some() { at } else { TAKEN_OUT };
+            set_word(&mut self.bytes, HEAD + 4 * self.number, at);
+        }
+        self.number += 1;
+    }
+
+    /// Ends the encoding.
+    pub fn finish(mut self) -> CommittedUndo {
+        if !self.is_one {
+            set_word(&mut self.bytes, 13, self.left);
+        }
+        CommittedUndo(self.bytes.into_boxed_slice())
+    }
+}
+
+/// An entry read from a file.
+pub struct SpilledEntry {
+    pub before: Before,
+    pub value: Vec<u8>,
+}
+
+/// Bytes that one read of a file asks for: the head of an id's entries, or of one entry.
+const PROBE_BYTES: usize = 512;
+
+/// Reads entry `number` of encoded entries in a file. `read` takes an offset and the
+/// maximum number of bytes to read there. Returns `None` if the entry was removed before.
+pub fn read_spilled(
+    read: impl Fn(usize, usize) -> Result<Vec<u8>>,
+    number: usize,
+) -> Result<Option<SpilledEntry>> {
+    let head = read(0, PROBE_BYTES)?;
+    let at = if head.first() == Some(&ONE) {
+        let mut rest = head.get(1..).unwrap_or_default();
+        take_number(&mut rest).ok_or_else(damaged)?;
+        head.len() - rest.len()
+    } else {
+        let place = HEAD + 4 * number;
+        match head.get(place..place + 4) {
+            Some(offset) => word(offset, 0) as usize,
+            None => word(&read(place, 4)?, 0) as usize,
+        }
+    };
+    if at == TAKEN_OUT as usize {
+        return Ok(None);
+    }
+    let bytes = read(at, PROBE_BYTES)?;
+    let mut rest = &bytes[..];
+    let EntryHead { before, length } = take_head(&mut rest).ok_or_else(damaged)?;
+    let value = match rest.get(..length) {
+        Some(value) => value.to_vec(),
+        None => read(at + bytes.len() - rest.len(), length)?,
+    };
+    if value.len() < length {
+        return Err(damaged());
+    }
+    Ok(Some(SpilledEntry { before, value }))
+}
+
+fn damaged() -> Error {
+    Error::io("reading undo entries from a temporary file", io::ErrorKind::InvalidData.into())
 }
 
 fn word(bytes: &[u8], at: usize) -> u32 {
