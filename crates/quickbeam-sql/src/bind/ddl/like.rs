@@ -97,16 +97,7 @@ impl Binder<'_> {
                 return Err(named_twice(&column.name));
             }
             outline.columns.push((column.name.clone(), column.data_type, column.collation));
-            columns.push(NewColumn {
-                name: column.name,
-                data_type: column.data_type,
-                domain: None,
-                collation: column.collation.for_table().unwrap_or_default(),
-                not_null: false,
-                default: None,
-                identity: None,
-                generated: None,
-            });
+            columns.push(column.to_new_column());
         }
         Ok(columns)
     }

@@ -26,19 +26,25 @@ pub fn table_for(
     existing: OnExisting,
     on_commit: OnCommit,
 ) -> CatalogChange {
-    let columns = columns.iter().map(|column| NewColumn {
-        name: column.name.clone(),
-        data_type: column.data_type,
-        domain: None,
-        collation: column.collation.for_table().unwrap_or_default(),
-        not_null: false,
-        default: None,
-        identity: None,
-        generated: None,
-    });
-    let columns = columns.collect();
+    let columns = columns.iter().map(OutputColumn::to_new_column).collect();
     let table = NewTable { name, columns, on_commit, ..NewTable::default() };
     CatalogChange::CreateTable(Box::new(table), existing == OnExisting::Skip)
+}
+
+impl OutputColumn {
+    /// Returns the column of a table with the name, type and collation of an output.
+    pub(super) fn to_new_column(&self) -> NewColumn {
+        NewColumn {
+            name: self.name.clone(),
+            data_type: self.data_type,
+            domain: None,
+            collation: self.collation.for_table().unwrap_or_default(),
+            not_null: false,
+            default: None,
+            identity: None,
+            generated: None,
+        }
+    }
 }
 
 /// Refuses clauses that the parser accepts and that would have no effect here.

@@ -13,8 +13,8 @@ use super::evaluate::{VectorExpr, failed, keep, row_count};
 use crate::error::{Result, SqlError};
 use crate::expression::Connective;
 
-/// Conditions are evaluated for the undecided rows alone if these are fewer than one row in `FEW`.
-const FEW: usize = 8;
+/// Of fewer rows than one in `FEW`, columns are copied before the next condition is evaluated.
+pub const FEW: usize = 8;
 
 /// Combines the results of two conditions by three-valued logic.
 fn combine(

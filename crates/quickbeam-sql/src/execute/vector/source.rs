@@ -10,6 +10,7 @@ use quickbeam::invariant;
 use super::super::row::{Context, Morsel, Operator, OperatorBuilder, TableScan};
 use super::cached_columns::{CacheStep, CachedColumns, in_key_ranges};
 use super::column::{self, Vector, VectorType, kind_of};
+use super::connectives::FEW;
 use super::evaluate::{InputColumns, VectorExpr, failed, keep};
 use super::filter::Filter;
 use super::join::VectorJoin;
@@ -27,8 +28,6 @@ use quickbeam::query_layer::{LeafVersions, ScanBatch};
 
 /// Rows decoded together, about.
 pub const ROWS: usize = 4096;
-/// Columns are copied before the next condition when fewer than one row in `FEW` has passed.
-const FEW: usize = 8;
 
 /// A source of columns.
 #[derive(Debug)]

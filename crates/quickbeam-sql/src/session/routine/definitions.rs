@@ -76,15 +76,7 @@ impl Session {
             let look = &self.look(look.transaction, look.snapshot);
             self.check_body(&routine, look).map_err(|error| error.of_body(create.body_at))?;
         }
-        let lookup = lookup_name(&routine.schema, &routine.name);
-        let types = routine.signature_key();
-        let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_key() == types);
-        if let (Some(known), Some(role)) = (known, look.role)
-            && !look.snapshot.owns(role, known.id)
-        {
-            return Err(not_owner(known.word(), &known.name));
-        }
-        look.catalog.create_routine(look.transaction, routine, create.replace)
+        store_routine(routine, create.replace, look)
     }
 
     /// Checks a body: one in SQL wholly, of one in PL/pgSQL the syntax.
@@ -240,6 +232,23 @@ impl Session {
             }
         }
     }
+}
+
+/// Stores a new routine. `replace`: it may take the place of one that the role owns.
+pub(in crate::session) fn store_routine(
+    routine: Routine,
+    replace: bool,
+    look: &CompileContext<'_>,
+) -> Result<()> {
+    let lookup = lookup_name(&routine.schema, &routine.name);
+    let types = routine.signature_key();
+    let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_key() == types);
+    if let (Some(known), Some(role)) = (known, look.role)
+        && !look.snapshot.owns(role, known.id)
+    {
+        return Err(not_owner(known.word(), &known.name));
+    }
+    look.catalog.create_routine(look.transaction, routine, replace)
 }
 
 /// Returns the type of an argument or a result that is declared so. The length in a domain counts.

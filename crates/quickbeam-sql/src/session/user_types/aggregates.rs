@@ -3,17 +3,16 @@
 use super::Session;
 use crate::bind::{Binder, StateCall, state_call};
 use crate::catalog::describe::name_parts;
-use crate::catalog::rights::not_owner;
 use crate::catalog::{
     AggregateDefinition, Argument, FunctionName, Language, ObjectId, PseudoType, Routine,
-    RoutineResult, Volatility, lookup_name,
+    RoutineResult, Volatility,
 };
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::CreateAggregate;
 use crate::session::access::check_create_in;
 use crate::session::events::NoticeLevel;
-use crate::session::routine::definitions::{check_polymorphic, written_arguments};
+use crate::session::routine::definitions::{check_polymorphic, store_routine, written_arguments};
 use crate::session::routine::types::{WrittenType, written_type};
 use crate::types::{DataType, TextSettings, parse_value};
 
@@ -224,14 +223,6 @@ impl Session {
             aggregate: Some(Box::new(definition)),
             columns: Vec::new(),
         };
-        let lookup = lookup_name(&routine.schema, &routine.name);
-        let types = routine.signature_key();
-        let known = look.snapshot.routines_named(&lookup).find(|it| it.signature_key() == types);
-        if let (Some(known), Some(role)) = (known, look.role)
-            && !look.snapshot.owns(role, known.id)
-        {
-            return Err(not_owner(known.word(), &known.name));
-        }
-        look.catalog.create_routine(look.transaction, routine, written.replace)
+        store_routine(routine, written.replace, look)
     }
 }
