@@ -10,7 +10,9 @@ use super::depended;
 use crate::catalog::{Catalog, DropBehavior};
 use crate::error::{Result, SqlError, SqlState};
 use crate::schema::names::lookup_name;
-use crate::schema::{ObjectId, Routine, RoutineResult, Table, Trigger, TriggerState};
+use crate::schema::{
+    AggregateDefinition, ObjectId, Routine, RoutineResult, Table, Trigger, TriggerState,
+};
 
 impl Catalog {
     /// CREATE FUNCTION or CREATE PROCEDURE. `replace`: one of that name and arguments gets the new
@@ -198,14 +200,14 @@ impl CatalogChange<'_> {
         dropped: &[Arc<Routine>],
         behavior: DropBehavior,
     ) -> Result<()> {
-        let name = (function.schema.clone(), function.name.clone());
-        // Another function of the name may serve as well.
-        if self.before.routines_named(&lookup_name(&name.0, &name.1)).count() > 1 {
-            return Ok(());
-        }
+        let lookup = lookup_name(&function.schema, &function.name);
+        let named: Vec<_> = self.before.routines_named(&lookup).cloned().collect();
         for routine in self.before.routines() {
-            let calls = routine.aggregate.iter().any(|it| it.functions().any(|it| *it == name));
-            if !calls || dropped.iter().any(|it| it.id == routine.id) {
+            let calls =
+                |it: &AggregateDefinition| it.calls(&routine.signature_key(), function, &named);
+            if !routine.aggregate.as_deref().is_some_and(calls)
+                || dropped.iter().any(|it| it.id == routine.id)
+            {
                 continue;
             }
             if behavior == DropBehavior::Restrict {

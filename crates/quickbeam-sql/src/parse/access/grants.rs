@@ -148,7 +148,7 @@ impl TokenCursor<'_> {
             loop {
                 functions.push((self.routine_name()?, self.signature(kind)?));
                 if !self.takes_token(&Token::Comma) {
-                    return Ok(GrantObjects::Functions(functions));
+                    return Ok(GrantObjects::Functions(kind, functions));
                 }
             }
         }

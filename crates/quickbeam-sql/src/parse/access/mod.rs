@@ -144,7 +144,7 @@ pub enum GrantObjects {
     /// Databases.
     Databases(Vec<SmolStr>),
     /// Functions and procedures, with the texts of their argument types.
-    Functions(Vec<(Name, Option<Vec<String>>)>),
+    Functions(&'static str, Vec<(Name, Option<Vec<String>>)>),
     /// Types and domains.
     Types(Vec<Name>),
     /// Languages of routines.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::{PseudoType, is_false};
+use super::{PseudoType, Routine, TypeKey, is_false};
 use crate::types::DataType;
 
 /// The name of a function: its schema, and its own.
@@ -40,8 +40,23 @@ impl AggregateDefinition {
         self.pseudo.map_or_else(|| self.state.to_string(), |pseudo| pseudo.name().to_owned())
     }
 
-    /// Returns the functions that it calls.
-    pub fn functions(&self) -> impl Iterator<Item = &FunctionName> {
-        std::iter::once(&self.step).chain(&self.finish)
+    /// Returns the functions that it calls, and of each whether the arguments follow the state.
+    pub fn functions(&self) -> impl Iterator<Item = (&FunctionName, bool)> {
+        std::iter::once((&self.step, true)).chain(self.finish.iter().map(|it| (it, self.extra)))
+    }
+
+    /// Returns whether an aggregate of these arguments calls `function`, which is one of the
+    /// functions of its name.
+    pub fn calls(&self, inputs: &[TypeKey], function: &Routine, named: &[Arc<Routine>]) -> bool {
+        let name = (function.schema.clone(), function.name.clone());
+        self.functions().filter(|(called, _)| **called == name).any(|(_, takes_inputs)| {
+            let mut types: Vec<TypeKey> = vec![(self.state, self.pseudo, None)];
+            types.extend(inputs.iter().filter(|_| takes_inputs).cloned());
+            let exact = named.iter().find(|it| it.signature_key() == types);
+            match exact {
+                Some(exact) => exact.id == function.id,
+                None => function.inputs().count() == types.len() || function.is_variadic(),
+            }
+        })
     }
 }

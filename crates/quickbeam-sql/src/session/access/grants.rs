@@ -1,5 +1,7 @@
 //! GRANT and REVOKE of privileges.
 
+use std::sync::Arc;
+
 use smol_str::SmolStr;
 
 use super::AccessChange;
@@ -7,8 +9,8 @@ use crate::bind::{Binder, Names};
 use crate::catalog::rights::MembershipUse;
 use crate::catalog::rights::denied;
 use crate::catalog::{
-    AclItem, AclKind, DATABASE_ID, ObjectAccess, ObjectId, Privileges, Relation, shown_name,
-    split_lookup_name,
+    AclItem, AclKind, DATABASE_ID, ObjectAccess, ObjectId, Privileges, Relation, Routine,
+    shown_name, split_lookup_name,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::parse::{GrantObjects, Name, PrivilegeChange};
@@ -137,10 +139,10 @@ impl AccessChange<'_> {
             GrantObjects::Types(_) | GrantObjects::Languages(_) => Ok(Vec::new()),
             GrantObjects::AllTables(schemas) => self.all(schemas, AclKind::Table),
             GrantObjects::AllSequences(schemas) => self.all(schemas, AclKind::Sequence),
-            GrantObjects::Functions(names) => names
+            GrantObjects::Functions(kind, names) => names
                 .iter()
                 .map(|(name, types)| {
-                    let routine = self.routine(name, types.as_deref())?;
+                    let routine = self.granted_routine(kind, name, types.as_deref())?;
                     Ok(GrantTarget::new(routine.id, AclKind::Function, &*routine.name))
                 })
                 .collect(),
@@ -150,6 +152,20 @@ impl AccessChange<'_> {
                 Ok(inside.map(|it| GrantTarget::new(it.id, AclKind::Function, &*it.name)).collect())
             }
         }
+    }
+
+    /// Returns the routine that GRANT or REVOKE names. An aggregate is a function there.
+    fn granted_routine(
+        &self,
+        kind: &str,
+        name: &Name,
+        types: Option<&[String]>,
+    ) -> Result<Arc<Routine>> {
+        let known = |kind: &str| self.session.known_routine(kind, name, types, self.look);
+        known(kind).or_else(|error| match kind {
+            "FUNCTION" => known("AGGREGATE").map_err(|_| error),
+            _ => Err(error),
+        })
     }
 
     fn check_schema(&self, name: &str) -> Result<()> {
