@@ -164,6 +164,8 @@ struct Level {
     group_text: Option<String>,
     /// The subqueries of GROUP BY, as they are written and bound.
     of_keys: Vec<(sqlparser::ast::Expr, Typed)>,
+    /// The subqueries of the aggregate with DISTINCT and ORDER BY that is bound.
+    of_aggregate: Option<Vec<(sqlparser::ast::Expr, Typed)>>,
     /// The clause whose condition is bound, or nothing.
     clause: &'static str,
     /// Aggregates are allowed here.

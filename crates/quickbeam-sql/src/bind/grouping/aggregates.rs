@@ -77,9 +77,13 @@ impl Binder<'_> {
             }
         };
         let refused = RowFunctions::Refused(RowsRefused::Aggregate);
+        let equal = (call.distinct && !call.order.is_empty()).then(Vec::new);
+        let level = self.levels.last_mut();
+        let outer = level.and_then(|level| std::mem::replace(&mut level.of_aggregate, equal));
         let bound = self.with_row_functions(refused, |binder| binder.aggregate_parts(call, scope));
         if let Some(level) = self.levels.last_mut() {
             level.in_aggregate = nested;
+            level.of_aggregate = outer;
         }
         let aggregate = bound?;
         let data_type = aggregate.data_type;

@@ -8,7 +8,9 @@ use super::row_calls::RowFunctions;
 use super::select::Selected;
 use crate::bind::grouping::aggregates::AGGREGATES;
 use crate::bind::types::undefined::{refuse_unequal, refuse_unordered};
-use crate::bind::{Binder, OrderKey, OutputColumn, Scope, ScopeColumn, ScopeRelation, Typed, fold};
+use crate::bind::{
+    Binder, Level, OrderKey, OutputColumn, Scope, ScopeColumn, ScopeRelation, Typed, fold,
+};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
 
@@ -71,30 +73,29 @@ impl Binder<'_> {
         }
     }
 
-    /// Returns whether a subquery outside of aggregates is written like one in GROUP BY.
+    /// Returns whether a subquery outside of aggregates is written like one in GROUP BY, or one is
+    /// in an aggregate with DISTINCT and ORDER BY.
     pub(in crate::bind) fn is_of_key(&self, ast: &Ast) -> bool {
         let Some(level) = self.levels.last() else { return false };
+        if level.in_aggregate {
+            return level.of_aggregate.is_some() && is_subquery(ast);
+        }
         let Some(text) = &level.group_text else { return false };
-        let is_subquery = match ast {
-            Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => true,
-            Ast::Function(call) => matches!(call.args, ast::FunctionArguments::Subquery(_)),
-            _ => false,
-        };
-        is_subquery && !level.in_aggregate && text.contains(&ast.to_string())
+        is_subquery(ast) && text.contains(&ast.to_string())
     }
 
-    /// Binds a subquery that is written like one in GROUP BY. All such subqueries are one, so that
-    /// the expressions with them are those of the keys.
+    /// Binds a subquery that is written like one in GROUP BY, or in an aggregate with DISTINCT and
+    /// ORDER BY. All such subqueries are one, so that the expressions with them are equal.
     pub(in crate::bind) fn subquery_of_key(&mut self, ast: &Ast, scope: &Scope) -> Result<Typed> {
-        let known = self.levels.last().and_then(|level| {
-            level.of_keys.iter().find(|(written, _)| written == ast).map(|(_, bound)| bound.clone())
-        });
-        if let Some(known) = known {
-            return Ok(known);
+        let level = self.levels.last_mut();
+        let known = level.and_then(Level::equal_subqueries);
+        let known = known.and_then(|known| known.iter().find(|(written, _)| written == ast));
+        if let Some((_, bound)) = known {
+            return Ok(bound.clone());
         }
         let bound = self.step_alone(ast, scope)?;
-        if let Some(level) = self.levels.last_mut() {
-            level.of_keys.push((ast.clone(), bound.clone()));
+        if let Some(known) = self.levels.last_mut().and_then(Level::equal_subqueries) {
+            known.push((ast.clone(), bound.clone()));
         }
         Ok(bound)
     }
@@ -338,6 +339,21 @@ fn written_at(key: &Ast, projection: &[ast::SelectItem]) -> Option<usize> {
         found = found.or((expr == key).then_some(number));
     }
     found
+}
+
+impl Level {
+    /// Returns the subqueries that are one wherever they are written.
+    fn equal_subqueries(&mut self) -> Option<&mut Vec<(Ast, Typed)>> {
+        if self.in_aggregate { self.of_aggregate.as_mut() } else { Some(&mut self.of_keys) }
+    }
+}
+
+fn is_subquery(ast: &Ast) -> bool {
+    match ast {
+        Ast::Subquery(_) | Ast::Exists { .. } | Ast::InSubquery { .. } => true,
+        Ast::Function(call) => matches!(call.args, ast::FunctionArguments::Subquery(_)),
+        _ => false,
+    }
 }
 
 /// Returns the columns of a slot as outputs of a select list.

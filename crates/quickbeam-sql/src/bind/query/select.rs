@@ -102,7 +102,7 @@ impl Binder<'_> {
             let of_rows = binder.levels.last().map_or(0, |level| level.subqueries.len());
             binder.name_windows(&written.named_window)?;
             binder.note_group_text(&written.group_by);
-            let selected = binder.select_list(&items, &scope, untyped)?;
+            let mut selected = binder.select_list(&items, &scope, untyped)?;
             let keys = binder.group_keys(written, &selected, &scope)?;
             binder.allow_aggregates(true);
             let having = binder.clause(written.having.as_ref(), RowsRefused::Having, &scope)?;
@@ -112,6 +112,8 @@ impl Binder<'_> {
                 Some(Distinct::On(list)) => binder.distinct_on(list, &order, &selected, &scope)?,
                 _ => Vec::new(),
             };
+            let grouped = keys.iter().flat_map(|keys| &keys.keys).chain(&distinct_on);
+            settle_compared(&mut selected, written.distinct.as_ref(), grouped, &order);
             binder.check_named_windows(&scope)?;
             let lock = binder.row_locks(locks, from.as_ref(), &scope)?;
             if keys.is_some() || written.having.is_some() {
@@ -374,6 +376,25 @@ fn check_distinct(written: &ast::Select, selected: &[Selected]) -> Result<()> {
     }
     let each = |one: &Selected| refuse_unequal(one.value.data_type, one.value.position as usize);
     selected.iter().try_for_each(each)
+}
+
+/// Makes the literals that DISTINCT, GROUP BY and ORDER BY compare texts, whatever the context needs.
+fn settle_compared<'k>(
+    selected: &mut [Selected],
+    distinct: Option<&Distinct>,
+    grouped: impl Iterator<Item = &'k Expr>,
+    order: &[OrderKey],
+) {
+    if !selected.iter().any(|one| one.is_unknown) {
+        return;
+    }
+    let grouped: Vec<&Expr> = grouped.collect();
+    for (number, one) in selected.iter_mut().enumerate() {
+        let is_compared = matches!(distinct, Some(Distinct::Distinct))
+            || grouped.iter().any(|key| **key == one.value.expr)
+            || order.iter().any(|key| key.output == Some(number));
+        one.is_unknown &= !is_compared;
+    }
 }
 
 fn all_of(column: &ScopeColumn, position: u32) -> Selected {

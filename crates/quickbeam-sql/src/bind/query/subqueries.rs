@@ -6,7 +6,7 @@ use sqlparser::ast::{self, BinaryOperator, Expr as Ast};
 
 use crate::bind::expression::operators::comparison;
 use crate::bind::expression::pattern_quantifiers::{QuantifiedPattern, pattern_symbol};
-use crate::bind::{Binder, Body, Query, Scope, Source, Subquery, SubqueryKind, Typed};
+use crate::bind::{Binder, Body, Query, Scope, Source, Subquery, SubqueryKind, Typed, Values};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::types::{CollateStep, DataType, Value};
@@ -140,14 +140,30 @@ impl Binder<'_> {
     }
 }
 
-/// Drops the select list, DISTINCT and ORDER BY of a query in EXISTS. They do not decide whether it
-/// has rows, and PostgreSQL never evaluates them there.
+/// Drops the select list, DISTINCT, ORDER BY and GROUP BY without aggregates of a query in EXISTS,
+/// and the values of its only row. They do not decide whether it has rows, and PostgreSQL never
+/// evaluates them there.
 fn keep_existence(query: &mut Query) {
-    let is_plain = query.keeps_first_row() && !query.with_ties;
-    let Body::Select(select) = &mut query.body else { return };
-    let has_steps =
-        select.group.is_some() || select.windows.is_some() || select.for_update.is_some();
-    if is_plain && !has_steps {
+    if !query.keeps_first_row() || query.with_ties {
+        return;
+    }
+    let select = match &mut query.body {
+        Body::Select(select) => select,
+        Body::Values(Values { rows, .. }) => {
+            if let [row] = &mut rows[..] {
+                row.fill(Expr::Constant(Value::Null));
+                query.order.clear();
+            }
+            return;
+        }
+        _ => return,
+    };
+    let has_aggregates = select.group.as_ref().is_some_and(|group| {
+        let is_of_keys = !group.keys.is_empty() && group.sets.is_empty();
+        !is_of_keys || !group.aggregates.is_empty() || !group.having.is_empty()
+    });
+    if !has_aggregates && select.windows.is_none() && select.for_update.is_none() {
+        select.group = None;
         select.outputs.fill(Expr::Constant(Value::Null));
         select.distinct = false;
         select.distinct_on.clear();
