@@ -51,7 +51,7 @@ pub use self::routines::{GivenValue, VariableLookup};
 pub use collations::Derivation;
 pub(crate) use collations::names::{DerivedKind, check_derived, no_collation};
 pub use records::whole_rows::refuse_records;
-pub use scope::{RowOf, Scope, ScopeColumn, ScopeRelation};
+pub use scope::{RowOf, RowOrigin, Scope, ScopeColumn, ScopeRelation};
 pub use statement_tree::*;
 pub use tree::*;
 pub use types::data_type;
@@ -63,6 +63,7 @@ use self::query::common_tables::CteSource;
 use self::query::expand::Expansion;
 use self::query::relation_places::RelationPlace;
 use self::query::row_calls::{RowCalls, RowFunctions};
+use self::records::row_markers::RowMarker;
 use crate::catalog::{CatalogSnapshot, ObjectId, Relation, Table, TransitionSide};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Builtin, ColumnRef, Expr};
@@ -234,6 +235,8 @@ pub struct Binder<'a> {
     collate_places: Vec<(Collation, u32)>,
     /// Whether the statement reads row ids.
     pub reads_row_ids: bool,
+    /// The outputs that mark rows, of queries that are bound already.
+    row_markers: Vec<RowMarker>,
     /// Whether it reads a system column.
     reads_system_columns: bool,
     /// The slot of the new row of INSERT while its RETURNING is bound.
@@ -334,6 +337,7 @@ impl<'a> Binder<'a> {
             collations: HashMap::new(),
             collate_places: Vec::new(),
             reads_row_ids: false,
+            row_markers: Vec::new(),
             reads_system_columns: false,
             returned_row: None,
             xmax_slot: None,

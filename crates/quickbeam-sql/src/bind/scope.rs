@@ -55,6 +55,24 @@ pub enum RowOf {
     Composite(EncodedType),
 }
 
+/// The origin of an item's rows.
+#[derive(Clone, Debug)]
+pub struct RowOrigin {
+    /// The slot of the table or query.
+    pub slot: usize,
+    /// The slots of the FULL JOINs with USING around it, innermost first.
+    pub joined: Vec<usize>,
+    /// Whether a column is never NULL in its rows.
+    pub has_value: bool,
+}
+
+impl RowOrigin {
+    /// Returns the origin of the rows in a slot.
+    pub fn new(slot: usize, has_value: bool) -> RowOrigin {
+        RowOrigin { slot, joined: Vec::new(), has_value }
+    }
+}
+
 /// An item of FROM with its name.
 #[derive(Clone, Debug, Default)]
 pub struct ScopeRelation {
@@ -66,6 +84,8 @@ pub struct ScopeRelation {
     pub row: RowOf,
     /// Whether an outer join may return NULLs instead of its rows.
     pub is_nullable: bool,
+    /// Where its rows come from; `None` if it is no item of FROM.
+    pub origin: Option<RowOrigin>,
     /// Whether it is the alias of USING, which names columns of the joined items again. A name
     /// without a qualifier does not mean them.
     pub is_second_name: bool,

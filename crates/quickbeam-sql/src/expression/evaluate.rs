@@ -193,6 +193,12 @@ impl Expr {
             }
             Expr::Fold(rows, fold) => Datum::Own(fold.value_of(rows, frame)?),
             Expr::Row(shape, fields) => {
+                let (fields, marker) = fields.split_at(shape.width().min(fields.len()));
+                if let [marker] = marker
+                    && marker.evaluate(frame)?.as_ref().is_null()
+                {
+                    return Ok(Datum::Own(Value::Null));
+                }
                 let mut row = shape.begin();
                 for field in fields {
                     row.push(field.evaluate(frame)?.as_ref())?;

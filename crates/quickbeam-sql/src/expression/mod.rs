@@ -214,7 +214,7 @@ pub enum Expr {
     CompareElements(Comparison, Box<[Expr; 2]>, bool),
     /// `ARRAY[…]` of elements of that type, or of arrays of them.
     Array(ElementType, Vec<Expr>, TextPosition),
-    /// A row of that shape.
+    /// A row of that shape. A further expression after the fields is NULL if there is no row.
     Row(Arc<RowShape>, Vec<Expr>),
     /// The branches of a CASE, and its ELSE.
     Case(Vec<(Expr, Expr)>, Box<Expr>),

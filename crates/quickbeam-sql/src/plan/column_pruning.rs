@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Action, Plan, PlanNode, QueryPlan, TableAccess};
+use super::{Action, MergeActionPlan, Plan, PlanNode, QueryPlan, TableAccess};
 use crate::bind::{SubqueryKind, TableFunctionKind};
 use crate::catalog::{Table, Volatility};
 use crate::expression::{ColumnRef, Expr};
@@ -323,40 +323,55 @@ pub fn prune_prefixes(plan: &mut Plan) {
 pub fn request_row_ids(action: &mut Action) {
     let mut read: Vec<ColumnRef> = Vec::new();
     let mut note = |expr: &Expr| expr.each_column(&mut |column| read.push(column));
-    let root = match action {
+    let roots: Vec<&mut PlanNode> = match action {
         Action::Query(query) => {
             each_of_query(query, &mut note);
-            &mut query.root
+            vec![&mut query.root]
         }
-        Action::Insert(insert) => match &mut insert.query {
-            Some((query, _, values)) => {
+        Action::Insert(insert) => {
+            if let Some((query, _, values)) = &insert.query {
                 values.iter().for_each(&mut note);
                 each_of_query(query, &mut note);
-                &mut query.root
             }
-            None => return,
-        },
+            insert.conflict_answers.iter().for_each(|node| each_expression(node, &mut note));
+            let query = insert.query.iter_mut().map(|(query, ..)| &mut query.root);
+            query.chain(insert.conflict_answers.as_deref_mut()).collect()
+        }
         Action::Instead(instead) => {
             each_of_query(&instead.query, &mut note);
-            &mut instead.query.root
+            vec![&mut instead.query.root]
         }
         Action::Change(change) => {
             let values = change.assignments.iter().flatten().map(|(_, value)| value);
             let returned = change.returning.iter().flat_map(|returning| &returning.outputs);
             values.chain(returned).chain(&change.recheck).for_each(&mut note);
             each_expression(&change.root, &mut note);
-            &mut change.root
+            vec![&mut change.root]
         }
-        // The binder refuses row ids in MERGE.
-        Action::Merge(_) => return,
+        Action::Merge(merge) => {
+            for clause in &merge.clauses {
+                clause.condition.iter().for_each(&mut note);
+                match &clause.action {
+                    MergeActionPlan::Nothing | MergeActionPlan::Delete => {}
+                    MergeActionPlan::Insert(values) => values.iter().for_each(&mut note),
+                    MergeActionPlan::Update { assignments, .. } => {
+                        assignments.iter().map(|(_, value)| value).for_each(&mut note);
+                    }
+                }
+            }
+            each_expression(&merge.root, &mut note);
+            vec![&mut merge.root]
+        }
         Action::ChangingWith(with) => {
             with.parts.iter_mut().for_each(|part| request_row_ids(&mut part.action));
             return request_row_ids(&mut with.main);
         }
     };
-    each_scan(root, &mut |access| {
-        let id = ColumnRef { slot: access.slot, column: access.table.columns.len() };
-        access.row_ids = access.table.primary_key.is_none() && read.contains(&id);
-        access.keys |= access.row_ids;
-    });
+    for root in roots {
+        each_scan(root, &mut |access| {
+            let id = ColumnRef { slot: access.slot, column: access.table.columns.len() };
+            access.row_ids = access.table.primary_key.is_none() && read.contains(&id);
+            access.keys |= access.row_ids;
+        });
+    }
 }

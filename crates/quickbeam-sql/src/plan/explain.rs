@@ -498,7 +498,10 @@ impl Writer<'_> {
                 let (value, array) = (self.text(value), self.text(array));
                 format!("({value} {} {quantifier} ({array}))", comparison.symbol())
             }
-            Expr::Row(_, list) => format!("ROW({})", self.list(list, ", ")),
+            Expr::Row(shape, list) => {
+                let fields = list.get(..shape.width()).unwrap_or(list);
+                format!("ROW({})", self.list(fields, ", "))
+            }
             Expr::Array(_, list, _) => format!("ARRAY[{}]", self.list(list, ", ")),
             Expr::Case(..) => "CASE … END".to_owned(),
             Expr::CurrentValue(None) => "lastval()".to_owned(),

@@ -404,7 +404,7 @@ impl Binder<'_> {
                 .transpose()?;
             Ok((assignments, filter))
         })?;
-        if !level.subqueries.is_empty() && self.reads_row_ids {
+        if !level.subqueries.is_empty() && self.reads_row_ids && self.reads_system_columns {
             return Err(SqlError::unsupported("a subquery in ON CONFLICT beside ctid"));
         }
         let (assignments, filter) = bound;

@@ -73,8 +73,9 @@ impl Binder<'_> {
             }
             Ok((slot, from, filter, clauses))
         })?;
-        let (slot, from, filter, clauses) = parts;
-        if self.reads_row_ids {
+        let (slot, mut from, filter, clauses) = parts;
+        self.mark_rows(&mut from);
+        if self.reads_row_ids && self.reads_system_columns {
             return Err(SqlError::unsupported("ctid in MERGE"));
         }
         let new_slot = self.add_slot("new".into(), Source::Table(table.clone()));

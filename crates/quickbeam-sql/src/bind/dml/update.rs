@@ -169,12 +169,13 @@ impl Binder<'_> {
             };
             Ok(((slot, view), from, filter, assignments, scope))
         })?;
-        let ((slot, view), from, bound_filter, assignments, scope) = parts;
+        let ((slot, view), mut from, bound_filter, assignments, scope) = parts;
         let cursor = match filter.and_then(current_of) {
             Some(name) => Some(self.cursor_of_change(name, &target, !others.is_empty())?),
             None => None,
         };
         let returning = returning.map(|items| self.returning(items, &scope)).transpose()?;
+        self.mark_rows(&mut from);
         if target.instead.is_some() {
             refuse_others(returning.as_ref(), slot)?;
         }

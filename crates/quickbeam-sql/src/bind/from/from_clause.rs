@@ -12,8 +12,8 @@ use super::catalogs::named_catalog;
 use super::json_records::defines_columns;
 use crate::bind::rights::Right;
 use crate::bind::{
-    Binder, Derivation, From, JoinKind, Query, QueryPart, RowOf, Scope, ScopeColumn, ScopeRelation,
-    Source, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
+    Binder, Derivation, From, JoinKind, Query, QueryPart, RowOf, RowOrigin, Scope, ScopeColumn,
+    ScopeRelation, Source, VIEW_DEPTH, VIEW_SLOTS, fold, object_name,
 };
 use crate::catalog::system::system_table;
 use crate::catalog::{Privileges, Relation, Table, View};
@@ -340,7 +340,9 @@ impl Binder<'_> {
             (column.name.clone(), column.data_type, collation)
         });
         let columns = named_columns(slot, columns, alias)?;
-        scope.add(ScopeRelation { name, columns, ..ScopeRelation::default() })?;
+        let has_value = table.is_database() || table.columns.iter().any(|column| column.not_null);
+        let origin = Some(RowOrigin::new(slot, has_value));
+        scope.add(ScopeRelation { name, columns, origin, ..ScopeRelation::default() })?;
         Ok(slot)
     }
 
@@ -357,7 +359,8 @@ impl Binder<'_> {
         let columns = query.columns.iter();
         let columns = columns.map(|it| (it.name.clone(), it.data_type, it.collation));
         let columns = named_columns(slot, columns, alias)?;
-        scope.add(ScopeRelation { name, columns, ..ScopeRelation::default() })?;
+        let origin = Some(RowOrigin::new(slot, self.never_null(&query).any(|it| it)));
+        scope.add(ScopeRelation { name, columns, origin, ..ScopeRelation::default() })?;
         Ok(From::query(slot, query))
     }
 

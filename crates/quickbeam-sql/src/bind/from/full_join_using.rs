@@ -51,8 +51,10 @@ impl Binder<'_> {
             let column = sources.iter().position(|source| *source == Some(at));
             column.map_or(at, |column| ColumnRef { slot, column })
         };
-        let inside = scope.relations.iter_mut().flat_map(|relation| &mut relation.columns);
-        inside.for_each(|column| column.at = moved(column.at));
+        for relation in &mut scope.relations {
+            relation.columns.iter_mut().for_each(|column| column.at = moved(column.at));
+            relation.origin.iter_mut().for_each(|origin| origin.joined.push(slot));
+        }
         scope.hidden.iter_mut().for_each(|(at, _)| *at = moved(*at));
         scope.star.iter_mut().for_each(|at| *at = moved(*at));
         let mut named = Vec::with_capacity(pairs.len());

@@ -159,7 +159,8 @@ impl Binder<'_> {
         }
         let row = RowOf::Join;
         let name = SmolStr::new(alias);
-        scope.add(ScopeRelation { name, columns, row, is_second_name: true, is_nullable: false })
+        let is_second_name = true;
+        scope.add(ScopeRelation { name, columns, row, is_second_name, ..ScopeRelation::default() })
     }
 
     /// Binds a join with a name. The names of the joined items are not visible outside.

@@ -119,8 +119,9 @@ impl Binder<'_> {
             if keys.is_some() || written.having.is_some() {
                 binder.group_slot();
             }
-            let (from, later) =
+            let (mut from, later) =
                 binder.join_row_calls(from, keys.as_ref().map(|keys| &keys.keys[..]))?;
+            from.iter_mut().for_each(|from| binder.mark_rows(from));
             let GroupKeys { keys, sets } = keys.unwrap_or_default();
             let parts = (from, filter, selected, having, order, of_rows, lock);
             Ok((parts, keys, sets, (distinct_on, later)))

@@ -56,7 +56,8 @@ impl Binder<'_> {
         if let (RowOf::Value, [column]) = (&relation.row, &relation.columns[..]) {
             return Ok(Typed::new(column.value(), column.data_type, position));
         }
-        let slot = relation.columns.first().map(|column| column.at.slot);
+        let first = relation.columns.first().map(|column| column.at.slot);
+        let slot = relation.origin.as_ref().map(|origin| origin.slot).or(first);
         let source = slot.and_then(|slot| self.slots.get(slot)).map(|shape| &shape.source);
         let mut fields: Vec<RowField> = Vec::with_capacity(relation.columns.len());
         fields.extend(relation.columns.iter().map(|it| (it.name.clone(), it.data_type)));
@@ -86,8 +87,14 @@ impl Binder<'_> {
         };
         let row_type = RowType { name, fields: fields.clone() }.intern();
         let mut shape = RowShape::new(row_type, &fields);
-        shape.is_nullable = relation.is_nullable;
-        let columns = relation.columns.iter().map(ScopeColumn::value).collect();
+        let mut columns: Vec<Expr> = relation.columns.iter().map(ScopeColumn::value).collect();
+        // The row of a join consists of its columns and is never NULL.
+        if relation.is_nullable && !matches!(relation.row, RowOf::Join) {
+            match self.row_marker(relation) {
+                Some(marker) => columns.push(marker),
+                None => shape.is_nullable = true,
+            }
+        }
         let expr = Expr::Row(Arc::new(shape), columns);
         Ok(Typed::new(expr, DataType::Encoded(row_type), position))
     }
@@ -179,7 +186,8 @@ impl Binder<'_> {
     /// Binds `IS NULL` or, with `negated`, `IS NOT NULL` of a row: a test of all its fields.
     pub(in crate::bind) fn is_null_record(value: Typed, negated: bool) -> Typed {
         let position = value.position;
-        if let Expr::Row(_, fields) = value.expr {
+        if let Expr::Row(shape, mut fields) = value.expr {
+            fields.truncate(shape.width());
             let tests = fields.into_iter().map(|field| Expr::IsNull(Box::new(field), negated));
             return Typed::condition(Expr::And(tests.collect()), position);
         }

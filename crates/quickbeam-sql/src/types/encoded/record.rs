@@ -60,6 +60,12 @@ impl RowShape {
         RowShape { data_type, is_nullable: false, count, prefix: prefix.into() }
     }
 
+    /// Returns the number of fields.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        self.count
+    }
+
     /// Starts a row.
     #[must_use]
     pub fn begin(&self) -> RowBuilder<'_> {
