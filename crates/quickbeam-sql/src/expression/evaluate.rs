@@ -10,6 +10,7 @@ use super::{Clock, Expr, Frame, TextPosition, Truth, functions};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::LetterCase;
 use crate::types::CastContext;
+use crate::types::encoded::RowShape;
 use crate::types::{
     self, DataType, TextSettings, Value, ValueRef, without_blanks, without_clock_words,
 };
@@ -192,19 +193,7 @@ impl Expr {
                 value
             }
             Expr::Fold(rows, fold) => Datum::Own(fold.value_of(rows, frame)?),
-            Expr::Row(shape, fields) => {
-                let (fields, marker) = fields.split_at(shape.width().min(fields.len()));
-                if let [marker] = marker
-                    && marker.evaluate(frame)?.as_ref().is_null()
-                {
-                    return Ok(Datum::Own(Value::Null));
-                }
-                let mut row = shape.begin();
-                for field in fields {
-                    row.push(field.evaluate(frame)?.as_ref())?;
-                }
-                Datum::Own(row.finish()?)
-            }
+            Expr::Row(shape, fields) => Datum::Own(row_of(shape, fields, frame)?),
             Expr::Array(element, list, position) => {
                 let array = super::array_ops::construct(*element, list, frame);
                 Datum::Own(array.map_err(|error| error.at(position.0 as usize))?)
@@ -337,6 +326,21 @@ impl Expr {
         }
         Ok(self.truth(frame)? == Some(true))
     }
+}
+
+/// Returns the row of these fields, or NULL if the marker after them is NULL.
+fn row_of<'a>(shape: &RowShape, fields: &'a [Expr], frame: &Frame<'a>) -> Result<Value> {
+    let (fields, marker) = fields.split_at(shape.width().min(fields.len()));
+    if let [marker] = marker
+        && marker.evaluate(frame)?.as_ref().is_null()
+    {
+        return Ok(Value::Null);
+    }
+    let mut row = shape.begin();
+    for field in fields {
+        row.push(field.evaluate(frame)?.as_ref())?;
+    }
+    row.finish()
 }
 
 fn in_list<'a>(inner: &'a Expr, list: &'a [Expr], frame: &Frame<'a>) -> Result<Option<bool>> {

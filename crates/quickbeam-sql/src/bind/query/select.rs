@@ -379,7 +379,8 @@ fn check_distinct(written: &ast::Select, selected: &[Selected]) -> Result<()> {
     selected.iter().try_for_each(each)
 }
 
-/// Makes the literals that DISTINCT, GROUP BY and ORDER BY compare texts, whatever the context needs.
+/// Makes texts of the literals that DISTINCT, GROUP BY and ORDER BY compare, whatever the context
+/// needs.
 fn settle_compared<'k>(
     selected: &mut [Selected],
     distinct: Option<&Distinct>,

@@ -11,7 +11,8 @@ use crate::bind::expression::Negation;
 use crate::bind::expression::operators::comparison;
 use crate::bind::query::subqueries::Quantifier;
 use crate::bind::{
-    Binder, Body, From, OutputColumn, Query, Scope, Select, Source, Subquery, SubqueryKind, Typed,
+    Binder, Body, From, OutputColumn, Query, Scope, ScopeRelation, Select, SlotShape, Source,
+    Subquery, SubqueryKind, Typed,
 };
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Comparison, Expr};
@@ -251,15 +252,24 @@ impl Binder<'_> {
             true => (Comparison::Equal, Quantifier::Any),
             false => (comparison, quantifier),
         };
+        // Comparisons without NULLs are never unknown, so that NOT IN is NOT EXISTS.
+        let is_certain = negated
+            && self.never_null(&inner).all(|it| it)
+            && row.iter().all(|value| has_value(value, scope, &self.slots));
         let equal = self.compare_rows(comparison, row, members, position)?.expr;
-        let select =
+        let mut select =
             Select::plain(Some(From::query(slot, Arc::new(inner))), vec![equal], Vec::new());
+        if is_certain {
+            select.filter = select.outputs.drain(..).collect();
+            select.outputs.push(Expr::Constant(Value::Null));
+        }
         let compared = Query::plain(
             Body::Select(Box::new(select)),
             vec![OutputColumn::new("equal", DataType::Boolean)],
         );
         let value = Expr::Constant(Value::Boolean(true));
         let kind = match quantifier {
+            _ if is_certain => SubqueryKind::Exists,
             Quantifier::Any => SubqueryKind::Any(value, Comparison::Equal),
             Quantifier::All => SubqueryKind::All(value, Comparison::Equal),
         };
@@ -306,6 +316,22 @@ impl Binder<'_> {
             None => return Err(SqlError::unsupported("a subquery here")),
         }
         Ok(slot)
+    }
+}
+
+/// Returns whether a value is a column that is NOT NULL, of a table that no outer join may miss.
+fn has_value(value: &Typed, scope: &Scope, slots: &[SlotShape]) -> bool {
+    let Some(at) = value.expr.as_column() else { return false };
+    let is_kept = |relation: &&ScopeRelation| {
+        !relation.is_nullable && relation.origin.as_ref().is_some_and(|it| it.slot == at.slot)
+    };
+    let mut relations = scope.relations.iter();
+    match slots.get(at.slot).map(|shape| &shape.source) {
+        Some(Source::Table(table)) => {
+            table.columns.get(at.column).is_some_and(|column| column.not_null)
+                && relations.any(|relation| is_kept(&relation))
+        }
+        _ => false,
     }
 }
 

@@ -12,6 +12,7 @@ use crate::expression::{Comparison, Expr, Slots};
 use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, RowGoal};
 use crate::plan::in_list::node_of;
 use crate::plan::{AccessPath, HashJoin, HashJoinKind, Join, PlanNode};
+use crate::types::Value;
 
 /// Subqueries and the conditions that read their answers.
 #[derive(Default)]
@@ -304,6 +305,11 @@ impl Planner<'_> {
         if let Some((node, cost)) = found {
             return JoinSide { node, slots, rows, cost, ordered: false };
         }
+        let mut is_looped = is_looped;
+        if keys.is_empty() && !join.is_lateral {
+            keys = one_sided_keys(&mut rest, &join.inner_only, left_slots, right_slots);
+            is_looped &= keys.is_empty();
+        }
         let OuterJoin { kind, outer, inner, check, .. } = join;
         let node = match is_looped {
             true => PlanNode::NestedLoop {
@@ -376,6 +382,32 @@ impl Planner<'_> {
         };
         (rows, Some((node, looped)))
     }
+}
+
+/// Takes the conditions on one side of a join without other keys, and returns them as keys that
+/// equal TRUE, so that rows that do not satisfy them meet no others. A condition of the inner side
+/// that is never true is such a key, too.
+fn one_sided_keys(
+    conditions: &mut Vec<Expr>,
+    inner_only: &[Expr],
+    left: &Slots,
+    right: &Slots,
+) -> Vec<(Expr, Expr)> {
+    let always = || Expr::Constant(Value::Boolean(true));
+    let mut keys = Vec::new();
+    for condition in std::mem::take(conditions) {
+        let slots = condition.slots();
+        match (slots.meets(left), slots.meets(right)) {
+            _ if condition.is_volatile() => conditions.push(condition),
+            (true, true) => conditions.push(condition),
+            (_, false) => keys.push((condition, always())),
+            (false, true) => keys.push((always(), condition)),
+        }
+    }
+    if inner_only.iter().any(|it| it.as_constant() == Some(&Value::Boolean(false))) {
+        keys.push((always(), always()));
+    }
+    keys
 }
 
 /// Returns the subqueries whose answers are read, by `read` or by one another.

@@ -72,7 +72,9 @@ pub fn simplify_change(change: &mut Change) {
     let mut read = Slots::default();
     change.from.each_part(&mut |part| part.note_slots(&mut read));
     let values = change.assignments.iter().flatten().map(|(_, value)| value);
-    values.chain(&change.filter).for_each(|expr| read.extend(&expr.slots()));
+    values.for_each(|expr| read.extend(&expr.slots()));
+    exists_for_rows(&change.filter, &mut change.subqueries, &read);
+    change.filter.iter().for_each(|expr| read.extend(&expr.slots()));
     keep_read(&mut change.subqueries, &mut read);
     change.subqueries.iter_mut().for_each(simplify_subquery);
     change.from.each_part_mut(&mut |part| {
@@ -226,7 +228,7 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
     if let Some(from) = &select.from {
         from.each_part(&mut |part| part.note_slots(&mut read));
     }
-    let mut own = select.filter.iter().chain(&select.outputs).chain(order).collect::<Vec<_>>();
+    let mut own = select.outputs.iter().chain(order).collect::<Vec<_>>();
     own.extend(&select.distinct_on);
     if let Some(group) = &select.group {
         own.extend(group.keys.iter().chain(&group.having));
@@ -236,15 +238,15 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
     let windows = select.windows.iter().flat_map(|windows| &windows.windows);
     own.extend(windows.flat_map(Window::exprs));
     own.into_iter().for_each(|expr| read.extend(&expr.slots()));
+    exists_for_rows(&select.filter, &mut select.subqueries, &read);
+    select.filter.iter().for_each(|expr| read.extend(&expr.slots()));
     keep_read(&mut select.subqueries, &mut read);
-    exists_for_rows(select, order);
 }
 
 /// Turns `TRUE = ANY (SELECT condition …)` into EXISTS with the condition in WHERE. A row IN a
-/// subquery has that form. The answer must be a conjunct of WHERE that nothing else reads. EXISTS
-/// can be hashed by the condition's equalities.
-fn exists_for_rows(select: &mut Select, order: &[Expr]) {
-    let Select { filter, outputs, subqueries, group, windows, distinct_on, .. } = select;
+/// subquery has that form. The answer must be a conjunct of `filter` that nothing else reads, such
+/// as what reads the slots `elsewhere`. EXISTS can be hashed by the condition's equalities.
+fn exists_for_rows(filter: &[Expr], subqueries: &mut [Subquery], elsewhere: &Slots) {
     for number in 0..subqueries.len() {
         let Some(subquery) = subqueries.get(number) else { continue };
         let SubqueryKind::Any(Expr::Constant(Value::Boolean(true)), Comparison::Equal) =
@@ -252,15 +254,12 @@ fn exists_for_rows(select: &mut Select, order: &[Expr]) {
         else {
             continue;
         };
-        let answer = Expr::column(subquery.slot, 0);
-        let own = Slots::one(subquery.slot);
-        let reads = |expr: &Expr| expr.slots().meets(&own);
-        let others = filter.iter().filter(|part| **part != answer);
-        let others = others.chain(&*outputs).chain(order).chain(&*distinct_on);
-        let is_read = others.into_iter().any(reads)
-            || group.is_some()
-            || windows.is_some()
-            || subqueries.iter().any(|other| other.reads.contains(subquery.slot));
+        let slot = subquery.slot;
+        let answer = Expr::column(slot, 0);
+        let mut others = filter.iter().filter(|part| **part != answer);
+        let is_read = elsewhere.contains(slot)
+            || others.any(|expr| expr.slots().contains(slot))
+            || subqueries.iter().any(|other| other.reads.contains(slot));
         if is_read || !filter.contains(&answer) {
             continue;
         }

@@ -92,3 +92,45 @@ fn a_volatile_common_table_is_computed_once() {
     assert_eq!(rows[0][0].to_string(), "1");
     expect(&c, text, &["CTE x"], &[]);
 }
+
+#[test]
+fn rows_in_a_subquery_are_joined_by_hash() {
+    let c = filled();
+    let pairs = "(id, a) IN (SELECT b, a FROM t WHERE b > 2)";
+    let loops = &["Subquery (ANY)"];
+    let semi = &["Hash"];
+    expect(&c, &format!("SELECT count(*) FROM u WHERE {pairs}"), semi, loops);
+    let text = format!("SELECT a, count(*) FROM u WHERE {pairs} GROUP BY a HAVING count(*) > 1");
+    expect(&c, &text, semi, loops);
+    let text = format!("SELECT id, rank() OVER (ORDER BY a) FROM u WHERE {pairs}");
+    expect(&c, &text, semi, loops);
+    expect(&c, &format!("DELETE FROM u WHERE {pairs}"), semi, loops);
+    expect(&c, &format!("UPDATE u SET a = 0 WHERE {pairs}"), semi, loops);
+    let text = "SELECT count(*) FROM t WHERE (b, a) IN (SELECT id, a FROM u WHERE u.a = t.b)";
+    expect(&c, text, semi, loops);
+    // Without NULLs the answer is never unknown.
+    let text = "SELECT count(*) FROM u WHERE (id, a) NOT IN (SELECT a, id FROM u WHERE a > 2)";
+    expect(&c, text, &["Subquery (EXISTS)"], loops);
+    let text = "SELECT count(*) FROM u WHERE (id, a) NOT IN (SELECT id, a FROM t)";
+    expect(&c, text, loops, &[]);
+}
+
+#[test]
+fn conditions_on_one_side_are_keys_of_outer_joins() {
+    let c = filled();
+    let loops = &["Nested Loop"];
+    for (on, cond) in [
+        ("t.id < 0", "Hash Cond: (t.id < 0) = t"),
+        ("u.id = 5 AND t.id = 6", "t = (u.id = 5) AND (t.id = 6) = t"),
+        ("false", "Hash Cond: f = t"),
+    ] {
+        let text = format!("SELECT count(*) FROM t FULL JOIN u ON {on}");
+        expect(&c, &text, &["Hash Full Join", cond], loops);
+    }
+    let text = "SELECT count(*) FROM t LEFT JOIN u ON t.a < 0";
+    expect(&c, text, &["Hash Left Join", "Hash Cond: (t.a < 0) = t"], loops);
+    let text = "SELECT count(*) FROM t LEFT JOIN u ON t.a < u.a AND false";
+    expect(&c, text, &["Hash Left Join", "Hash Cond: t = t"], loops);
+    let rows = c.query(text, &[]).unwrap().collect().unwrap();
+    assert_eq!(rows[0][0].to_string(), "4000");
+}
