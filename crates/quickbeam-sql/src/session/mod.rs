@@ -96,6 +96,8 @@ pub(crate) struct Session {
     /// The role of SET SESSION AUTHORIZATION, and that of SET ROLE, by default the same.
     pub session_user: Cell<ObjectId>,
     pub role: Cell<ObjectId>,
+    /// The owner of the SECURITY DEFINER function that runs, if its rights are those of now.
+    pub definer: Cell<Option<ObjectId>>,
     /// The numbers of the roles that settings have named.
     pub known_roles: RefCell<HashMap<SmolStr, ObjectId>>,
     /// The plan steps that are turned off.

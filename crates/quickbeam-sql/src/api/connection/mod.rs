@@ -157,6 +157,7 @@ impl Connection {
             login_role: Cell::new(BOOTSTRAP),
             session_user: Cell::new(BOOTSTRAP),
             role: Cell::new(BOOTSTRAP),
+            definer: Cell::new(None),
             known_roles: RefCell::default(),
             turned_off: Cell::default(),
             parallelism: Cell::default(),

@@ -134,7 +134,7 @@ impl Session {
         let session_user = session.and_then(|name| number(&name));
         let session_user = session_user.unwrap_or(self.login_role.get());
         let role = role.filter(|name| **name != *"none").and_then(|name| number(&name));
-        let role = role.unwrap_or(session_user);
+        let role = self.definer.get().unwrap_or_else(|| role.unwrap_or(session_user));
         if (session_user, role) != (self.session_user.get(), self.role.get()) {
             self.session_user.set(session_user);
             self.role.set(role);

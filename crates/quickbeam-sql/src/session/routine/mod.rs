@@ -250,12 +250,14 @@ fn sql_body(routine: &Routine, given: Vec<GivenVariable>) -> Result<BlockBody> {
 struct RoleGuard<'s> {
     session: &'s Session,
     role: ObjectId,
+    definer: Option<ObjectId>,
     path_number: u64,
     path: SearchPath,
 }
 
 impl Drop for RoleGuard<'_> {
     fn drop(&mut self) {
+        self.session.definer.set(self.definer);
         self.session.role.set(self.role);
         // The function may have changed the path.
         match *self.session.search_path.borrow() == self.path {
@@ -395,7 +397,7 @@ impl Session {
         &self,
         compiled: &CompiledRoutine,
         place: CallTransaction<'_>,
-    ) -> Result<(DepthGuard<'_>, Option<RoleGuard<'_>>, Option<SettingsGuard<'_>>)> {
+    ) -> Result<(DepthGuard<'_>, Option<SettingsGuard<'_>>, Option<RoleGuard<'_>>)> {
         let depth = self.routines.depth.get();
         if depth >= DEPTH {
             return Err(too_deep());
@@ -403,7 +405,8 @@ impl Session {
         self.routines.depth.set(depth + 1);
         let guard = DepthGuard(&self.routines);
         let role = self.with_owner(compiled, place)?;
-        Ok((guard, role, self.with_settings(&compiled.routine.settings)?))
+        // The settings end before the role does.
+        Ok((guard, self.with_settings(&compiled.routine.settings)?, role))
     }
 
     /// Takes on the role of the owner of a SECURITY DEFINER function.
@@ -419,18 +422,17 @@ impl Session {
             let snapshot = self.database.catalog.snapshot(transaction)?;
             Ok(snapshot.owner(compiled.routine.id))
         })?;
-        if owner == self.role.get() {
-            return Ok(None);
-        }
         let guard = RoleGuard {
             session: self,
             role: self.role.get(),
+            definer: self.definer.replace(Some(owner)),
             path_number: self.path_number.get(),
             path: self.search_path.borrow().clone(),
         };
-        self.role.set(owner);
-        self.note_path_number();
-        self.note_plan_key();
+        if self.role.replace(owner) != owner {
+            self.note_path_number();
+            self.note_plan_key();
+        }
         Ok(Some(guard))
     }
 }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::setting_table::{Kind, setting};
+use super::known_settings::setting;
+use super::setting_table::Kind;
 use super::variables::unrecognized;
 use crate::bind::SearchPath;
 use crate::catalog::ObjectId;

@@ -17,6 +17,8 @@ pub(crate) struct Setting {
     pub kind: Kind,
     /// What it is for.
     pub description: &'static str,
+    /// Whether only superusers change it.
+    pub is_of_superusers: bool,
 }
 
 /// The values that a setting takes.
@@ -191,11 +193,6 @@ impl Setting {
     }
 }
 
-/// Returns the setting of that name, in any case.
-pub(crate) fn setting(name: &str) -> Option<&'static Setting> {
-    SETTINGS.iter().find(|setting| setting.name.eq_ignore_ascii_case(name))
-}
-
 const INT: i64 = i32::MAX as i64;
 
 const fn row(
@@ -204,7 +201,7 @@ const fn row(
     kind: Kind,
     description: &'static str,
 ) -> Setting {
-    Setting { name, default, kind, description }
+    Setting { name, default, kind, description, is_of_superusers: false }
 }
 
 const MESSAGES: Kind = Kind::Word(&[
@@ -212,8 +209,8 @@ const MESSAGES: Kind = Kind::Word(&[
 ]);
 const TIMEOUT: Kind = Kind::Integer(0, INT, Unit::Millisecond);
 
-/// The settings, in the order of SHOW ALL.
-pub(crate) static SETTINGS: &[Setting] = &[
+/// The settings with an effect, and those of older releases.
+pub(super) static SETTINGS: &[Setting] = &[
     row(
         "application_name",
         "",
@@ -484,12 +481,13 @@ pub(crate) static SETTINGS: &[Setting] = &[
     ),
     row("server_version_num", "150000", Kind::Fact, "Shows the server version as an integer."),
     row("session_authorization", "quickbeam", Kind::Text, "Sets the session user name."),
-    row(
-        "session_replication_role",
-        "origin",
-        Kind::Word(&["origin", "replica", "local"]),
-        "Sets the session's behavior for triggers and rewrite rules.",
-    ),
+    Setting {
+        name: "session_replication_role",
+        default: "origin",
+        kind: Kind::Word(&["origin", "replica", "local"]),
+        description: "Sets the session's behavior for triggers and rewrite rules.",
+        is_of_superusers: true,
+    },
     row(
         "standard_conforming_strings",
         "on",
@@ -550,6 +548,7 @@ pub(crate) static SETTINGS: &[Setting] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::session::settings::known_settings::setting;
 
     #[test]
     fn only_supported_values_are_accepted() {

@@ -11,7 +11,8 @@ use std::time::Duration;
 use quickbeam::{Durability, Isolation, TransactionOptions};
 use smol_str::SmolStr;
 
-use super::setting_table::{BLOCK, Kind, LEAST_BLOCKS, SETTINGS, Setting, Unit, setting};
+use super::known_settings::{setting, settings};
+use super::setting_table::{BLOCK, Kind, LEAST_BLOCKS, Setting, Unit};
 use crate::bind::SearchPath;
 use crate::catalog::{BOOTSTRAP, path_schemas};
 use crate::compile::Parallelism;
@@ -284,12 +285,17 @@ impl Session {
             (None, _) => return Err(unrecognized(name)),
         };
         let is_session = lower == "session_authorization";
+        if self.definer.get().is_some() && (is_session || lower == "role") {
+            let message =
+                format!("cannot set parameter \"{lower}\" within security-definer function");
+            return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
+        }
         if let Some(name) = &checked
             && (is_session || lower == "role" && name != "none")
         {
             self.check_role_setting(&lower, name)?;
         }
-        if lower == "session_replication_role" && !self.is_superuser()? {
+        if known.is_some_and(|known| known.is_of_superusers) && !self.is_superuser()? {
             let message = format!("permission denied to set parameter \"{lower}\"");
             return Err(SqlError::new(SqlState::InsufficientPrivilege, message));
         }
@@ -375,7 +381,7 @@ impl Session {
             let value = self.show(setting.name)?.unwrap_or_default();
             Ok([setting.name.to_owned(), value, setting.description.to_owned()])
         };
-        SETTINGS.iter().map(row).collect()
+        settings().into_iter().map(row).collect()
     }
 
     fn show_engine(&self, name: &str) -> Result<String> {

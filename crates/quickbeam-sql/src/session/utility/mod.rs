@@ -35,7 +35,7 @@ use crate::session::executor::ResultRows;
 use crate::session::named::{no_cursor, no_statement};
 use crate::session::prepared_statement::PreparedStatement;
 use crate::session::rows::Rows;
-use crate::session::settings::setting_table::setting;
+use crate::session::settings::known_settings::setting;
 use crate::session::settings::variables::SettingScope;
 use crate::session::statement_cache::Lease;
 use crate::types::{DataType, Value};
