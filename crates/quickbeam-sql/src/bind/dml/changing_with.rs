@@ -8,9 +8,25 @@ use crate::bind::query::syntax::traversals::in_order_of_reading;
 use crate::bind::{Binder, BoundStatement, ChangingWith, OutputColumn, Source, WithPart, fold};
 use crate::error::{Result, SqlError, SqlState};
 
-/// Returns whether the WITH of a statement changes rows.
+/// Returns whether the WITH of a statement changes rows, or is read by ON CONFLICT or RETURNING.
 pub fn has_changing_with(query: &ast::Query) -> bool {
-    query.with.as_ref().is_some_and(|with| with.cte_tables.iter().any(changes_rows))
+    let Some(with) = &query.with else { return false };
+    let is_read = || reads_after_rows(query, with);
+    with.cte_tables.iter().any(changes_rows) || is_read()
+}
+
+/// Returns whether ON CONFLICT or RETURNING of an INSERT may name a query of the WITH before it.
+fn reads_after_rows(query: &ast::Query, with: &ast::With) -> bool {
+    let SetExpr::Insert(Ast::Insert(insert)) = &*query.body else { return false };
+    let mut text = String::new();
+    if let Some(on) = &insert.on {
+        text.push_str(&on.to_string().to_lowercase());
+    }
+    for item in insert.returning.iter().flatten() {
+        text.push_str(&item.to_string().to_lowercase());
+    }
+    text.contains("select")
+        && with.cte_tables.iter().any(|it| text.contains(&fold(&it.alias.name).to_lowercase()))
 }
 
 impl Binder<'_> {
