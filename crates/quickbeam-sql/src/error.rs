@@ -141,6 +141,8 @@ sql_states! {
     InvalidUseOfEscapeCharacter = "2200C",
     /// An ESCAPE that is no single character, or escapes nothing.
     InvalidEscapeSequence = "22025",
+    /// invalid_argument_for_sql_json_datetime_function
+    InvalidArgumentForSqlJsonDatetime = "22031",
     /// A subscript of a jsonpath that is no number, or out of bounds.
     InvalidSqlJsonSubscript = "22033",
     /// An item of a jsonpath that has to be a number.

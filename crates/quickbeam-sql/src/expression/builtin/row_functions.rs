@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::expression::builtin::encoded::multiranges::ranges_of;
 use crate::expression::builtin::json::json_changes::{each, elements, keys};
 use crate::expression::builtin::json::json_functions::JsonPart;
-use crate::expression::builtin::json::path::query;
+use crate::expression::builtin::json::path::{query, query_in_utc};
 use crate::expression::builtin::strings::regular_arrays::{captures_of, split_regular};
 use crate::expression::builtin::text_search::dictionaries::{
     DICTIONARIES, DICTIONARY, described_tokens, token_types, tokens,
@@ -104,9 +104,9 @@ static TABLE: &[RowFunction] = &[
     strict("jsonb_path_query", &[JSONB, TEXT], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB], FOUND, query),
     strict("jsonb_path_query", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND, query),
-    strict("jsonb_path_query_tz", &[JSONB, TEXT], FOUND_TZ, query),
-    strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB], FOUND_TZ, query),
-    strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND_TZ, query),
+    strict("jsonb_path_query_tz", &[JSONB, TEXT], FOUND_TZ, query_in_utc),
+    strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB], FOUND_TZ, query_in_utc),
+    strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND_TZ, query_in_utc),
     strict("ts_token_type", &[TEXT], TOKEN_TYPES, token_types),
     strict("ts_parse", &[TEXT, TEXT], TOKENS, tokens),
     strict("ts_debug", &[Some(CONFIGURATION), TEXT], DESCRIBED_TOKENS, described_tokens),

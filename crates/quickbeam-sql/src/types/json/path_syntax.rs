@@ -173,6 +173,8 @@ pub(crate) enum Accessor {
     Subscripts(Vec<(Node, Option<Node>)>),
     Filter(Box<Node>),
     ItemMethod(ItemMethod),
+    /// `.datetime()`, with a template.
+    Datetime(Option<String>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -694,7 +696,15 @@ impl PathParser {
                     "ceiling" => ItemMethod::Ceiling,
                     "keyvalue" => ItemMethod::KeyValue,
                     "datetime" => {
-                        return Err(SqlError::unsupported("the jsonpath method datetime()"));
+                        let template = match self.next() {
+                            Token::Quoted(template) => Some(template),
+                            _ => {
+                                self.at -= 1;
+                                None
+                            }
+                        };
+                        self.expect(")")?;
+                        return Ok(Some(Accessor::Datetime(template)));
                     }
                     _ => return Err(self.fault()),
                 };

@@ -150,6 +150,13 @@ impl Accessor {
                 f.write_str(")")
             }
             Accessor::ItemMethod(method) => write!(f, ".{}()", method.name()),
+            Accessor::Datetime(template) => {
+                let mut text = String::new();
+                if let Some(template) = template {
+                    write_string(&mut text, template);
+                }
+                write!(f, ".datetime({text})")
+            }
         }
     }
 }

@@ -11,14 +11,16 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::path_items::Item;
+use super::path_times::PathTime;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::strings::regular::compile;
 use crate::expression::builtin::{Builtin, invalid, mismatch, stable, strict, text};
 use crate::expression::regex::{RegexGrammar, RegexOptions, RegularExpression};
+use crate::types::json::Json;
 use crate::types::json::path_syntax::{
     Accessor, ItemMethod, JsonPath, Node, PathComparison, PathRegex,
 };
-use crate::types::json::{Json, JsonKind, write_string};
 use crate::types::{DataType, Decimal, TextSettings, Value, ValueRef, parse_value};
 use DataType::{Boolean, Jsonb as B, Text};
 
@@ -32,111 +34,54 @@ enum PathErrors {
 }
 
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
-    strict("@?", &[B, Text], Boolean, |v| exists(v, PathErrors::Silent)),
-    strict("@@", &[B, Text], Boolean, |v| matches(v, PathErrors::Silent)),
-    strict("jsonb_path_exists", &[B, Text], Boolean, |v| exists(v, PathErrors::Raised)),
-    strict("jsonb_path_exists", &[B, Text, B], Boolean, |v| exists(v, PathErrors::Raised)),
-    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, |v| exists(v, PathErrors::Raised)),
-    strict("jsonb_path_match", &[B, Text], Boolean, |v| matches(v, PathErrors::Raised)),
-    strict("jsonb_path_match", &[B, Text, B], Boolean, |v| matches(v, PathErrors::Raised)),
-    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, |v| matches(v, PathErrors::Raised)),
-    strict("jsonb_path_query_array", &[B, Text], B, all),
-    strict("jsonb_path_query_array", &[B, Text, B], B, all),
-    strict("jsonb_path_query_array", &[B, Text, B, Boolean], B, all),
-    strict("jsonb_path_query_first", &[B, Text], B, first),
-    strict("jsonb_path_query_first", &[B, Text, B], B, first),
-    strict("jsonb_path_query_first", &[B, Text, B, Boolean], B, first),
-    // No item depends on the time zone without the method `datetime`.
-    stable("jsonb_path_exists_tz", &[B, Text], Boolean, |_, v| exists(v, PathErrors::Raised)),
-    stable("jsonb_path_exists_tz", &[B, Text, B], Boolean, |_, v| exists(v, PathErrors::Raised)),
-    stable("jsonb_path_exists_tz", &[B, Text, B, Boolean], Boolean, |_, v| {
-        exists(v, PathErrors::Raised)
+    strict("@?", &[B, Text], Boolean, |v| exists(v, PathErrors::Silent, None)),
+    strict("@@", &[B, Text], Boolean, |v| matches(v, PathErrors::Silent, None)),
+    strict("jsonb_path_exists", &[B, Text], Boolean, |v| exists(v, PathErrors::Raised, None)),
+    strict("jsonb_path_exists", &[B, Text, B], Boolean, |v| exists(v, PathErrors::Raised, None)),
+    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, |v| {
+        exists(v, PathErrors::Raised, None)
     }),
-    stable("jsonb_path_match_tz", &[B, Text], Boolean, |_, v| matches(v, PathErrors::Raised)),
-    stable("jsonb_path_match_tz", &[B, Text, B], Boolean, |_, v| matches(v, PathErrors::Raised)),
-    stable("jsonb_path_match_tz", &[B, Text, B, Boolean], Boolean, |_, v| {
-        matches(v, PathErrors::Raised)
+    strict("jsonb_path_match", &[B, Text], Boolean, |v| matches(v, PathErrors::Raised, None)),
+    strict("jsonb_path_match", &[B, Text, B], Boolean, |v| matches(v, PathErrors::Raised, None)),
+    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, |v| {
+        matches(v, PathErrors::Raised, None)
     }),
-    stable("jsonb_path_query_array_tz", &[B, Text], B, |_, v| all(v)),
-    stable("jsonb_path_query_array_tz", &[B, Text, B], B, |_, v| all(v)),
-    stable("jsonb_path_query_array_tz", &[B, Text, B, Boolean], B, |_, v| all(v)),
-    stable("jsonb_path_query_first_tz", &[B, Text], B, |_, v| first(v)),
-    stable("jsonb_path_query_first_tz", &[B, Text, B], B, |_, v| first(v)),
-    stable("jsonb_path_query_first_tz", &[B, Text, B, Boolean], B, |_, v| first(v)),
+    strict("jsonb_path_query_array", &[B, Text], B, |v| all(v, None)),
+    strict("jsonb_path_query_array", &[B, Text, B], B, |v| all(v, None)),
+    strict("jsonb_path_query_array", &[B, Text, B, Boolean], B, |v| all(v, None)),
+    strict("jsonb_path_query_first", &[B, Text], B, |v| first(v, None)),
+    strict("jsonb_path_query_first", &[B, Text, B], B, |v| first(v, None)),
+    strict("jsonb_path_query_first", &[B, Text, B, Boolean], B, |v| first(v, None)),
+    // Comparisons of times with and without a zone depend on the session.
+    stable("jsonb_path_exists_tz", &[B, Text], Boolean, |f, v| {
+        exists(v, PathErrors::Raised, Some(f.settings()))
+    }),
+    stable("jsonb_path_exists_tz", &[B, Text, B], Boolean, |f, v| {
+        exists(v, PathErrors::Raised, Some(f.settings()))
+    }),
+    stable("jsonb_path_exists_tz", &[B, Text, B, Boolean], Boolean, |f, v| {
+        exists(v, PathErrors::Raised, Some(f.settings()))
+    }),
+    stable("jsonb_path_match_tz", &[B, Text], Boolean, |f, v| {
+        matches(v, PathErrors::Raised, Some(f.settings()))
+    }),
+    stable("jsonb_path_match_tz", &[B, Text, B], Boolean, |f, v| {
+        matches(v, PathErrors::Raised, Some(f.settings()))
+    }),
+    stable("jsonb_path_match_tz", &[B, Text, B, Boolean], Boolean, |f, v| {
+        matches(v, PathErrors::Raised, Some(f.settings()))
+    }),
+    stable("jsonb_path_query_array_tz", &[B, Text], B, |f, v| all(v, Some(f.settings()))),
+    stable("jsonb_path_query_array_tz", &[B, Text, B], B, |f, v| all(v, Some(f.settings()))),
+    stable("jsonb_path_query_array_tz", &[B, Text, B, Boolean], B, |f, v| {
+        all(v, Some(f.settings()))
+    }),
+    stable("jsonb_path_query_first_tz", &[B, Text], B, |f, v| first(v, Some(f.settings()))),
+    stable("jsonb_path_query_first_tz", &[B, Text, B], B, |f, v| first(v, Some(f.settings()))),
+    stable("jsonb_path_query_first_tz", &[B, Text, B, Boolean], B, |f, v| {
+        first(v, Some(f.settings()))
+    }),
 ];
-
-/// A JSON value.
-#[derive(Clone, Debug)]
-enum Item {
-    Null,
-    Boolean(bool),
-    Number(Decimal),
-    String(Arc<str>),
-    Array(Arc<[Item]>),
-    Object(Arc<[(String, Item)]>),
-}
-
-impl Item {
-    fn of(json: &Json<'_>) -> Result<Item> {
-        Ok(match &json.kind {
-            JsonKind::Null => Item::Null,
-            JsonKind::Boolean(truth) => Item::Boolean(*truth),
-            JsonKind::Number => Item::Number(json.number()?.ok_or_else(mismatch)?),
-            JsonKind::String(text) => Item::String(text.as_ref().into()),
-            JsonKind::Array(list) => Item::Array(list.iter().map(Item::of).collect::<Result<_>>()?),
-            JsonKind::Object(members) => {
-                let member = |(name, value): &(std::borrow::Cow<'_, str>, Json<'_>)| {
-                    Ok((name.clone().into_owned(), Item::of(value)?))
-                };
-                Item::Object(members.iter().map(member).collect::<Result<_>>()?)
-            }
-        })
-    }
-
-    fn write(&self, out: &mut String) {
-        match self {
-            Item::Null => out.push_str("null"),
-            Item::Boolean(truth) => out.push_str(if *truth { "true" } else { "false" }),
-            Item::Number(number) => out.push_str(&number.to_string()),
-            Item::String(text) => write_string(out, text),
-            Item::Array(list) => {
-                out.push('[');
-                for (at, item) in list.iter().enumerate() {
-                    out.push_str(if at > 0 { ", " } else { "" });
-                    item.write(out);
-                }
-                out.push(']');
-            }
-            Item::Object(members) => {
-                out.push('{');
-                for (at, (name, item)) in members.iter().enumerate() {
-                    out.push_str(if at > 0 { ", " } else { "" });
-                    write_string(out, name);
-                    out.push_str(": ");
-                    item.write(out);
-                }
-                out.push('}');
-            }
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            Item::Null => "null",
-            Item::Boolean(_) => "boolean",
-            Item::Number(_) => "number",
-            Item::String(_) => "string",
-            Item::Array(_) => "array",
-            Item::Object(_) => "object",
-        }
-    }
-
-    fn value(&self) -> Value {
-        let mut out = String::new();
-        self.write(&mut out);
-        Value::jsonb(out)
-    }
-}
 
 /// An error of evaluation.
 enum PathError {
@@ -160,6 +105,8 @@ struct Evaluator<'p> {
     variables: &'p [(String, Item)],
     /// The regular expressions of the path that were compiled.
     expressions: RefCell<Vec<(*const PathRegex, Rc<RegularExpression>)>>,
+    /// The settings with the zone of times without one, if the function takes it.
+    zone: Option<TextSettings>,
 }
 
 /// What `@` and `last` stand for.
@@ -285,6 +232,7 @@ impl Evaluator<'_> {
     fn step(&self, step: &Accessor, item: Item, around: &Around, sink: Sink<'_>) -> Evaluated<()> {
         let opens = match step {
             Accessor::Key(_) | Accessor::AnyKey | Accessor::Filter(_) => true,
+            Accessor::Datetime(_) => true,
             Accessor::ItemMethod(method) => !matches!(method, ItemMethod::Type | ItemMethod::Size),
             _ => false,
         };
@@ -340,6 +288,14 @@ impl Evaluator<'_> {
                 if self.truth(condition, &inner)? == Some(true) {
                     sink(item.clone())?;
                 }
+            }
+            (Accessor::Datetime(template), Item::String(text)) => {
+                let time = PathTime::read(text, template.as_deref());
+                sink(Item::Time(time.map_err(PathError::Suppressible)?))?;
+            }
+            (Accessor::Datetime(_), _) => {
+                let message = "jsonpath item method .datetime() can only be applied to a string";
+                return fault(SqlState::InvalidArgumentForSqlJsonDatetime, message);
             }
             (Accessor::ItemMethod(method), item) => self.method(*method, item, sink)?,
         }
@@ -491,7 +447,17 @@ impl Evaluator<'_> {
                 let Some(right) = suppressed(self.opened(&sides[1], around))? else {
                     return Ok(None);
                 };
-                self.any_pair(&left, &right, |a, b| compare(*comparison, a, b))
+                let mut failure = None;
+                let found = self.any_pair(&left, &right, |a, b| {
+                    compare(*comparison, a, b, self.zone.as_ref()).unwrap_or_else(|error| {
+                        failure = Some(error);
+                        None
+                    })
+                });
+                if let Some(error) = failure {
+                    return Err(PathError::Other(error));
+                }
+                found
             }
             Node::StartsWith(sides) => {
                 let Some(left) = suppressed(self.opened(&sides[0], around))? else {
@@ -570,23 +536,35 @@ impl Evaluator<'_> {
     }
 }
 
-fn compare(comparison: PathComparison, a: &Item, b: &Item) -> Option<bool> {
+/// Compares two items; `None` for those that have no order.
+fn compare(
+    comparison: PathComparison,
+    a: &Item,
+    b: &Item,
+    zone: Option<&TextSettings>,
+) -> Result<Option<bool>> {
     let order = match (a, b) {
         (Item::Null, Item::Null) => Ordering::Equal,
-        (Item::Null, _) | (_, Item::Null) => return Some(comparison == PathComparison::NotEqual),
+        (Item::Null, _) | (_, Item::Null) => {
+            return Ok(Some(comparison == PathComparison::NotEqual));
+        }
         (Item::Boolean(a), Item::Boolean(b)) => a.cmp(b),
         (Item::Number(a), Item::Number(b)) => a.cmp(b),
         (Item::String(a), Item::String(b)) => a.cmp(b),
-        _ => return None,
+        (Item::Time(a), Item::Time(b)) => match a.compare(*b, zone)? {
+            Some(order) => order,
+            None => return Ok(None),
+        },
+        _ => return Ok(None),
     };
-    Some(match comparison {
+    Ok(Some(match comparison {
         PathComparison::Equal => order.is_eq(),
         PathComparison::NotEqual => order.is_ne(),
         PathComparison::Less => order.is_lt(),
         PathComparison::LessOrEqual => order.is_le(),
         PathComparison::Greater => order.is_gt(),
         PathComparison::GreaterOrEqual => order.is_ge(),
-    })
+    }))
 }
 
 /// Appends the items of the levels below an item. The nesting of JSON is limited, so this is too.
@@ -645,7 +623,12 @@ struct FoundItems {
 }
 
 /// Evaluates the path of a call.
-fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors, wanted: Wanted) -> Result<FoundItems> {
+fn evaluate(
+    arguments: &[ValueRef<'_>],
+    errors: PathErrors,
+    wanted: Wanted,
+    zone: Option<TextSettings>,
+) -> Result<FoundItems> {
     let is_silent = errors == PathErrors::Silent;
     let jsonb = |at: usize| match arguments.get(at) {
         Some(ValueRef::Jsonb(text)) => Item::of(&Json::read(text)?),
@@ -667,6 +650,7 @@ fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors, wanted: Wanted) -> R
         root,
         variables: &variables,
         expressions: RefCell::default(),
+        zone,
     };
     let is_enough = wanted == Wanted::Any && !path.is_strict;
     let mut items = Vec::new();
@@ -694,18 +678,26 @@ fn evaluate(arguments: &[ValueRef<'_>], errors: PathErrors, wanted: Wanted) -> R
     }
 }
 
-fn exists(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
-    let found = evaluate(arguments, errors, Wanted::Any)?;
+fn exists(
+    arguments: &[ValueRef<'_>],
+    errors: PathErrors,
+    zone: Option<TextSettings>,
+) -> Result<Value> {
+    let found = evaluate(arguments, errors, Wanted::Any, zone)?;
     match found.has_failed {
         true => Ok(Value::Null),
         false => Ok(Value::Boolean(!found.items.is_empty())),
     }
 }
 
-fn matches(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
+fn matches(
+    arguments: &[ValueRef<'_>],
+    errors: PathErrors,
+    zone: Option<TextSettings>,
+) -> Result<Value> {
     let is_silent = errors == PathErrors::Silent;
     let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
-    match &evaluate(arguments, errors, Wanted::All)?.items[..] {
+    match &evaluate(arguments, errors, Wanted::All, zone)?.items[..] {
         [Item::Boolean(truth)] => Ok(Value::Boolean(*truth)),
         [Item::Null] => Ok(Value::Null),
         _ if is_silent => Ok(Value::Null),
@@ -716,18 +708,29 @@ fn matches(arguments: &[ValueRef<'_>], errors: PathErrors) -> Result<Value> {
     }
 }
 
-fn all(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let items = evaluate(arguments, PathErrors::Raised, Wanted::All)?.items;
+fn all(arguments: &[ValueRef<'_>], zone: Option<TextSettings>) -> Result<Value> {
+    let items = evaluate(arguments, PathErrors::Raised, Wanted::All, zone)?.items;
     Ok(Item::Array(items.into()).value())
 }
 
-fn first(arguments: &[ValueRef<'_>]) -> Result<Value> {
-    let items = evaluate(arguments, PathErrors::Raised, Wanted::All)?.items;
+fn first(arguments: &[ValueRef<'_>], zone: Option<TextSettings>) -> Result<Value> {
+    let items = evaluate(arguments, PathErrors::Raised, Wanted::All, zone)?.items;
     Ok(items.first().map_or(Value::Null, Item::value))
 }
 
 /// Returns the rows of `jsonb_path_query`.
 pub(in crate::expression::builtin) fn query(arguments: &[ValueRef<'_>]) -> Result<Vec<Vec<Value>>> {
-    let items = evaluate(arguments, PathErrors::Raised, Wanted::All)?.items;
+    rows_of(arguments, None)
+}
+
+/// Returns the rows of `jsonb_path_query_tz`: times without a zone are in UTC.
+pub(in crate::expression::builtin) fn query_in_utc(
+    arguments: &[ValueRef<'_>],
+) -> Result<Vec<Vec<Value>>> {
+    rows_of(arguments, Some(TextSettings::DEFAULT))
+}
+
+fn rows_of(arguments: &[ValueRef<'_>], zone: Option<TextSettings>) -> Result<Vec<Vec<Value>>> {
+    let items = evaluate(arguments, PathErrors::Raised, Wanted::All, zone)?.items;
     Ok(items.iter().map(|item| vec![item.value()]).collect())
 }

@@ -366,9 +366,53 @@ fn out_of_range(text: &str) -> SqlError {
     SqlError::new(SqlState::DatetimeFieldOverflow, message)
 }
 
+/// What the values of a template have.
+pub(in crate::expression::builtin) struct TemplateKind {
+    pub has_date: bool,
+    pub has_time: bool,
+    pub has_zone: bool,
+}
+
+/// Returns what the values of a template have.
+pub(in crate::expression::builtin) fn kind_of_template(template: &str) -> TemplateKind {
+    let mut kind = TemplateKind { has_date: false, has_time: false, has_zone: false };
+    for part in parts(template) {
+        let TemplatePart::Keyword(keyword, ..) = part else { continue };
+        let starts = |all: &[&str]| all.iter().any(|start| keyword.starts_with(start));
+        if starts(&["TZ", "OF"]) {
+            kind.has_zone = true;
+        } else if starts(&["HH", "MI", "SS", "MS", "US", "FF", "AM", "PM", "A.M.", "P.M."]) {
+            kind.has_time = true;
+        } else {
+            kind.has_date = true;
+        }
+    }
+    kind
+}
+
 /// Reads a text by a template; returns microseconds since 1970, and the seconds east of UTC if the
 /// text says them.
 fn read(text: &str, template: &str) -> Result<(i64, Option<i64>)> {
+    read_moment(text, template, TemplateUse::Lenient)
+}
+
+/// How exactly a text has to fit a template.
+#[derive(Clone, Copy, PartialEq)]
+pub(in crate::expression::builtin) enum TemplateUse {
+    /// Any letter stands for a letter in quotes, and more text may follow.
+    Lenient,
+    /// As the SQL standard says.
+    Exact,
+}
+
+/// [`read`], with a choice.
+pub(in crate::expression::builtin) fn read_moment(
+    text: &str,
+    template: &str,
+    template_use: TemplateUse,
+) -> Result<(i64, Option<i64>)> {
+    let is_exact = template_use == TemplateUse::Exact;
+    let refuse = |message: String| Err(SqlError::new(SqlState::InvalidDatetimeFormat, message));
     let (mut found, mut rest) = (TemplateFields::default(), text);
     let parts = parts(template);
     for (at, part) in parts.iter().enumerate() {
@@ -376,7 +420,9 @@ fn read(text: &str, template: &str) -> Result<(i64, Option<i64>)> {
             TemplatePart::Literal(character) if character.is_alphanumeric() => {
                 rest = rest.trim_start();
                 let mut characters = rest.chars();
-                characters.next();
+                if characters.next() != Some(*character) && is_exact {
+                    return refuse(format!("unmatched format character \"{character}\""));
+                }
                 rest = characters.as_str();
             }
             TemplatePart::Ordinal(_) => {
@@ -406,6 +452,10 @@ fn read(text: &str, template: &str) -> Result<(i64, Option<i64>)> {
                 rest = found.read(keyword, rest, is_last_digits)?;
             }
         }
+    }
+    if is_exact && !rest.trim_start().is_empty() {
+        let message = "trailing characters remain in input string after datetime format";
+        return refuse(message.to_owned());
     }
     let zone = found.zone.iter().any(Option::is_some).then(|| {
         let [hours, minutes] = found.zone.map(Option::unwrap_or_default);
