@@ -164,7 +164,7 @@ impl Session {
         if cursors.is_empty() {
             self.moved.clear();
         }
-        cursors.insert(name, CursorRows { opened: self.moved.mark(), ..cursor });
+        cursors.insert(name, CursorRows { opened: self.moved.open(), ..cursor });
     }
 
     /// Returns where writers note moved rows, if a cursor may have to follow them.
@@ -190,6 +190,13 @@ impl Session {
             (name.clone(), ShownCursor { holds: *holds, scrolls: *scrolls, ..shown.clone() })
         };
         self.cursors.borrow().iter().map(shown).collect()
+    }
+
+    /// Forgets the moves of rows since a moment that was rolled back to, and closes the cursors that
+    /// were opened since.
+    pub fn rollback_moves(&self, mark: u64) {
+        self.moved.rollback_to(mark);
+        self.cursors.borrow_mut().retain(|_, cursor| cursor.opened < mark);
     }
 
     /// Closes the cursors that end with a transaction.

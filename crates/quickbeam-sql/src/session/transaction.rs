@@ -380,7 +380,7 @@ impl Session {
         let open = self.open.borrow();
         let deferred = open.as_ref().map_or(&self.alone.deferred, |open| &open.deferred);
         deferred.rollback_to(mark.deferred);
-        self.moved.rollback_to(mark.moved);
+        self.rollback_moves(mark.moved);
     }
 
     /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it has no effect.
@@ -528,7 +528,7 @@ impl Session {
                     self.events.truncate(found.events);
                     open.deferred.set_modes(found.modes.clone());
                     open.deferred.rollback_to(found.deferred);
-                    self.moved.rollback_to(found.moved);
+                    self.rollback_moves(found.moved);
                     if open.outcome.borrow().is_some() {
                         self.restore(found.settings.clone());
                         open.outcome.replace(found.outcome.clone());

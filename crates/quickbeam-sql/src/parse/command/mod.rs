@@ -20,7 +20,7 @@ use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::access::{self, AccessStatement};
-use super::positions::{is_text_of, is_word};
+use super::positions::{is_any_word, is_text_of, is_word};
 use super::routine::{self, RoutineStatement};
 use super::user_types::{self, TypeStatement};
 use super::{offset_of, statement_end};
@@ -550,6 +550,11 @@ impl TokenCursor<'_> {
     }
 
     fn direction(&mut self) -> Result<Direction> {
+        // The last word is the name of the cursor, which may be that of a direction.
+        let is_last = self.token(self.at + 1).is_none_or(statement_end);
+        if is_last && !is_any_word(self.peek(), &["ALL"]) {
+            return Ok(Direction::By(1));
+        }
         for (word, direction) in [
             ("NEXT", Direction::By(1)),
             ("PRIOR", Direction::By(-1)),

@@ -42,6 +42,11 @@ impl MovedRows {
         }
     }
 
+    /// Returns the moment at which a cursor is opened, which no other one has.
+    pub fn open(&self) -> u64 {
+        self.next.replace(self.next.get() + 1)
+    }
+
     /// Returns the moment to roll back to.
     pub fn mark(&self) -> u64 {
         self.next.get()
