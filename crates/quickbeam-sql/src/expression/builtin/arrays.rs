@@ -199,25 +199,24 @@ fn concatenate(arguments: &[ValueRef<'_>]) -> Result<Value> {
     };
     let (a, b) = (left.dimensions(), right.dimensions());
     let incompatible = || subscript_error("cannot concatenate incompatible arrays");
-    let lengths = |list: &[Dimension]| list.iter().map(|one| one.length).collect::<Vec<_>>();
     let mut joined;
     match a.len() as i64 - b.len() as i64 {
         0 => {
             let (Some(first), Some(second)) = (a.first(), b.first()) else {
                 return Err(incompatible());
             };
-            if lengths(&a[1..]) != lengths(&b[1..]) {
+            if a[1..] != b[1..] {
                 return Err(incompatible());
             }
             joined = a.clone();
             joined[0] = Dimension { length: first.length + second.length, ..*first };
         }
         // The array of fewer dimensions is one more row of the other.
-        1 if lengths(&a[1..]) == lengths(&b) => {
+        1 if a[1..] == b => {
             joined = a.clone();
             joined[0].length += 1;
         }
-        -1 if lengths(&b[1..]) == lengths(&a) => {
+        -1 if b[1..] == a => {
             joined = b.clone();
             joined[0].length += 1;
         }
