@@ -244,8 +244,9 @@ fn simplify_select(select: &mut Select, order: &[Expr]) {
 }
 
 /// Turns `TRUE = ANY (SELECT condition …)` into EXISTS with the condition in WHERE. A row IN a
-/// subquery has that form. The answer must be a conjunct of `filter` that nothing else reads, such
-/// as what reads the slots `elsewhere`. EXISTS can be hashed by the condition's equalities.
+/// subquery has that form. The answer must be read by `filter` alone, where unknown is as good as
+/// false, and not by what reads the slots `elsewhere`. EXISTS can be hashed by the condition's
+/// equalities.
 fn exists_for_rows(filter: &[Expr], subqueries: &mut [Subquery], elsewhere: &Slots) {
     for number in 0..subqueries.len() {
         let Some(subquery) = subqueries.get(number) else { continue };
@@ -255,12 +256,10 @@ fn exists_for_rows(filter: &[Expr], subqueries: &mut [Subquery], elsewhere: &Slo
             continue;
         };
         let slot = subquery.slot;
-        let answer = Expr::column(slot, 0);
-        let mut others = filter.iter().filter(|part| **part != answer);
         let is_read = elsewhere.contains(slot)
-            || others.any(|expr| expr.slots().contains(slot))
-            || subqueries.iter().any(|other| other.reads.contains(slot));
-        if is_read || !filter.contains(&answer) {
+            || subqueries.iter().any(|other| other.reads.contains(slot))
+            || !filter.iter().all(|part| reads_as_condition(part, slot));
+        if is_read {
             continue;
         }
         let Some(subquery) = subqueries.get_mut(number) else { continue };
@@ -276,6 +275,16 @@ fn exists_for_rows(filter: &[Expr], subqueries: &mut [Subquery], elsewhere: &Slo
             subquery.kind = SubqueryKind::Exists;
             subquery.find_reads();
         }
+    }
+}
+
+/// Whether a condition reads the answer in a slot only as an operand of AND and OR, where unknown
+/// makes it as little true as false does.
+fn reads_as_condition(condition: &Expr, slot: usize) -> bool {
+    match condition {
+        Expr::And(list) | Expr::Or(list) => list.iter().all(|it| reads_as_condition(it, slot)),
+        Expr::Column(at) if at.slot == slot => true,
+        other => !other.slots().contains(slot),
     }
 }
 

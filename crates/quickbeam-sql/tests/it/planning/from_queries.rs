@@ -108,6 +108,9 @@ fn rows_in_a_subquery_are_joined_by_hash() {
     expect(&c, &format!("UPDATE u SET a = 0 WHERE {pairs}"), semi, loops);
     let text = "SELECT count(*) FROM t WHERE (b, a) IN (SELECT id, a FROM u WHERE u.a = t.b)";
     expect(&c, text, semi, loops);
+    // Unknown is as good as false in an operand of OR, and not in one of NOT.
+    expect(&c, &format!("SELECT id FROM u WHERE a > 7 OR {pairs}"), &["Hashed"], loops);
+    expect(&c, &format!("SELECT id FROM u WHERE NOT (a > 7 OR {pairs})"), loops, &[]);
     // Without NULLs the answer is never unknown.
     let text = "SELECT count(*) FROM u WHERE (id, a) NOT IN (SELECT a, id FROM u WHERE a > 2)";
     expect(&c, text, &["Subquery (EXISTS)"], loops);
