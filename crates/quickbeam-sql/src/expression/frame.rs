@@ -369,6 +369,9 @@ pub trait SessionState {
     /// Returns the session's number.
     fn process_id(&self) -> i32;
 
+    /// Returns how many triggers are under way, one within another.
+    fn trigger_depth(&self) -> i32;
+
     /// Returns the position after the last record of the log.
     fn log_position(&self) -> u64;
 

@@ -185,6 +185,10 @@ impl SessionState for Session {
         self.number
     }
 
+    fn trigger_depth(&self) -> i32 {
+        self.routines.trigger_depth()
+    }
+
     fn opened(&self) -> i64 {
         self.database.shared.opened.0
     }

@@ -192,8 +192,8 @@ impl Session {
         self.cursors.borrow().iter().map(shown).collect()
     }
 
-    /// Forgets the moves of rows since a moment that was rolled back to, and closes the cursors that
-    /// were opened since.
+    /// Forgets the moves of rows since a moment that was rolled back to, and closes the cursors
+    /// that were opened since.
     pub fn rollback_moves(&self, mark: u64) {
         self.moved.rollback_to(mark);
         self.cursors.borrow_mut().retain(|_, cursor| cursor.opened < mark);

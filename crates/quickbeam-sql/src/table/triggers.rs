@@ -126,6 +126,12 @@ impl<'a> TableWriter<'a> {
         let (table, event) = (handle.table(), triggers.event);
         let old_values = values_in(table, old.map(|(_, row)| row))?;
         let mut new_values = values_in(table, new)?;
+        // They are computed after the triggers, also where an UPDATE still has the old ones.
+        for (column, value) in table.columns.iter().zip(new_values.iter_mut().flatten()) {
+            if column.generated.is_some() {
+                *value = Value::Null;
+            }
+        }
         let mut is_changed = false;
         for trigger in &triggers.before_row {
             let call = TriggerCall {

@@ -69,6 +69,9 @@ pub(super) static TABLE: &[Builtin] = &[
     stable("pg_backend_pid", &[], Integer, |frame, _| {
         Ok(Value::Integer(frame.host()?.session().process_id()))
     }),
+    stable("pg_trigger_depth", &[], Integer, |frame, _| {
+        Ok(Value::Integer(frame.host()?.session().trigger_depth()))
+    }),
     stable("pg_postmaster_start_time", &[], DataType::TimestampTz, |frame, _| {
         Ok(Value::TimestampTz(frame.host()?.session().opened()))
     }),

@@ -93,6 +93,11 @@ impl Routines {
         rows.rows(side)
     }
 
+    /// Returns how many triggers run, one within another.
+    pub(in crate::session) fn trigger_depth(&self) -> i32 {
+        self.changing.borrow().len() as i32
+    }
+
     /// Returns a name for a cursor that has none.
     fn portal_name(&self) -> String {
         self.portals.set(self.portals.get() + 1);

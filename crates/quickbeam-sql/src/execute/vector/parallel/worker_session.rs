@@ -37,6 +37,10 @@ impl SessionState for WorkerSession {
         0
     }
 
+    fn trigger_depth(&self) -> i32 {
+        0
+    }
+
     fn opened(&self) -> i64 {
         0
     }
