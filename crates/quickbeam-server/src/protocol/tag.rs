@@ -124,6 +124,7 @@ fn with_object(verb: &str, words: impl Iterator<Item = String>) -> String {
     let modifiers = [
         "OR",
         "REPLACE",
+        "RECURSIVE",
         "TEMP",
         "TEMPORARY",
         "UNLOGGED",
@@ -257,6 +258,7 @@ mod tests {
             ("create unique index i on t (a)", "CREATE INDEX"),
             ("CREATE CONSTRAINT TRIGGER t AFTER INSERT ON a", "CREATE TRIGGER"),
             ("CREATE OR REPLACE VIEW v AS SELECT 1", "CREATE VIEW"),
+            ("CREATE RECURSIVE VIEW v (a) AS SELECT 1", "CREATE VIEW"),
             ("CREATE TEMP TABLE a (b) AS SELECT 1", "SELECT 3"),
             ("create table a as table b with no data;", "CREATE TABLE AS"),
             ("create table a as execute p(1)", "SELECT 3"),
