@@ -27,7 +27,9 @@ use crate::files::LOG_DIRECTORY;
 use crate::options::AccessMethod;
 use crate::page::{OVERFLOW, PageId};
 use crate::vfs::Vfs;
-use crate::wal::{LogReader, Operation, ReadRecord, RecordKind, decode_operations};
+use crate::wal::{
+    LogReader, Lsn, Operation, ReadRecord, RecordKind, decode_operations, decode_parts,
+};
 
 /// The result of replaying the log.
 pub struct Replayed {
@@ -123,7 +125,8 @@ pub fn replay(
     if root.segment_exists {
         reader.expect_first();
     }
-    let mut fragments: HashMap<u64, Vec<u8>> = HashMap::new();
+    // The positions of the fragments of unfinished transactions, whose operations stay in the log.
+    let mut fragments: HashMap<u64, Vec<Lsn>> = HashMap::new();
     let mut incarnation = root.incarnation;
     let mut timestamp = root.timestamp;
     let mut leaf_hints: HashMap<u32, LeafHint> = HashMap::new();
@@ -139,19 +142,28 @@ pub fn replay(
             }
         }
         if kind == RecordKind::Fragment {
-            fragments.entry(transaction).or_default().extend_from_slice(&payload);
+            fragments.entry(transaction).or_default().push(lsn);
             continue;
         }
-        let mut operations = fragments.remove(&transaction).unwrap_or_default();
+        let earlier = fragments.remove(&transaction).unwrap_or_default();
         if lsn < root.log_position {
             continue;
         }
         if record.timestamp >= COMMIT_LIMIT || record.incarnation > INCARNATION_LIMIT {
             return Err(damaged(lsn));
         }
-        operations.extend_from_slice(&payload);
-        decode_operations(&operations, |operation| apply(pool, trees, &mut leaf_hints, operation))
-            .map_err(|error| error.unwrap_or_else(|| damaged(lsn)))?;
+        let apply_to_trees =
+            |operation: Operation<'_>| apply(pool, trees, &mut leaf_hints, operation);
+        let decoded = if earlier.is_empty() {
+            decode_operations(&payload, apply_to_trees)
+        } else {
+            let read = |number: usize| match earlier.get(number) {
+                Some(&fragment) => reader.payload_again(fragment),
+                None => Ok(payload.clone()),
+            };
+            decode_parts(earlier.len() + 1, read, apply_to_trees)
+        };
+        decoded.map_err(|error| error.unwrap_or_else(|| damaged(lsn)))?;
         timestamp = record.timestamp;
         invariant!(RECOV_1, lsn >= applied, "the commit at {lsn} follows the one at {applied}");
         applied = lsn + 1;

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{LostLog, SalvageReport};
 use crate::vfs::{OpenMode, Vfs};
 use crate::wal::{
-    HEADER, Lsn, Operation, RecordKind, SEGMENT_HEADER, SegmentIdentity, decode, decode_operations,
+    HEADER, Lsn, Operation, RecordKind, SEGMENT_HEADER, SegmentIdentity, decode, decode_parts,
     number_of, places as record_places,
 };
 
@@ -160,7 +160,7 @@ impl SalvagedLog {
             0 => place.lsn,
             start => start,
         });
-        let mut fragments: HashMap<(u32, u64), Vec<u8>> = HashMap::new();
+        let mut fragments: HashMap<(u32, u64), Vec<&RecordPosition>> = HashMap::new();
         let mut loaded = (u64::MAX, Vec::new());
         let mut gap = false;
         for (place, durable) in places.iter().zip(durable_from(&places)) {
@@ -175,29 +175,29 @@ impl SalvagedLog {
                 fragments.clear();
             }
             expected = place.next;
-            let payload = self.payload(place, &mut loaded);
             let key = (place.incarnation, place.transaction);
             match place.kind {
                 RecordKind::Padding => {}
-                RecordKind::Fragment => {
-                    fragments.entry(key).or_default().extend_from_slice(&payload)
-                }
+                RecordKind::Fragment => fragments.entry(key).or_default().push(place),
                 RecordKind::Commit => {
-                    let mut operations = fragments.remove(&key).unwrap_or_default();
-                    operations.extend_from_slice(&payload);
+                    let mut parts = fragments.remove(&key).unwrap_or_default();
+                    parts.push(place);
                     if place.lsn < position {
                         continue;
                     }
+                    let read = |number: usize| {
+                        let part = parts.get(number);
+                        Ok(part.map_or_else(Vec::new, |part| self.payload(part, &mut loaded)))
+                    };
                     // All or nothing: a commit that lost a fragment most likely cannot be decoded
                     // as a whole.
-                    if decode_operations(&operations, |_| Ok::<_, E>(())).is_err() {
-                        let detail = "a commit whose beginning is lost";
-                        report.lost_log.push(self.lost(place.lsn, place.next, detail));
-                        continue;
-                    }
-                    match decode_operations(&operations, &mut apply) {
+                    match decode_parts(parts.len(), read, &mut apply) {
                         Err(Some(error)) => return Err(error),
-                        Err(None) | Ok(()) => report.commits += 1,
+                        Err(None) => {
+                            let detail = "a commit whose beginning is lost";
+                            report.lost_log.push(self.lost(place.lsn, place.next, detail));
+                        }
+                        Ok(()) => report.commits += 1,
                     }
                 }
             }

@@ -45,7 +45,7 @@ pub use buffer::{Appended, LogBuffer};
 use buffer::{Taken, runs_of};
 use failure::Failure;
 use group_commit::GroupCommit;
-pub use operations::{Operation, decode_operations};
+pub use operations::{Operation, decode_operations, decode_parts};
 pub use reader::{LogReader, ReadRecord};
 #[cfg(any(test, feature = "fuzzing"))]
 pub use record::seal_record;

@@ -47,21 +47,23 @@ fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
 
 /// The decoder's keys: the newest full key, and a buffer for a key that is joined from it.
 #[derive(Default)]
-struct Keys<'a> {
-    full: Option<&'a [u8]>,
+struct Keys {
+    full: Option<Vec<u8>>,
     joined: Vec<u8>,
 }
 
-impl<'a> Keys<'a> {
+impl Keys {
     /// Decodes the next key. `alike` is the prefix length, or `None` if the key is stored in full.
-    fn take(&mut self, bytes: &mut &'a [u8], alike: Option<usize>, length: usize) -> Option<&[u8]> {
+    fn take(&mut self, bytes: &mut &[u8], alike: Option<usize>, length: usize) -> Option<&[u8]> {
         let rest = take(bytes, length)?;
         let Some(alike) = alike else {
-            self.full = Some(rest);
-            return Some(rest);
+            let full = self.full.get_or_insert_default();
+            full.clear();
+            full.extend_from_slice(rest);
+            return Some(full);
         };
         self.joined.clear();
-        self.joined.extend_from_slice(self.full?.get(..alike)?);
+        self.joined.extend_from_slice(self.full.as_ref()?.get(..alike)?);
         self.joined.extend_from_slice(rest);
         Some(&self.joined)
     }
@@ -74,7 +76,7 @@ enum ReplayStep<'a> {
     RolledBack(u64),
 }
 
-fn take_step<'k, 'a: 'k>(bytes: &mut &'a [u8], keys: &'k mut Keys<'a>) -> Option<ReplayStep<'k>> {
+fn take_step<'k, 'a: 'k>(bytes: &mut &'a [u8], keys: &'k mut Keys) -> Option<ReplayStep<'k>> {
     let kind = take(bytes, 1)?[0];
     if kind == ROLLED_BACK {
         return Some(ReplayStep::RolledBack(u64::from_le_bytes(*take(bytes, 8)?.first_chunk()?)));
@@ -103,41 +105,84 @@ fn take_step<'k, 'a: 'k>(bytes: &mut &'a [u8], keys: &'k mut Keys<'a>) -> Option
     }
 }
 
-/// Returns the ranges of a transaction's bytes that were rolled back, in order. Returns `None` if
-/// the bytes cannot be decoded.
-fn rolled_back(bytes: &[u8]) -> Option<Vec<Range<usize>>> {
-    let (mut rest, mut keys) = (bytes, Keys::default());
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    while !rest.is_empty() {
-        let end = bytes.len() - rest.len();
-        if let ReplayStep::RolledBack(position) = take_step(&mut rest, &mut keys)? {
-            let start = usize::try_from(position).ok().filter(|&start| start <= end)?;
+/// Takes a step and its position. Fails with `None` if the bytes are not those of a transaction.
+type VisitStep<'v, E> = dyn FnMut(u64, ReplayStep<'_>) -> Result<(), Option<E>> + 'v;
+
+/// Calls `visit` with each whole step in `bytes`, which begin at position `start`. Returns the
+/// length of these steps.
+fn visit_steps<E>(
+    bytes: &[u8],
+    start: u64,
+    keys: &mut Keys,
+    visit: &mut VisitStep<'_, E>,
+) -> Result<usize, Option<E>> {
+    let mut rest = bytes;
+    loop {
+        let taken = bytes.len() - rest.len();
+        let Some(step) = take_step(&mut rest, keys) else { return Ok(taken) };
+        visit(start + taken as u64, step)?;
+    }
+}
+
+/// Calls `apply` with each operation that was not rolled back. `visit_all` calls its argument with
+/// each step, twice in all: a rollback comes after the operations that it cancels.
+fn decode_steps<E>(
+    mut visit_all: impl FnMut(&mut VisitStep<'_, E>) -> Result<(), Option<E>>,
+    mut apply: impl FnMut(Operation<'_>) -> Result<(), E>,
+) -> Result<(), Option<E>> {
+    let mut ranges: Vec<Range<u64>> = Vec::new();
+    visit_all(&mut |end, step| {
+        if let ReplayStep::RolledBack(start) = step {
+            if start > end {
+                return Err(None);
+            }
             while ranges.pop_if(|range| range.start >= start).is_some() {}
             ranges.push(start..end);
         }
-    }
-    Some(ranges)
-}
-
-/// Calls `apply` with each operation that was not rolled back. Returns `Err(None)`, without any
-/// call, if the bytes cannot be decoded.
-pub fn decode_operations<E>(
-    bytes: &[u8],
-    mut apply: impl FnMut(Operation<'_>) -> Result<(), E>,
-) -> Result<(), Option<E>> {
-    let ranges = rolled_back(bytes).ok_or(None)?;
+        Ok(())
+    })?;
     let mut ranges = ranges.iter().peekable();
-    let (mut rest, mut keys) = (bytes, Keys::default());
-    while !rest.is_empty() {
-        let at = bytes.len() - rest.len();
+    visit_all(&mut |at, step| {
         while ranges.next_if(|range| range.end <= at).is_some() {}
         let counts = ranges.peek().is_none_or(|range| at < range.start);
-        match take_step(&mut rest, &mut keys).ok_or(None)? {
-            ReplayStep::Operation(operation) if counts => apply(operation).map_err(Some)?,
-            ReplayStep::Operation(_) | ReplayStep::RolledBack(_) => {}
+        match step {
+            ReplayStep::Operation(operation) if counts => apply(operation).map_err(Some),
+            ReplayStep::Operation(_) | ReplayStep::RolledBack(_) => Ok(()),
         }
-    }
-    Ok(())
+    })
+}
+
+/// Calls `apply` with each operation in `bytes` that was not rolled back. Returns `Err(None)`,
+/// without any call, if the bytes cannot be decoded.
+pub fn decode_operations<E>(
+    bytes: &[u8],
+    apply: impl FnMut(Operation<'_>) -> Result<(), E>,
+) -> Result<(), Option<E>> {
+    let visit_all = |visit: &mut VisitStep<'_, E>| {
+        let taken = visit_steps(bytes, 0, &mut Keys::default(), visit)?;
+        if taken == bytes.len() { Ok(()) } else { Err(None) }
+    };
+    decode_steps(visit_all, apply)
+}
+
+/// Like [`decode_operations`], for bytes in `count` parts that end anywhere, each of which `read`
+/// returns twice. Holds one part in memory, and more only if an operation extends over several.
+pub fn decode_parts<E>(
+    count: usize,
+    mut read: impl FnMut(usize) -> Result<Vec<u8>, E>,
+    apply: impl FnMut(Operation<'_>) -> Result<(), E>,
+) -> Result<(), Option<E>> {
+    let visit_all = |visit: &mut VisitStep<'_, E>| {
+        let (mut keys, mut window, mut start) = (Keys::default(), Vec::new(), 0);
+        for number in 0..count {
+            window.extend_from_slice(&read(number).map_err(Some)?);
+            let taken = visit_steps(&window, start, &mut keys, visit)?;
+            window.drain(..taken);
+            start += taken as u64;
+        }
+        if window.is_empty() { Ok(()) } else { Err(None) }
+    };
+    decode_steps(visit_all, apply)
 }
 
 #[cfg(test)]
@@ -145,10 +190,29 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn in_parts(bytes: &[u8], size: usize) -> (Result<(), Option<()>>, Vec<String>) {
+        let parts: Vec<&[u8]> = bytes.chunks(size).collect();
+        let mut found = Vec::new();
+        let done = decode_parts(
+            parts.len(),
+            |number| Ok(parts[number].to_vec()),
+            |operation| {
+                found.push(format!("{operation:?}"));
+                Ok(())
+            },
+        );
+        (done, found)
+    }
+
     proptest! {
         #[test]
         fn garbage_is_an_error_or_operations(bytes in prop::collection::vec(0u8..9, 0..200)) {
-            let _ = decode_operations(&bytes, |_| Ok::<_, ()>(()));
+            let whole = in_parts(&bytes, 200);
+            let done = decode_operations(&bytes, |_| Ok::<_, ()>(()));
+            prop_assert_eq!(&whole.0, &done);
+            for size in [1, 7, 50] {
+                prop_assert_eq!(&in_parts(&bytes, size), &whole);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::Lsn;
-use super::record::{HEADER, RecordKind, decode, places};
+use super::record::{HEADER, RecordKind, decode, payload_length, places};
 use super::segment::{SEGMENT_HEADER, SegmentIdentity, number_of, path_of};
 use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::vfs::{OpenMode, Vfs};
@@ -114,6 +114,27 @@ impl LogReader {
         }
         self.segment = Some((number, bytes));
         Ok(true)
+    }
+
+    /// Reads the payload of a record that [`next`](Self::next) has returned, without the rest of
+    /// its segment.
+    pub fn payload_again(&self, lsn: Lsn) -> Result<Vec<u8>> {
+        let path = path_of(&self.directory, lsn / self.segment_size);
+        let on = |error| Error::on_file("reading", &path, error);
+        let file = self.vfs.open(&path, OpenMode::Read).map_err(on)?;
+        let offset = lsn % self.segment_size;
+        let mut bytes = vec![0; HEADER];
+        file.read_at(&mut bytes, offset).map_err(on)?;
+        let left = (self.segment_size - offset) as usize;
+        let length = payload_length(&bytes).filter(|length| HEADER + length <= left);
+        if let Some(length) = length {
+            bytes.resize(HEADER + length, 0);
+            file.read_at(&mut bytes[HEADER..], offset + HEADER as u64).map_err(on)?;
+        }
+        match decode(&bytes, lsn) {
+            Some((_, payload)) => Ok(payload.to_vec()),
+            None => Err(self.damage(lsn, "a record that was whole is damaged now".into())),
+        }
     }
 
     /// Returns the next record, or `None` at the end of the log. Fails if the log is damaged before

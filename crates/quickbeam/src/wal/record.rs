@@ -85,6 +85,11 @@ pub fn places(segment: &[u8], offset: usize) -> impl Iterator<Item = usize> {
     words.filter(|(_, word)| RecordKind::of(word[KIND_AT]).is_some()).map(|(at, _)| at * 8)
 }
 
+/// Returns the bytes of payload that the header at the start of `bytes` names. It may be damaged.
+pub fn payload_length(bytes: &[u8]) -> Option<usize> {
+    Some(half(bytes.first_chunk::<HEADER>()?, 8) as usize)
+}
+
 /// Decodes the record at the start of `bytes`. Returns `None` unless it is whole, undamaged and of
 /// position `lsn`.
 pub fn decode(bytes: &[u8], lsn: Lsn) -> Option<(RecordHeader, &[u8])> {

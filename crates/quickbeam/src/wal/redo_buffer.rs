@@ -170,23 +170,38 @@ fn push_number(out: &mut Vec<u8>, mut number: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::operations::{Operation, decode_operations};
+    use super::super::operations::{Operation, decode_operations, decode_parts};
     use super::*;
     use proptest::prelude::*;
 
     type Done = (u32, Vec<u8>, Option<Vec<u8>>);
 
+    fn as_done(operation: Operation<'_>) -> Done {
+        match operation {
+            Operation::Put { tree, key, value } => (tree, key.to_vec(), Some(value.to_vec())),
+            Operation::Delete { tree, key } => (tree, key.to_vec(), None),
+        }
+    }
+
+    /// Decodes the operations as a whole, and in parts of several sizes.
     fn decoded(bytes: &[u8]) -> Vec<Done> {
-        let mut back = Vec::new();
-        decode_operations(bytes, |operation| {
-            back.push(match operation {
-                Operation::Put { tree, key, value } => (tree, key.to_vec(), Some(value.to_vec())),
-                Operation::Delete { tree, key } => (tree, key.to_vec(), None),
-            });
+        let mut whole = Vec::new();
+        let done = decode_operations(bytes, |operation| {
+            whole.push(as_done(operation));
             Ok::<_, ()>(())
-        })
-        .unwrap();
-        back
+        });
+        assert_eq!(done, Ok(()));
+        for size in [1, 19, 400] {
+            let parts: Vec<&[u8]> = bytes.chunks(size).collect();
+            let mut found = Vec::new();
+            let read = |number: usize| Ok::<_, ()>(parts[number].to_vec());
+            let done = decode_parts(parts.len(), read, |operation| {
+                found.push(as_done(operation));
+                Ok(())
+            });
+            assert_eq!((done, &found), (Ok(()), &whole), "parts of {size} bytes");
+        }
+        whole
     }
 
     fn operation() -> impl Strategy<Value = Done> {
