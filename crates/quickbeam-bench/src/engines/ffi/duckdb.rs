@@ -122,9 +122,7 @@ fn find() -> Result<libloading::Library> {
 
 /// Where `x` puts the wheel's module.
 fn place() -> PathBuf {
-    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
-    cache.unwrap_or_else(|| home.join(".cache")).join("quickbeam/duckdb")
+    super::cache("duckdb")
 }
 
 fn module_of_wheel() -> Option<PathBuf> {

@@ -13,8 +13,12 @@ use super::{Handle, Source, functions};
 use crate::engine::{OpError, OpResult};
 use crate::sql::{SqlRow, Value, VisitRow};
 
-const SOURCE: Source =
-    Source { variable: "QUICKBEAM_BENCH_LIBPQ", files: &["libpq.so.5"], package: "libpq5" };
+const SOURCE: Source = Source {
+    variable: "QUICKBEAM_BENCH_LIBPQ",
+    newest: None,
+    files: &["libpq.so.5"],
+    package: "libpq5",
+};
 
 const CONNECTION_OK: c_int = 0;
 const COMMAND_OK: c_int = 1;

@@ -13,8 +13,12 @@ use anyhow::{Result, bail, ensure};
 use super::{Handle, Source, functions};
 use crate::engine::{Span, Visit};
 
-const SOURCE: Source =
-    Source { variable: "QUICKBEAM_BENCH_LMDB", files: &["liblmdb.so.0"], package: "liblmdb0" };
+const SOURCE: Source = Source {
+    variable: "QUICKBEAM_BENCH_LMDB",
+    newest: Some("liblmdb.so"),
+    files: &["liblmdb.so.0"],
+    package: "liblmdb0",
+};
 
 pub const NOSYNC: c_uint = 0x10000;
 pub const WRITEMAP: c_uint = 0x80000;

@@ -12,7 +12,8 @@ pub mod rocksdb;
 pub mod sqlite;
 pub mod wiredtiger;
 
-use std::ffi::c_void;
+use std::ffi::{OsStr, c_void};
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, anyhow};
 use libloading::Library;
@@ -24,6 +25,8 @@ pub type Handle = *mut c_void;
 pub struct Source {
     /// Environment variable that names another file to load.
     pub variable: &'static str,
+    /// The file of a newer release in the folder where `newest-peers` puts it.
+    pub newest: Option<&'static str>,
     /// File names in the order in which they are tried.
     pub files: &'static [&'static str],
     /// The Debian package that contains it.
@@ -35,6 +38,10 @@ impl Source {
     pub fn load(&self) -> Result<Library> {
         if let Ok(file) = std::env::var(self.variable) {
             return open(&file).with_context(|| format!("{}={file}", self.variable));
+        }
+        let newest = self.newest.map(|file| cache("peers").join(file));
+        if let Some(file) = newest.filter(|file| file.exists()) {
+            return open(&file).with_context(|| file.display().to_string());
         }
         for file in self.files {
             if let Ok(library) = open(file) {
@@ -60,11 +67,18 @@ fn loaded_release(prefix: &str) -> String {
         .to_owned()
 }
 
+/// Returns the folder of that name in the user's cache, where `x` puts libraries.
+fn cache(name: &str) -> PathBuf {
+    let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from);
+    cache.unwrap_or_else(|| home.join(".cache")).join("quickbeam").join(name)
+}
+
 #[allow(unsafe_code)]
-fn open(file: &str) -> Result<Library, libloading::Error> {
+fn open(file: impl AsRef<OsStr>) -> Result<Library, libloading::Error> {
     // SAFETY: loading runs the library's initializers. These are published database libraries
     // whose initializers only set up their own state.
-    unsafe { Library::new(file) }
+    unsafe { Library::new(file.as_ref()) }
 }
 
 /// Declares a struct of C functions and a loader that looks each of them up by name.
@@ -106,6 +120,7 @@ mod tests {
     fn a_missing_library_names_its_package() {
         let source = Source {
             variable: "QUICKBEAM_BENCH_NONE",
+            newest: Some("libthere-is-none.so"),
             files: &["libthere-is-none.so.1"],
             package: "libthere1",
         };

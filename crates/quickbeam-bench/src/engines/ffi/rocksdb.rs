@@ -15,6 +15,7 @@ use crate::engine::{Span, Visit};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_ROCKSDB",
+    newest: Some("librocksdb.so.10.4.2"),
     files: &[
         "librocksdb.so.7.8",
         "librocksdb.so.8",

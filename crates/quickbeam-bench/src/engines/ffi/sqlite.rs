@@ -14,12 +14,14 @@ use crate::sql::{SqlRow, Value, VisitRow};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_SQLITE",
+    newest: Some("libsqlite3.so"),
     files: &["libsqlite3.so.0"],
     package: "libsqlite3-0",
 };
 
 const BERKELEY_DB: Source = Source {
     variable: "QUICKBEAM_BENCH_BDB_SQL",
+    newest: None,
     files: &["libdb_sql-5.3.so"],
     package: "libdb5.3-sql",
 };

@@ -21,8 +21,12 @@ use crate::engine::{OpError, OpResult};
 pub use database::{BdbDatabase, Transaction};
 use layout::*;
 
-const SOURCE: Source =
-    Source { variable: "QUICKBEAM_BENCH_BDB", files: &["libdb-5.3.so"], package: "libdb5.3" };
+const SOURCE: Source = Source {
+    variable: "QUICKBEAM_BENCH_BDB",
+    newest: None,
+    files: &["libdb-5.3.so"],
+    package: "libdb5.3",
+};
 
 functions! {
     struct Functions {

@@ -21,7 +21,8 @@ use layout::{Item, LAYOUT_3_2, LAYOUT_11_3, Layout};
 
 const SOURCE: Source = Source {
     variable: "QUICKBEAM_BENCH_WIREDTIGER",
-    files: &["libwiredtiger.so.11.3.1", "libwiredtiger.so.0"],
+    newest: Some("libwiredtiger.so.11.3.1"),
+    files: &["libwiredtiger.so.0"],
     package: "libwiredtiger0",
 };
 
