@@ -238,20 +238,22 @@ impl TransactionTable {
         if ids == 0 {
             return (0, 0);
         }
-        let running: usize = order.writers().map(|writer| writer.undo_bytes()).sum();
+        let writers: Vec<_> = order.writers().cloned().collect();
+        // Without the lock: a transaction may be writing its entries to a file.
         drop(order);
+        let running: usize = writers.iter().map(|writer| writer.undo_bytes()).sum();
         (ids, running + self.table_bytes() + self.past_bytes.load(Ordering::Relaxed))
     }
 
     /// Returns the bytes of the undo entries of committed transactions, in memory and in files.
     pub fn committed_undo_bytes(&self) -> u64 {
-        let order = self.order.lock();
         let is_committed =
             |writer: &&Arc<TransactionRecord>| writer.state() != TransactionState::Active;
+        let recent: Vec<_> = self.order.lock().writers().filter(is_committed).cloned().collect();
+        // Without the lock: an old snapshot may be reading entries in a file.
         let bytes =
             |writer: &Arc<TransactionRecord>| writer.undo_bytes() as u64 + writer.spilled_bytes();
-        let recent: u64 = order.writers().filter(is_committed).map(bytes).sum();
-        drop(order);
+        let recent: u64 = recent.iter().map(bytes).sum();
         let kept = self.table_bytes() + self.past_bytes.load(Ordering::Relaxed);
         recent + kept as u64 + self.spill.committed_bytes()
     }
