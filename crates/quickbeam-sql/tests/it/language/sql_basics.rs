@@ -132,13 +132,16 @@ fn parameters_that_are_selected_take_the_type_that_is_needed() {
         ("SELECT $1 UNION ALL SELECT $1", vec![Value::text("7"), Value::text("7")]),
         ("SELECT x FROM (SELECT $1 AS x) v", vec![Value::text("7")]),
         ("SELECT $1 UNION ALL SELECT $1 + 1", vec![Value::Integer(7), Value::Integer(8)]),
-        ("SELECT $1 GROUP BY 1 UNION ALL SELECT a FROM t WHERE a = $1", vec![Value::Integer(7)]),
+        ("SELECT $1 GROUP BY 1", vec![Value::text("7")]),
     ] {
         let mut query = c.prepare(text).unwrap();
         let rows = query.query(params![7]).unwrap().collect().unwrap();
         let found: Vec<Value> = rows.into_iter().map(|mut row| row.remove(0)).collect();
         assert_eq!(found, expected, "{text}");
     }
+    // What GROUP BY compares is a text, whatever the other branch has.
+    let grouped = c.prepare("SELECT $1 GROUP BY 1 UNION ALL SELECT a FROM t");
+    assert_eq!(grouped.err().unwrap().code(), "42804");
 }
 
 #[test]
