@@ -9,14 +9,13 @@
 //!   one.
 //! - CHUNK-2: chunks in the file precede those in memory, and lie in the file in their order.
 
-use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::sync::atomic::{AtomicUsize, Ordering};
 
-use super::committed::{Before, allocated};
+use super::committed::{Before, allocated, damaged};
 use super::spill::{SpillFile, UndoSpill};
 
 /// Bytes of keys, values and entries that fill a chunk.
@@ -145,10 +144,6 @@ impl FileChunk {
         chunk.truncate(self.count);
         Ok(chunk)
     }
-}
-
-fn damaged() -> Error {
-    Error::io("reading undo entries from a temporary file", io::ErrorKind::InvalidData.into())
 }
 
 enum Place {

@@ -244,21 +244,17 @@ impl CommittedUndoEncoder {
     }
 }
 
-/// An entry read from a file.
-pub struct SpilledEntry {
-    pub before: Before,
-    pub value: Vec<u8>,
-}
-
 /// Bytes that one read of a file asks for: the head of an id's entries, or of one entry.
 const PROBE_BYTES: usize = 512;
 
-/// Reads entry `number` of encoded entries in a file. `read` takes an offset and the
-/// maximum number of bytes to read there. Returns `None` if the entry was removed before.
+/// Reads entry `number` of encoded entries in a file, and appends its value to `value`. `read`
+/// takes an offset and the maximum number of bytes to read there. Returns `None` if the entry was
+/// removed before.
 pub fn read_spilled(
     read: impl Fn(usize, usize) -> Result<Vec<u8>>,
     number: usize,
-) -> Result<Option<SpilledEntry>> {
+    value: &mut Vec<u8>,
+) -> Result<Option<Before>> {
     let head = read(0, PROBE_BYTES)?;
     let at = if head.first() == Some(&ONE) {
         let mut rest = head.get(1..).unwrap_or_default();
@@ -274,20 +270,28 @@ pub fn read_spilled(
     if at == TAKEN_OUT as usize {
         return Ok(None);
     }
+    // Small entries of small transactions are in the bytes read before.
+    if let Some((entry, _)) = head.get(at..).and_then(take_entry) {
+        value.extend_from_slice(entry.value);
+        return Ok(Some(entry.before));
+    }
     let bytes = read(at, PROBE_BYTES)?;
     let mut rest = &bytes[..];
     let EntryHead { before, length } = take_head(&mut rest).ok_or_else(damaged)?;
-    let value = match rest.get(..length) {
-        Some(value) => value.to_vec(),
-        None => read(at + bytes.len() - rest.len(), length)?,
-    };
-    if value.len() < length {
+    let start = value.len();
+    match rest.get(..length) {
+        Some(older) => value.extend_from_slice(older),
+        None => value.extend_from_slice(&read(at + bytes.len() - rest.len(), length)?),
+    }
+    if value.len() - start < length {
         return Err(damaged());
     }
-    Ok(Some(SpilledEntry { before, value }))
+    Ok(Some(before))
 }
 
-fn damaged() -> Error {
+/// The error of undo entries in a file that cannot be decoded.
+#[cold]
+pub fn damaged() -> Error {
     Error::io("reading undo entries from a temporary file", io::ErrorKind::InvalidData.into())
 }
 

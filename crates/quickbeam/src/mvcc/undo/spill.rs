@@ -14,7 +14,7 @@ use crate::sync::locks::Mutex;
 use crate::temporary::{TemporaryFile, TemporaryFiles};
 
 use super::super::TransactionId;
-use super::committed::{Before, SpilledEntry, read_spilled};
+use super::committed::{Before, read_spilled};
 
 /// Bytes after which the entries of committed transactions go to another file.
 const FILE_BYTES: u32 = if cfg!(feature = "simulation") { 4 << 10 } else { 64 << 20 };
@@ -203,11 +203,7 @@ impl SpillPlace {
     /// removed before the entries were written.
     pub fn read(&self, number: usize, start: usize, value: &mut Vec<u8>) -> Result<Option<Before>> {
         let read = |at: usize, length| self.file.read(u64::from(self.at) + at as u64, length);
-        let Some(SpilledEntry { before, value: older }) = read_spilled(read, number)? else {
-            return Ok(None);
-        };
         value.truncate(start);
-        value.extend_from_slice(&older);
-        Ok(Some(before))
+        read_spilled(read, number, value)
     }
 }
