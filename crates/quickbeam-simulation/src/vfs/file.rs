@@ -214,7 +214,7 @@ struct SimulatedMapping {
 }
 
 impl MappedFile for SimulatedMapping {
-    fn store(&mut self, bytes: &[u8], offset: u64) -> bool {
+    fn store(&self, bytes: &[u8], offset: u64) -> bool {
         let whole = offset.is_multiple_of(8) && bytes.len().is_multiple_of(8);
         let inside = offset.checked_add(bytes.len() as u64).is_some_and(|end| end <= self.length);
         if whole && inside {

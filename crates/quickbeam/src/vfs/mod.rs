@@ -86,9 +86,8 @@ pub trait File: Send + Sync {
 /// during a store, a prefix in whole words of eight bytes is stored.
 pub trait MappedFile: Send + Sync {
     /// Stores `bytes` at `offset`, both multiples of eight. Returns false if the range is not
-    /// inside. Offsets must increase from store to store: memory before the last store is released
-    /// step by step.
-    fn store(&mut self, bytes: &[u8], offset: u64) -> bool;
+    /// inside.
+    fn store(&self, bytes: &[u8], offset: u64) -> bool;
 
     /// Returns whether a store is durable at once, because there is no device below the file.
     fn is_durable_as_stored(&self) -> bool {

@@ -5,7 +5,6 @@
 // The lints that forbid bypassing the VFS refer to this module.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
-use std::collections::VecDeque;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
@@ -131,60 +130,36 @@ impl File for RealFile {
         }
         // A copied file may have holes.
         self.allocate(length)?;
-        let mut parts = VecDeque::new();
-        let mut at = 0;
-        while at < length {
-            let bytes = (length - at).min(MAPPED_PART);
-            let part = Mapping::of_file(&self.file, at, bytes as usize)?;
-            // Populated memory delays no store, and a range whose access would end the process is
-            // detected here.
-            if part.populate(0, bytes as usize).is_err() {
+        let memory = Mapping::of_file(&self.file, 0, length as usize)?;
+        // Populated memory delays no store, and a range whose access would end the process is
+        // detected here. In steps, because threads that map memory wait for each.
+        for at in (0..length as usize).step_by(POPULATED_STEP) {
+            if memory.populate(at, POPULATED_STEP.min(length as usize - at)).is_err() {
                 return Ok(None);
             }
-            parts.push_back(part);
-            at += bytes;
         }
         let in_memory = matches!(below, FileSystem::Memory);
-        Ok(Some(Box::new(MappedParts { parts, start: 0, in_memory })))
+        Ok(Some(Box::new(RealMappedFile { memory, in_memory })))
     }
 }
 
-/// Bytes of a mapped file that are released at a time.
-const MAPPED_PART: u64 = 1 << 20;
+/// Bytes of a mapped file that are populated at a time.
+const POPULATED_STEP: usize = 1 << 20;
 
-/// The rest of a mapped file: parts of [`MAPPED_PART`] bytes. Parts before the last store are
-/// released, so the log uses memory only for future stores.
-struct MappedParts {
-    parts: VecDeque<Mapping>,
-    /// Offset of the first part in the file.
-    start: u64,
+/// A file in mapped memory.
+struct RealMappedFile {
+    memory: Mapping,
     /// The file is on a memory file system: flushing it has no effect.
     in_memory: bool,
 }
 
-impl MappedFile for MappedParts {
+impl MappedFile for RealMappedFile {
     fn is_durable_as_stored(&self) -> bool {
         self.in_memory
     }
 
-    fn store(&mut self, bytes: &[u8], offset: u64) -> bool {
-        while self.start + MAPPED_PART <= offset && self.parts.pop_front().is_some() {
-            self.start += MAPPED_PART;
-        }
-        let Some(mut inside) = offset.checked_sub(self.start) else { return false };
-        let mut rest = bytes;
-        for part in &self.parts {
-            let room = MAPPED_PART.saturating_sub(inside) as usize;
-            let (here, behind) = rest.split_at(rest.len().min(room));
-            if !part.store(here, inside) {
-                return false;
-            }
-            if behind.is_empty() {
-                return true;
-            }
-            (rest, inside) = (behind, 0);
-        }
-        false
+    fn store(&self, bytes: &[u8], offset: u64) -> bool {
+        self.memory.store(bytes, offset)
     }
 }
 

@@ -180,10 +180,10 @@ impl LogBuffer {
 
     /// Stores the parts one after another in the segment's mapping. Returns false if the segment is
     /// not mapped or a store fails.
-    fn store(&mut self, lsn: Lsn, parts: [&[u8]; 3]) -> bool {
+    fn store(&self, lsn: Lsn, parts: [&[u8]; 3]) -> bool {
         let (number, mut offset) = (lsn / self.segment_size, lsn % self.segment_size);
-        let of_number = |segment: &&mut MappedSegment| segment.number == number;
-        let Some(segment) = self.mapped.iter_mut().find(of_number) else { return false };
+        let of_number = |segment: &&MappedSegment| segment.number == number;
+        let Some(segment) = self.mapped.iter().find(of_number) else { return false };
         parts.iter().all(|part| {
             let at = offset;
             offset += part.len() as u64;
