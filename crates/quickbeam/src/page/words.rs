@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use super::HEADER_BYTES;
 use crate::vfs::mapping::prefetch;
+use crate::vfs::word_copy::{copy_words, load_bytes, store_chunks};
 
 /// Words in a cache line.
 const LINE_WORDS: usize = 8;
@@ -138,37 +139,12 @@ impl<'a> Page<'a> {
     /// Copies the bytes from `offset` on; bytes past the page's end are zeros (PAGE-1).
     #[inline]
     pub fn copy_to(self, offset: usize, out: &mut [u8]) {
-        let length = out.len();
-        let (chunks, rest) = out.as_chunks_mut::<8>();
-        let words = self.words_from(offset);
-        let shift = (offset & 7) * 8;
-        if words.len() < length / 8 + usize::from(shift != 0) {
-            chunks.fill([0; 8]);
-        }
-        // Parallel slices need one bounds check per word, not one for each access.
-        if shift == 0 {
-            // First whole cache lines, which must lie within the page.
-            let lined = if words.len() < chunks.len() { 0 } else { chunks.len() / LINE_WORDS };
-            let (lines, chunks) = chunks.split_at_mut(lined * LINE_WORDS);
-            let (line_words, words) = words.split_at(lined * LINE_WORDS);
-            let lines = lines.as_chunks_mut::<LINE_WORDS>().0;
-            for (line, words) in lines.iter_mut().zip(line_words.as_chunks::<LINE_WORDS>().0) {
-                *line = std::array::from_fn(|nth| words[nth].load(Relaxed).to_le_bytes());
-            }
-            for (chunk, word) in chunks.iter_mut().zip(words) {
-                *chunk = word.load(Relaxed).to_le_bytes();
-            }
-        } else if let Some((first, others)) = words.split_first() {
-            let mut low = first.load(Relaxed);
-            for (chunk, word) in chunks.iter_mut().zip(others) {
-                let high = word.load(Relaxed);
-                *chunk = (low >> shift | high << (64 - shift)).to_le_bytes();
-                low = high;
-            }
-        }
-        if !rest.is_empty() {
-            let last = self.load8(offset + length / 8 * 8).to_le_bytes();
-            rest.copy_from_slice(&last[..rest.len()]);
+        let (words, skip) = (self.words_from(offset), offset & 7);
+        if !load_bytes(words, skip, out) {
+            let there = (words.len() * 8).saturating_sub(skip);
+            let (inside, past) = out.split_at_mut(there);
+            load_bytes(words, skip, inside);
+            past.fill(0);
         }
     }
 
@@ -184,20 +160,7 @@ impl<'a> Page<'a> {
             left = &left[take..];
         }
         let (chunks, rest) = left.as_chunks::<8>();
-        let words = self.words_from(at);
-        // First whole cache lines, as in `copy_to`.
-        let lined = if words.len() < chunks.len() { 0 } else { chunks.len() / LINE_WORDS };
-        let (lines, last_chunks) = chunks.split_at(lined * LINE_WORDS);
-        let (line_words, last_words) = words.split_at(lined * LINE_WORDS);
-        let lines = lines.as_chunks::<LINE_WORDS>().0;
-        for (words, line) in line_words.as_chunks::<LINE_WORDS>().0.iter().zip(lines) {
-            for (word, chunk) in words.iter().zip(line) {
-                word.store(u64::from_le_bytes(*chunk), Relaxed);
-            }
-        }
-        for (word, chunk) in last_words.iter().zip(last_chunks) {
-            word.store(u64::from_le_bytes(*chunk), Relaxed);
-        }
+        store_chunks(self.words_from(at), chunks);
         if !rest.is_empty() {
             self.store_part(at + chunks.len() * 8, rest);
         }
@@ -218,9 +181,9 @@ impl<'a> Page<'a> {
         let first = (offset.next_multiple_of(8) - offset).min(length);
         self.store_part(offset, &other.load8(from).to_le_bytes()[..first]);
         let words = (length - first) / 8;
-        for (step, word) in self.words_from(offset + first).iter().take(words).enumerate() {
-            word.store(other.load8(from + first + step * 8), Relaxed);
-        }
+        let (targets, start) = (self.words_from(offset + first), from + first);
+        let targets = &targets[..words.min(targets.len())];
+        copy_words(targets, other.words_from(start), start & 7);
         let done = first + words * 8;
         if done < length {
             let last = other.load8(from + done).to_le_bytes();
@@ -305,9 +268,7 @@ impl<'a> Page<'a> {
 
     /// Copies every word of `source`, a page of the same size.
     pub fn copy_from(self, source: Page<'_>) {
-        for (to, from) in self.words.iter().zip(source.words) {
-            to.store(from.load(Relaxed), Relaxed);
-        }
+        copy_words(self.words, source.words, 0);
     }
 
     /// Like [`copy_from`](Self::copy_from), without the free space between slots and records of a
@@ -326,9 +287,7 @@ impl<'a> Page<'a> {
     #[inline]
     pub fn copy_words(self, to: usize, source: Page<'_>, from: usize, count: usize) {
         let targets = self.words.get(to..to + count).unwrap_or_default();
-        for (target, word) in targets.iter().zip(source.words.get(from..).unwrap_or_default()) {
-            target.store(word.load(Relaxed), Relaxed);
-        }
+        copy_words(targets, source.words.get(from..).unwrap_or_default(), 0);
     }
 
     /// Moves words `from..from + count` to `to..`; the ranges may overlap.

@@ -8,12 +8,10 @@
 #![allow(unsafe_code)]
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 
+use super::word_copy::store_chunks;
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
-
-/// Words in a cache line.
-const LINE_WORDS: usize = 8;
 
 /// Asks the processor to fetch the cache line of a word, without waiting for it. Does nothing where
 /// the processor has no such instruction in stable Rust.
@@ -101,23 +99,15 @@ impl Mapping {
         let Some(words) = words.filter(|_| odd.is_empty() && offset.is_multiple_of(8)) else {
             return false;
         };
-        // First whole cache lines, with one bounds check per line.
-        let (lines, rest) = values.as_chunks::<LINE_WORDS>();
-        let (line_words, words) = words.as_chunks::<LINE_WORDS>();
-        for (words, line) in line_words.iter().zip(lines) {
-            for (word, value) in words.iter().zip(line) {
-                word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
-            }
-        }
-        for (word, value) in words.iter().zip(rest) {
-            word.store(u64::from_ne_bytes(*value), Ordering::Relaxed);
-        }
+        store_chunks(words, values);
         true
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::Ordering;
+
     use super::*;
 
     #[test]

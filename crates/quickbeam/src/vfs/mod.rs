@@ -18,6 +18,7 @@ pub(crate) mod mapping;
 mod memory;
 mod os;
 pub(crate) mod overlay;
+pub(crate) mod word_copy;
 
 use std::io;
 use std::path::{Path, PathBuf};
