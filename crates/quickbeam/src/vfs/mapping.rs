@@ -1,8 +1,7 @@
 //! Memory that the operating system maps, accessed as atomic words: the memory of the cache and of
 //! mapped files.
 //!
-//! Above: the buffer pool's frames and [`OsVfs`](super::OsVfs)'s files. This is the engine's only
-//! module with unsafe code.
+//! Above: the buffer pool's frames and [`OsVfs`](super::OsVfs)'s files. Below: system calls.
 //!
 //! - MAPPING-1: a mapping's memory is accessed through [`Mapping::words`] only. (by type)
 #![allow(unsafe_code)]

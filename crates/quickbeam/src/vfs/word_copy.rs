@@ -3,7 +3,7 @@
 //!
 //! Above: pages and mapped files. Below: instructions. The compiler never joins relaxed loads of
 //! neighboring words to a larger move, because the language has no such access. Copying word by
-//! word takes up to twice as long as copying in vectors, or than `rep movsb` for long values.
+//! word takes up to twice as long (`docs/adr/0017-word-copies.md`).
 //!
 //! - WORD-COPY-1: a copy accesses no byte outside of the slices that it was given.
 //! - WORD-COPY-2: a copy accesses each aligned word whole, as relaxed loads and stores of the words
