@@ -126,7 +126,7 @@ mod vectors {
             words.len()
         );
         // SAFETY: `load_bytes` has compared the lengths: the words contain all bytes from `skip` to
-        // `skip + length`, and those of each vector below lie between. Exercised by the tests below.
+        // `skip + length`, so those of each vector below, too. Exercised by the tests below.
         unsafe {
             let from = words.as_ptr().cast::<u8>().add(skip);
             if length >= STRING_LEAST {
