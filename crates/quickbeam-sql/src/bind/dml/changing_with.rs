@@ -7,6 +7,7 @@ use crate::bind::query::common_tables::{CteSource, NON_RECURSIVE, changes_rows};
 use crate::bind::query::syntax::traversals::in_order_of_reading;
 use crate::bind::{Binder, BoundStatement, ChangingWith, OutputColumn, Source, WithPart, fold};
 use crate::error::{Result, SqlError, SqlState};
+use crate::parse::count_table_names;
 
 /// Returns whether the WITH of a statement changes rows, or is read by ON CONFLICT or RETURNING.
 pub fn has_changing_with(query: &ast::Query) -> bool {
@@ -18,15 +19,14 @@ pub fn has_changing_with(query: &ast::Query) -> bool {
 /// Returns whether ON CONFLICT or RETURNING of an INSERT may name a query of the WITH before it.
 fn reads_after_rows(query: &ast::Query, with: &ast::With) -> bool {
     let SetExpr::Insert(Ast::Insert(insert)) = &*query.body else { return false };
-    let mut text = String::new();
-    if let Some(on) = &insert.on {
-        text.push_str(&on.to_string().to_lowercase());
-    }
-    for item in insert.returning.iter().flatten() {
-        text.push_str(&item.to_string().to_lowercase());
-    }
-    text.contains("select")
-        && with.cte_tables.iter().any(|it| text.contains(&fold(&it.alias.name).to_lowercase()))
+    let on = insert.on.iter().map(ToString::to_string);
+    let returning = insert.returning.iter().flatten().map(ToString::to_string);
+    let texts: Vec<String> = on.chain(returning).collect();
+    let is_read = |it: &ast::Cte| {
+        let name = fold(&it.alias.name);
+        texts.iter().any(|text| count_table_names(text, &name) > 0)
+    };
+    with.cte_tables.iter().any(is_read)
 }
 
 impl Binder<'_> {
