@@ -15,7 +15,9 @@ use super::path_items::Item;
 use super::path_times::PathTime;
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::strings::regular::compile;
-use crate::expression::builtin::{Builtin, invalid, mismatch, stable, strict, text};
+use crate::expression::builtin::{
+    Builtin, OfSession, OfValues, invalid, mismatch, stable, strict, text,
+};
 use crate::expression::regex::{RegexGrammar, RegexOptions, RegularExpression};
 use crate::types::json::Json;
 use crate::types::json::path_syntax::{
@@ -33,54 +35,43 @@ enum PathErrors {
     Raised,
 }
 
+const EXISTS: OfValues = |v| exists(v, PathErrors::Raised, None);
+const MATCH: OfValues = |v| matches(v, PathErrors::Raised, None);
+const ALL: OfValues = |v| all(v, None);
+const FIRST: OfValues = |v| first(v, None);
+const EXISTS_TZ: OfSession = |f, v| exists(v, PathErrors::Raised, Some(f.settings()));
+const MATCH_TZ: OfSession = |f, v| matches(v, PathErrors::Raised, Some(f.settings()));
+const ALL_TZ: OfSession = |f, v| all(v, Some(f.settings()));
+const FIRST_TZ: OfSession = |f, v| first(v, Some(f.settings()));
+
 pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
     strict("@?", &[B, Text], Boolean, |v| exists(v, PathErrors::Silent, None)),
     strict("@@", &[B, Text], Boolean, |v| matches(v, PathErrors::Silent, None)),
-    strict("jsonb_path_exists", &[B, Text], Boolean, |v| exists(v, PathErrors::Raised, None)),
-    strict("jsonb_path_exists", &[B, Text, B], Boolean, |v| exists(v, PathErrors::Raised, None)),
-    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, |v| {
-        exists(v, PathErrors::Raised, None)
-    }),
-    strict("jsonb_path_match", &[B, Text], Boolean, |v| matches(v, PathErrors::Raised, None)),
-    strict("jsonb_path_match", &[B, Text, B], Boolean, |v| matches(v, PathErrors::Raised, None)),
-    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, |v| {
-        matches(v, PathErrors::Raised, None)
-    }),
-    strict("jsonb_path_query_array", &[B, Text], B, |v| all(v, None)),
-    strict("jsonb_path_query_array", &[B, Text, B], B, |v| all(v, None)),
-    strict("jsonb_path_query_array", &[B, Text, B, Boolean], B, |v| all(v, None)),
-    strict("jsonb_path_query_first", &[B, Text], B, |v| first(v, None)),
-    strict("jsonb_path_query_first", &[B, Text, B], B, |v| first(v, None)),
-    strict("jsonb_path_query_first", &[B, Text, B, Boolean], B, |v| first(v, None)),
+    strict("jsonb_path_exists", &[B, Text], Boolean, EXISTS),
+    strict("jsonb_path_exists", &[B, Text, B], Boolean, EXISTS),
+    strict("jsonb_path_exists", &[B, Text, B, Boolean], Boolean, EXISTS),
+    strict("jsonb_path_match", &[B, Text], Boolean, MATCH),
+    strict("jsonb_path_match", &[B, Text, B], Boolean, MATCH),
+    strict("jsonb_path_match", &[B, Text, B, Boolean], Boolean, MATCH),
+    strict("jsonb_path_query_array", &[B, Text], B, ALL),
+    strict("jsonb_path_query_array", &[B, Text, B], B, ALL),
+    strict("jsonb_path_query_array", &[B, Text, B, Boolean], B, ALL),
+    strict("jsonb_path_query_first", &[B, Text], B, FIRST),
+    strict("jsonb_path_query_first", &[B, Text, B], B, FIRST),
+    strict("jsonb_path_query_first", &[B, Text, B, Boolean], B, FIRST),
     // Comparisons of times with and without a zone depend on the session.
-    stable("jsonb_path_exists_tz", &[B, Text], Boolean, |f, v| {
-        exists(v, PathErrors::Raised, Some(f.settings()))
-    }),
-    stable("jsonb_path_exists_tz", &[B, Text, B], Boolean, |f, v| {
-        exists(v, PathErrors::Raised, Some(f.settings()))
-    }),
-    stable("jsonb_path_exists_tz", &[B, Text, B, Boolean], Boolean, |f, v| {
-        exists(v, PathErrors::Raised, Some(f.settings()))
-    }),
-    stable("jsonb_path_match_tz", &[B, Text], Boolean, |f, v| {
-        matches(v, PathErrors::Raised, Some(f.settings()))
-    }),
-    stable("jsonb_path_match_tz", &[B, Text, B], Boolean, |f, v| {
-        matches(v, PathErrors::Raised, Some(f.settings()))
-    }),
-    stable("jsonb_path_match_tz", &[B, Text, B, Boolean], Boolean, |f, v| {
-        matches(v, PathErrors::Raised, Some(f.settings()))
-    }),
-    stable("jsonb_path_query_array_tz", &[B, Text], B, |f, v| all(v, Some(f.settings()))),
-    stable("jsonb_path_query_array_tz", &[B, Text, B], B, |f, v| all(v, Some(f.settings()))),
-    stable("jsonb_path_query_array_tz", &[B, Text, B, Boolean], B, |f, v| {
-        all(v, Some(f.settings()))
-    }),
-    stable("jsonb_path_query_first_tz", &[B, Text], B, |f, v| first(v, Some(f.settings()))),
-    stable("jsonb_path_query_first_tz", &[B, Text, B], B, |f, v| first(v, Some(f.settings()))),
-    stable("jsonb_path_query_first_tz", &[B, Text, B, Boolean], B, |f, v| {
-        first(v, Some(f.settings()))
-    }),
+    stable("jsonb_path_exists_tz", &[B, Text], Boolean, EXISTS_TZ),
+    stable("jsonb_path_exists_tz", &[B, Text, B], Boolean, EXISTS_TZ),
+    stable("jsonb_path_exists_tz", &[B, Text, B, Boolean], Boolean, EXISTS_TZ),
+    stable("jsonb_path_match_tz", &[B, Text], Boolean, MATCH_TZ),
+    stable("jsonb_path_match_tz", &[B, Text, B], Boolean, MATCH_TZ),
+    stable("jsonb_path_match_tz", &[B, Text, B, Boolean], Boolean, MATCH_TZ),
+    stable("jsonb_path_query_array_tz", &[B, Text], B, ALL_TZ),
+    stable("jsonb_path_query_array_tz", &[B, Text, B], B, ALL_TZ),
+    stable("jsonb_path_query_array_tz", &[B, Text, B, Boolean], B, ALL_TZ),
+    stable("jsonb_path_query_first_tz", &[B, Text], B, FIRST_TZ),
+    stable("jsonb_path_query_first_tz", &[B, Text, B], B, FIRST_TZ),
+    stable("jsonb_path_query_first_tz", &[B, Text, B, Boolean], B, FIRST_TZ),
 ];
 
 /// An error of evaluation.
