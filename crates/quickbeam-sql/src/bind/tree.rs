@@ -412,17 +412,6 @@ impl Aggregate {
         self.argument.iter_mut().chain(&mut self.second).chain(keys).chain(&mut self.filter)
     }
 
-    /// Returns the direct arguments of an aggregate with WITHIN GROUP, which are the same for all
-    /// rows of a group.
-    pub fn direct_arguments(&self) -> impl Iterator<Item = &Expr> {
-        let own = match self.kind {
-            AggregateKind::Hypothetical(_) => self.order.len() / 2,
-            _ => self.order.len(),
-        };
-        let fraction = self.second.iter().filter(|_| self.kind.is_ordered_set());
-        fraction.chain(self.order.iter().skip(own).map(|key| &key.expr))
-    }
-
     /// Returns whether the aggregate reads more than one value of a row besides its FILTER.
     pub fn has_more_arguments(&self) -> bool {
         self.second.is_some() || !self.order.is_empty()

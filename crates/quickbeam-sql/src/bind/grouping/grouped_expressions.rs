@@ -16,8 +16,10 @@ pub(in crate::bind) const GROUPINGS: usize = 1 << 21;
 pub(in crate::bind) struct Regroup<'k> {
     /// The slot of the group.
     pub slot: usize,
-    /// GROUP BY.
+    /// GROUP BY, and then the columns that depend on it.
     pub keys: &'k [Expr],
+    /// The number of keys of GROUP BY.
+    pub written: usize,
     /// GROUPING SETS.
     pub sets: &'k [Vec<usize>],
     /// The number of aggregates.

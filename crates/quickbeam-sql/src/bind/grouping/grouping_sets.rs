@@ -9,7 +9,7 @@ use super::grouped_expressions::Regroup;
 use super::levels::grouping_error;
 use crate::bind::collations::keys::unmarked;
 use crate::bind::query::select::Selected;
-use crate::bind::{Binder, Scope, Source, Typed, fold};
+use crate::bind::{Binder, OrderKey, Scope, Source, Typed, fold};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
 use crate::parse::{NESTED_SETS, arguments_of, is_distinct_sets, is_no_keys};
@@ -27,6 +27,8 @@ pub(in crate::bind) struct GroupKeys {
     pub keys: Vec<Expr>,
     /// Empty if there is one set with all keys.
     pub sets: Vec<Vec<usize>>,
+    /// With grouping sets, the output that each key names.
+    pub outputs: Vec<Option<usize>>,
 }
 
 /// The parts of a ROLLUP or CUBE, each of which has one key or several.
@@ -138,6 +140,22 @@ fn without_repeated(sets: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     sets.into_iter().filter(|set| seen.insert(keys(set))).collect()
 }
 
+/// Makes outputs that are keys, and ORDER BY by them, read these keys of the group: with grouping
+/// sets, equal outputs may be different keys.
+pub(in crate::bind) fn read_named_keys(
+    slot: usize,
+    named: &[Option<usize>],
+    outputs: &mut [Expr],
+    order: &mut [OrderKey],
+) {
+    let of_order = order.iter_mut().filter_map(|key| Some((key.output?, &mut key.expr)));
+    for (output, expr) in outputs.iter_mut().enumerate().chain(of_order) {
+        if let Some(key) = named.iter().position(|it| *it == Some(output)) {
+            *expr = Expr::column(slot, key);
+        }
+    }
+}
+
 impl Binder<'_> {
     /// Binds GROUP BY. Returns `None` without GROUP BY.
     pub(in crate::bind) fn group_keys(
@@ -169,10 +187,12 @@ impl Binder<'_> {
             for set in sets_of(item)? {
                 let mut numbers = Vec::with_capacity(set.len());
                 for key in set {
-                    let key = self.group_key(key, select, selected, scope)?;
-                    let known = found.keys.iter().position(|known| *known == key);
+                    let (key, output) = self.group_key(key, select, selected, scope)?;
+                    let mut known = found.keys.iter().zip(&found.outputs);
+                    let known = known.position(|known| known == (&key, &output));
                     numbers.push(known.filter(|_| has_sets).unwrap_or_else(|| {
                         found.keys.push(key);
+                        found.outputs.push(output);
                         found.keys.len() - 1
                     }));
                 }
@@ -237,11 +257,12 @@ impl Binder<'_> {
         level.is_some_and(|level| std::mem::replace(&mut level.in_aggregate, is))
     }
 
-    /// Adds the named columns of tables whose primary keys are among the keys: they have one value
-    /// in each group.
+    /// Adds the named columns of tables whose primary keys are among the keys of every set: they
+    /// have one value in each group.
     pub(in crate::bind) fn add_dependent_keys(
         &self,
         keys: &mut Vec<Expr>,
+        sets: &mut [Vec<usize>],
         named: &[(ColumnRef, u32)],
     ) {
         let given = keys.len();
@@ -253,10 +274,12 @@ impl Binder<'_> {
             let Some(primary) = &table.primary_key else { continue };
             let is_key = |position: &usize| {
                 let key = Expr::column(column.slot, *position);
-                keys.iter().take(given).any(|known| *known == key)
+                let mut known = (0..given).filter(|number| keys.get(*number) == Some(&key));
+                known.any(|number| sets.iter().all(|set| set.contains(&number)))
             };
             let expr = Expr::Column(*column);
             if primary.columns.iter().all(is_key) && !keys.contains(&expr) {
+                sets.iter_mut().for_each(|set| set.push(keys.len()));
                 keys.push(expr);
             }
         }
@@ -273,7 +296,7 @@ impl Regroup<'_> {
         let mut numbers = Vec::with_capacity(arguments.len());
         for argument in arguments {
             let is_it = |key: &Expr| key == argument || key.text_of_sort_key() == Some(argument);
-            let known = self.keys.iter().position(is_it);
+            let known = self.keys.iter().take(self.written).position(is_it);
             numbers.push(known.ok_or_else(|| {
                 let message =
                     "arguments to GROUPING must be grouping expressions of the associated query level";

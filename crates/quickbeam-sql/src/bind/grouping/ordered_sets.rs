@@ -7,6 +7,30 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
 use crate::types::{CollateStep, DataType, ElementType, TextSettings};
 
+impl Aggregate {
+    /// Returns the number of keys that are not direct arguments.
+    fn own_keys(&self) -> usize {
+        match self.kind {
+            AggregateKind::Hypothetical(_) => self.order.len() / 2,
+            _ => self.order.len(),
+        }
+    }
+
+    /// Returns the direct arguments of an aggregate with WITHIN GROUP, which are the same for all
+    /// rows of a group.
+    pub fn direct_arguments(&self) -> impl Iterator<Item = &Expr> {
+        let fraction = self.second.iter().filter(|_| self.kind.is_ordered_set());
+        fraction.chain(self.order.iter().skip(self.own_keys()).map(|key| &key.expr))
+    }
+
+    /// Returns the direct arguments, mutably.
+    pub fn direct_arguments_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let (own, is_ordered_set) = (self.own_keys(), self.kind.is_ordered_set());
+        let fraction = self.second.iter_mut().filter(move |_| is_ordered_set);
+        fraction.chain(self.order.iter_mut().skip(own).map(|key| &mut key.expr))
+    }
+}
+
 impl Binder<'_> {
     /// Binds an aggregate with WITHIN GROUP.
     pub(super) fn ordered_set(

@@ -15,19 +15,20 @@ use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr};
 
 impl Binder<'_> {
-    /// Binds one key of GROUP BY.
+    /// Binds one key of GROUP BY. Returns also the number of the output that it is.
     pub(in crate::bind) fn group_key(
         &mut self,
         item: &Ast,
         select: &ast::Select,
         selected: &[Selected],
         scope: &Scope,
-    ) -> Result<Expr> {
+    ) -> Result<(Expr, Option<usize>)> {
         let position = self.position(item) as usize;
         let named = self.output_named(item, "GROUP BY", selected, scope)?;
         // A key written like an output is that output, so that both share a subquery.
         let written = || written_at(item, &select.projection);
-        let key = match named.or_else(written) {
+        let output = named.or_else(written);
+        let key = match output {
             Some(output) => selected[output].value.clone(),
             None => {
                 let value = self
@@ -53,7 +54,9 @@ impl Binder<'_> {
             let message = "aggregate functions are not allowed in GROUP BY";
             return Err(SqlError::new(SqlState::GroupingError, message).at(position));
         }
-        Ok(key)
+        let equal = || selected.iter().position(|one| one.value.expr == key);
+        let output = output.or_else(equal);
+        Ok((key, output))
     }
 
     /// Notes the text of GROUP BY if it may have subqueries.

@@ -9,7 +9,7 @@ use super::implied_names::implied_name;
 use super::row_calls::{RowCalls, RowFunctions, RowsRefused};
 use crate::bind::collations::keys::unmarked;
 use crate::bind::grouping::grouped_expressions::Regroup;
-use crate::bind::grouping::grouping_sets::GroupKeys;
+use crate::bind::grouping::grouping_sets::{GroupKeys, read_named_keys};
 use crate::bind::records::whole_rows::row_of_star;
 use crate::bind::types::undefined::refuse_unequal;
 use crate::bind::{
@@ -122,11 +122,11 @@ impl Binder<'_> {
             let (mut from, later) =
                 binder.join_row_calls(from, keys.as_ref().map(|keys| &keys.keys[..]))?;
             from.iter_mut().for_each(|from| binder.mark_rows(from));
-            let GroupKeys { keys, sets } = keys.unwrap_or_default();
+            let GroupKeys { keys, sets, outputs } = keys.unwrap_or_default();
             let parts = (from, filter, selected, having, order, of_rows, lock);
-            Ok((parts, keys, sets, (distinct_on, later)))
+            Ok((parts, keys, (sets, outputs), (distinct_on, later)))
         })?;
-        let (parts, mut keys, sets, (mut distinct_on, mut later)) = parts;
+        let (parts, mut keys, (mut sets, named_outputs), (mut distinct_on, mut later)) = parts;
         let (from, filter, selected, mut having, mut order, of_rows, for_update) = parts;
         let unknown = selected.iter().map(|one| one.is_unknown).collect();
         let places: Vec<u32> = selected.iter().map(|one| one.value.position).collect();
@@ -140,12 +140,12 @@ impl Binder<'_> {
             None => None,
             Some(slot) => {
                 let own = from.as_ref().map(From::slots).unwrap_or_default();
-                if sets.is_empty() {
-                    self.add_dependent_keys(&mut keys, &level.named);
-                }
+                let written_keys = keys.len();
+                self.add_dependent_keys(&mut keys, &mut sets, &level.named);
                 let regroup = Regroup {
                     slot,
                     keys: &keys,
+                    written: written_keys,
                     sets: &sets,
                     aggregates: level.aggregates.len(),
                     groupings: &level.groupings,
@@ -153,6 +153,9 @@ impl Binder<'_> {
                     named: &level.named,
                 };
                 let having_from = written.having.as_ref().map_or(0, |having| self.position(having));
+                if !sets.is_empty() {
+                    read_named_keys(slot, &named_outputs, &mut outputs, &mut order);
+                }
                 let of_outputs = outputs.iter_mut().zip(places);
                 let of_having = having.iter_mut().map(|expr| (expr, having_from));
                 let of_order = order.iter_mut().map(|key| &mut key.expr).zip(order_places.clone());

@@ -21,6 +21,9 @@ pub struct RowAggregate {
     /// GROUPING SETS: the numbers of the keys of each; empty for one set with all keys.
     sets: Vec<Vec<usize>>,
     aggregates: Vec<Aggregate>,
+    /// For each grouping set the aggregates, whose direct arguments read NULL for the keys that the
+    /// set does not have. Empty if no aggregate has direct arguments that read keys.
+    of_sets: Vec<Vec<Aggregate>>,
     table: KeyTable,
     key: Vec<u8>,
     /// For each group its keys' values, and with GROUPING SETS the number of its set.
@@ -49,12 +52,14 @@ impl RowAggregate {
     ) -> RowAggregate {
         let read = aggregates.iter().flat_map(Aggregate::expressions);
         let image = RowImage::new(keys.iter().chain(read), slots);
+        let of_sets = aggregates_of_sets(&aggregates, &keys, &sets);
         RowAggregate {
             input,
             slot,
             keys,
             sets,
             aggregates,
+            of_sets,
             table: KeyTable::default(),
             key: Vec::new(),
             values: Vec::new(),
@@ -196,11 +201,11 @@ impl RowAggregate {
             if self.sets.is_empty()
                 && let Some(group) = self.group_of(context)?
             {
-                self.accumulate(group, context)?;
+                self.accumulate(group, 0, context)?;
             }
             for set in 0..self.sets.len() {
                 if let Some(group) = self.group_in_set(set, context)? {
-                    self.accumulate(group, context)?;
+                    self.accumulate(group, set, context)?;
                 }
             }
         }
@@ -225,17 +230,18 @@ impl RowAggregate {
                 false => self.group_in_set(set, context)?,
             };
             if let Some(group) = group {
-                self.accumulate(group, context)?;
+                self.accumulate(group, set, context)?;
             }
         }
         Ok(true)
     }
 
-    /// Adds the current row to a group.
-    fn accumulate(&mut self, group: usize, context: &Context<'_>) -> Result<()> {
+    /// Adds the current row to a group of a grouping set.
+    fn accumulate(&mut self, group: usize, set: usize, context: &Context<'_>) -> Result<()> {
         let frame = context.frame();
         let first = group * self.aggregates.len();
-        for (nth, aggregate) in self.aggregates.iter().enumerate() {
+        let aggregates = self.of_sets.get(set).unwrap_or(&self.aggregates);
+        for (nth, aggregate) in aggregates.iter().enumerate() {
             if let Some(filter) = &aggregate.filter
                 && !filter.is_true(&frame)?
             {
@@ -318,5 +324,41 @@ impl RowAggregate {
         }
         slot.values.extend(set);
         Ok(true)
+    }
+}
+
+/// Returns the aggregates of each grouping set, if direct arguments read keys.
+fn aggregates_of_sets(
+    aggregates: &[Aggregate],
+    keys: &[Expr],
+    sets: &[Vec<usize>],
+) -> Vec<Vec<Aggregate>> {
+    let reads_row = |argument: &Expr| {
+        let mut reads = false;
+        argument.each_column(&mut |_| reads = true);
+        reads
+    };
+    if sets.is_empty() || !aggregates.iter().flat_map(Aggregate::direct_arguments).any(reads_row) {
+        return Vec::new();
+    }
+    let in_set = |set: &Vec<usize>| {
+        let absent = |expr: &Expr| {
+            let mut equal = (0..keys.len()).filter(|number| keys.get(*number) == Some(expr));
+            equal.next().is_some_and(|number| !set.contains(&number))
+        };
+        let mut own = aggregates.to_vec();
+        own.iter_mut()
+            .flat_map(Aggregate::direct_arguments_mut)
+            .for_each(|argument| forget_keys(argument, &absent));
+        own
+    };
+    sets.iter().map(in_set).collect()
+}
+
+/// Replaces the keys that a grouping set does not have by NULL.
+fn forget_keys(expr: &mut Expr, is_absent: &dyn Fn(&Expr) -> bool) {
+    match is_absent(expr) {
+        true => *expr = Expr::Constant(Value::Null),
+        false => expr.each_child_mut(&mut |child| forget_keys(child, is_absent)),
     }
 }
