@@ -118,6 +118,8 @@ pub struct SubqueryHash {
     pub keys: Vec<Expr>,
     /// The answer of a scalar subquery for keys without rows.
     pub missing: Value,
+    /// Whether the keys are a row, which is one of the subquery's rows or not.
+    pub compares_rows: bool,
 }
 
 /// The access path of a table.
@@ -277,7 +279,7 @@ pub enum PlanNode {
         /// Whether the answer is the same for all rows.
         once: bool,
         /// If set, the subquery's rows are read once and hashed.
-        hash: Option<SubqueryHash>,
+        hash: Option<Box<SubqueryHash>>,
     },
     /// Groups of rows.
     Group {

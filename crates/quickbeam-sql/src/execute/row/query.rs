@@ -1,6 +1,6 @@
 //! Queries within statements: outputs, LIMIT, subqueries.
 
-use super::subquery::{HashedSubquery, LastAnswer};
+use super::subquery::{HashedRows, HashedSubquery, LastAnswer};
 use super::{Context, KeptKeys, MemoryCharge, Operator, bound_of};
 use crate::bind::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
@@ -157,6 +157,8 @@ pub struct Apply {
     answered: bool,
     /// The hashed rows of the subquery, if the plan chose so.
     answers: Option<HashedSubquery>,
+    /// The hashed rows of a subquery that a row is compared with.
+    rows: Option<HashedRows>,
     /// The answer for the last row, if it may be that of the next.
     last: Option<LastAnswer>,
 }
@@ -168,10 +170,15 @@ impl Apply {
         slot: usize,
         kind: SubqueryKind,
         once: bool,
-        (hash, last): (Option<SubqueryHash>, Option<LastAnswer>),
+        (hash, last): (Option<Box<SubqueryHash>>, Option<LastAnswer>),
     ) -> Apply {
         // The value compared differs from row to row.
         let once = once && !matches!(kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
+        let (rows, answers) = match hash {
+            Some(hash) if hash.compares_rows => (Some(HashedRows::new(hash.keys)), None),
+            hash => (None, hash.map(|hash| HashedSubquery::new(*hash))),
+        };
+        let is_hashed = rows.is_some() || answers.is_some();
         Apply {
             input,
             query,
@@ -179,12 +186,13 @@ impl Apply {
             once,
             answered: false,
             last: last.filter(|_| {
-                hash.is_none()
+                !is_hashed
                     && !once
                     && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists)
             }),
             kind,
-            answers: hash.map(HashedSubquery::new),
+            answers,
+            rows,
         }
     }
 
@@ -194,6 +202,9 @@ impl Apply {
         self.last.iter_mut().for_each(LastAnswer::clear);
         if let Some(answers) = &mut self.answers {
             answers.rewind();
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.rewind();
         }
     }
 
@@ -256,6 +267,9 @@ impl Apply {
     fn answer(&mut self, context: &mut Context<'_>) -> Result<Value> {
         if let Some(answers) = &mut self.answers {
             return answers.answer(&self.kind, &mut self.query, context);
+        }
+        if let Some(rows) = &mut self.rows {
+            return rows.answer(&mut self.query, context);
         }
         self.query.root.rewind();
         let query = &mut self.query;

@@ -12,6 +12,9 @@ use crate::plan::cost::{HASH_BUILD_COST, HASH_PROBE_COST, MOST_KEPT};
 use crate::plan::{QueryPlan, SubqueryHash};
 use crate::types::{DataType, Value};
 
+/// The largest number of columns of rows that are hashed.
+const MOST_COLUMNS: usize = 64;
+
 impl Planner<'_> {
     /// Plans a subquery. Returns also how it is hashed, if it is.
     /// `around` are the slots of the enclosing query, which evaluates the subquery for `rows` rows.
@@ -27,6 +30,11 @@ impl Planner<'_> {
             let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
             let hash = (compares && rows.is_some()).then(SubqueryHash::default);
             return Ok((self.query(query, outside)?, hash));
+        }
+        if rows.is_some()
+            && let Some((alone, hash)) = self.rows_alone(subquery, around, outside)
+        {
+            return Ok((self.query(&alone, outside)?, Some(hash)));
         }
         if let Some(rows) = rows
             && !self.off.get().hash_join
@@ -117,7 +125,62 @@ impl Planner<'_> {
             }
         }
         let is_free = !keys.is_empty() && !volatile && !alone.reads().meets(around);
-        is_free.then_some((alone, SubqueryHash { keys, missing }))
+        is_free.then_some((alone, SubqueryHash { keys, missing, compares_rows: false }))
+    }
+
+    /// Returns the query of the rows in `(a, b) IN (SELECT x, y FROM …)`, and the row that is
+    /// compared with them. The binder makes `TRUE = ANY (SELECT a = x AND b = y FROM …)` of it.
+    /// Returns `None` for other subqueries.
+    fn rows_alone(
+        &self,
+        subquery: &Subquery,
+        around: &Slots,
+        outside: &Slots,
+    ) -> Option<(Query, SubqueryHash)> {
+        let query = &*subquery.query;
+        let SubqueryKind::Any(Expr::Constant(Value::Boolean(true)), Comparison::Equal) =
+            subquery.kind
+        else {
+            return None;
+        };
+        let Body::Select(select) = &query.body else { return None };
+        let [Expr::And(conjuncts)] = &select.outputs[..] else { return None };
+        let is_plain = select.group.is_none()
+            && select.windows.is_none()
+            && select.distinct_on.is_empty()
+            && select.for_update.is_none()
+            && query.limit.is_none()
+            && query.offset.is_none()
+            && query.with.is_empty();
+        if !is_plain || conjuncts.len() > MOST_COLUMNS {
+            return None;
+        }
+        let inner = select.from.as_ref()?.slots();
+        let mut alone = select.clone();
+        alone.outputs.clear();
+        let (mut row, mut columns) = (Vec::new(), Vec::new());
+        for conjunct in conjuncts {
+            let Expr::Compare(Comparison::Equal, pair) = conjunct else { return None };
+            let [left, right] = &**pair;
+            let is_pair = |outer: &Expr, own: &Expr| {
+                !outer.slots().meets(&inner) && !own.slots().meets(around)
+            };
+            let (outer, own) = match (is_pair(left, right), is_pair(right, left)) {
+                (true, _) => (left, right),
+                (false, true) => (right, left),
+                (false, false) => return None,
+            };
+            if !self.hash_alike(outer, own) {
+                return None;
+            }
+            columns.push(OutputColumn::new("key", self.type_of(own)?));
+            row.push(outer.clone());
+            alone.outputs.push(own.clone());
+        }
+        let is_within = row.iter().all(|outer| outer.slots().is_within(&(outside | around)));
+        let alone = Query::plain(Body::Select(alone), columns);
+        let hash = SubqueryHash { keys: row, missing: Value::Null, compares_rows: true };
+        (is_within && !alone.reads().meets(around)).then_some((alone, hash))
     }
 
     /// Whether the evaluation of an expression never ends with an error, so that it may be
