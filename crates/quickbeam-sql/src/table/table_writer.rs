@@ -169,6 +169,7 @@ impl<'a> TableWriter<'a> {
     /// Ends it: fires AFTER triggers, and makes sure of what has to hold at its end. On an error,
     /// roll back.
     pub fn finish(&mut self) -> Result<()> {
+        self.check_missing()?;
         if self.has_queued() {
             self.fire_queued()?;
         }

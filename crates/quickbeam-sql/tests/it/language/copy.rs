@@ -165,11 +165,13 @@ fn a_bad_line_is_named_and_leaves_nothing() {
         (b"3,1,long,1\n", "22001", "COPY t, line 3, column v: \"long\""),
         (b"3,1,,1\n", "23502", "COPY t, line 3"),
         (b"3,-1,c,1\n", "23514", "COPY t, line 3"),
-        (b"3,1,c,2\n", "23503", "COPY t, line 3"),
+        // References are checked when all rows are there.
+        (b"3,1,c,2\n", "23503", ""),
         (b"3,1,\"c,1\n", "22P04", "COPY t, line 3"),
         (b"3,1,\xff,1\n", "22021", "COPY t, line 3"),
     ];
     for (line, code, context) in cases {
+        let context = Some(context).filter(|it| !it.is_empty());
         files.put("", [good.as_bytes(), line].concat());
         let shown = String::from_utf8_lossy(line).into_owned();
         for inside in [false, true] {
@@ -178,7 +180,7 @@ fn a_bad_line_is_named_and_leaves_nothing() {
                 connection.execute("UPDATE t SET a = 9 WHERE id = 100", &[]).unwrap();
             }
             let error = connection.execute("COPY t FROM STDIN WITH (FORMAT csv)", &[]).unwrap_err();
-            assert_eq!((error.code(), error.context()), (code, Some(context)), "{shown}: {error}");
+            assert_eq!((error.code(), error.context()), (code, context), "{shown}: {error}");
             let expected = if inside { "100|9" } else { "100|1" };
             assert_eq!(rows(&connection, "SELECT id, a FROM t"), [expected], "{shown}");
             if inside {
