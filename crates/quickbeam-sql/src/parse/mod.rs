@@ -58,8 +58,8 @@ pub use positions::{count_table_names, first_from, is_word, last_before, set_col
 pub use query::{
     ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, NESTED_SETS, Traversal, UNBOUNDED,
     arguments_of, current_of, is_distinct_sets, is_no_keys, is_rows_from, join_alias,
-    limit_with_ties, listed_columns, restore_exclusions, restore_query_markers, restore_row_stars,
-    row_call, symmetric_bound, traversal, value_in_from,
+    limit_with_ties, listed_columns, quantified, restore_exclusions, restore_query_markers,
+    restore_row_stars, row_call, symmetric_bound, traversal, value_in_from,
 };
 pub use routine::{
     AlterRoutine, CreateAggregate, CreateRoutine, CreateTrigger, DropRoutines, RoutineChange,
@@ -232,6 +232,7 @@ fn parser_for(text: &str, kind: TextKind) -> Result<(Parser<'static>, bool)> {
     let tokens = token_edits::with_signs(unicode_escapes::adapted(text, tokens)?);
     let tokens = literals::adapted(text, tokens)?;
     let tokens = command::transactions::adapted(tokens);
+    let tokens = command::transactions::with_authorization(tokens);
     let tokens = sequences::adapted(tokens);
     let tokens = insert_clauses::adapted(views::adapted(table_clauses::adapted(tokens)));
     let tokens = copy_options::adapted(query::adapted(cast_collations::adapted(tokens)));

@@ -11,6 +11,7 @@ use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 
 use super::command::Name;
+use super::token_edits::TokenEdits;
 
 /// The procedure that alters a sequence. Its arguments are the sequence's name, then the name of
 /// each option and its value; NULL is the default.
@@ -37,7 +38,7 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     if !tokens.iter().any(about_sequences) {
         return tokens;
     }
-    tokens = with_alterations(tokens);
+    tokens = without_unlogged(with_alterations(tokens));
     for at in 0..tokens.len() {
         if let Some(range) = options_at(&tokens, at) {
             name_by_cache(&mut tokens, range.clone());
@@ -45,6 +46,17 @@ pub fn adapted(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         }
     }
     tokens
+}
+
+/// Returns the tokens without UNLOGGED in CREATE UNLOGGED SEQUENCE, which has no effect.
+fn without_unlogged(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let mut edits = TokenEdits::new(tokens);
+    for place in 0..edits.len() {
+        if edits.has_keywords(place, &[Keyword::CREATE, Keyword::UNLOGGED, Keyword::SEQUENCE]) {
+            edits.remove(place + 1);
+        }
+    }
+    edits.finish()
 }
 
 /// Makes `SEQUENCE NAME name` the value of CACHE. Another CACHE has no effect and goes.
@@ -318,6 +330,10 @@ impl Alteration<'_> {
             self.takes(Keyword::BY).then_some(())?;
             self.option("owned");
             return self.name();
+        } else if self.takes(Keyword::SET) {
+            // All sequences are logged.
+            let is_known = self.takes(Keyword::LOGGED) || self.takes(Keyword::UNLOGGED);
+            is_known.then_some(())?;
         } else {
             return None;
         }

@@ -5,7 +5,8 @@ use std::cell::{Cell, Ref, RefCell, RefMut};
 
 use quickbeam::query_layer::{ChangeAccess, TransactionExt};
 use quickbeam::{
-    CHECKS_INVARIANTS, Durability, Isolation, Savepoint, Transaction, TransactionOptions, invariant,
+    CHECKS_INVARIANTS, Durability, Isolation, ReadTransaction, Savepoint, Transaction,
+    TransactionOptions, invariant,
 };
 use smol_str::SmolStr;
 
@@ -383,12 +384,16 @@ impl Session {
         self.rollback_moves(mark.moved);
     }
 
-    /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it has no effect.
+    /// SET CONSTRAINTS of these constraints, or ALL. Without a transaction it checks the names.
     pub fn set_constraints(&self, names: Option<&[Name]>, is_deferred: bool) -> Result<()> {
         if !self.in_transaction() {
             self.notice(NoticeLevel::Warning, SqlState::NoActiveSqlTransaction, || {
                 "SET CONSTRAINTS can only be used in transaction blocks".to_owned()
             });
+            if let Some(names) = names {
+                let reader = self.database.environment.begin_read()?;
+                self.named_constraints(reader.as_transaction(), names)?;
+            }
             return Ok(());
         }
         self.make_begun()?;

@@ -9,6 +9,7 @@ use crate::bind::expression::pattern_quantifiers::{QuantifiedPattern, pattern_sy
 use crate::bind::{Binder, Body, Query, Scope, Source, Subquery, SubqueryKind, Typed, Values};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Comparison, Expr};
+use crate::parse::quantified;
 use crate::types::{CollateStep, DataType, Value};
 
 /// How many rows of a subquery must match.
@@ -92,6 +93,10 @@ impl Binder<'_> {
         scope: &Scope,
     ) -> Result<Typed> {
         let any = quantifier == Quantifier::Any;
+        if let Some((symbol, operand)) = quantified(right) {
+            let test = super::syntax::quantified_test(value, symbol, operand, quantifier)?;
+            return self.expression(&test, scope);
+        }
         match (comparison(op), right) {
             (Some(comparison), Ast::Subquery(query)) => {
                 self.any_of(value, comparison, query, quantifier, scope)

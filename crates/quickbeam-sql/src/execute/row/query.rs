@@ -186,9 +186,7 @@ impl Apply {
             once,
             answered: false,
             last: last.filter(|_| {
-                !is_hashed
-                    && !once
-                    && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists)
+                !is_hashed && !once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists)
             }),
             kind,
             answers,

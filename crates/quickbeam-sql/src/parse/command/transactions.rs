@@ -1,8 +1,27 @@
 //! Modes of transactions that the parser does not know.
 
+use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use crate::parse::positions::{is_any_word, is_word, is_word_at};
+use crate::parse::token_edits::{TokenEdits, marker};
+
+/// Returns the tokens of a text with `SET LOCAL SESSION AUTHORIZATION` as an assignment.
+pub(in crate::parse) fn with_authorization(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let is_wanted = |token: &TokenWithSpan| is_word(&token.token, "AUTHORIZATION");
+    if !tokens.iter().any(is_wanted) {
+        return tokens;
+    }
+    let mut edits = TokenEdits::new(tokens);
+    for place in 0..edits.len() {
+        let words = [Keyword::SET, Keyword::LOCAL, Keyword::SESSION, Keyword::AUTHORIZATION];
+        if edits.has_keywords(place, &words) {
+            edits.replace(place + 2, vec![marker("session_authorization")]);
+            edits.replace(place + 3, vec![Token::Eq]);
+        }
+    }
+    edits.finish()
+}
 
 /// Returns the tokens of a text without DEFERRABLE and NOT DEFERRABLE after BEGIN, START and SET
 /// TRANSACTION, which have no effect: a transaction that only reads waits for none.

@@ -1,9 +1,11 @@
-//! Lists within lists that the parser does not know: the column definition lists of ROWS FROM, and
-//! GROUPING SETS within GROUPING SETS.
+//! Lists within lists that the parser does not know: the column definition lists of ROWS FROM,
+//! GROUPING SETS within GROUPING SETS, and keys that begin with parentheses.
 //!
 //! - In `ROWS FROM (f(x) AS (a int))` the list becomes a further argument of ROWS FROM: the call of
 //!   a function without a name that could be written. Its argument is the text of the list.
 //! - GROUPING SETS within GROUPING SETS becomes a call of such a function, and `()` in it a name.
+//! - A key of ROLLUP, CUBE or GROUPING SETS such as `(a)::int` or `(SELECT 1)` gets parentheses, as
+//!   the parser takes its own for those of a list.
 
 use sqlparser::ast::{Expr, FunctionArg, FunctionArgExpr, Ident, SetExpr, TableAlias, TableFactor};
 use sqlparser::keywords::Keyword;
@@ -24,8 +26,10 @@ const NO_KEYS: &str = "\0no keys";
 
 /// Returns the tokens of a text with nested lists in the parser's form.
 pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
-    let is_such =
-        |token: &TokenWithSpan| matches!(keyword_of(&token.token), Keyword::ROWS | Keyword::SETS);
+    let is_such = |token: &TokenWithSpan| {
+        let keyword = keyword_of(&token.token);
+        matches!(keyword, Keyword::ROWS | Keyword::SETS | Keyword::ROLLUP | Keyword::CUBE)
+    };
     if !tokens.iter().any(is_such) {
         return tokens;
     }
@@ -34,12 +38,21 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     while place < edits.len() {
         let pair = (edits.keyword(place), edits.keyword(place + 1));
         let end = edits.closing(place + 2).filter(|_| edits.is(place + 2, &Token::LParen));
+        if matches!(pair.0, Keyword::ROLLUP | Keyword::CUBE) {
+            enclose_keys(&mut edits, place + 1);
+        }
         match (pair, end) {
             ((Keyword::ROWS, Keyword::FROM), Some(end)) => {
                 column_lists(&mut edits, place + 3, end);
             }
             ((Keyword::GROUPING, Keyword::SETS), Some(end)) => {
                 nested_sets(&mut edits, place + 3, end);
+                for place in place + 1..end {
+                    let keyword = edits.keyword(place);
+                    if matches!(keyword, Keyword::SETS | Keyword::ROLLUP | Keyword::CUBE) {
+                        enclose_keys(&mut edits, place + 1);
+                    }
+                }
                 place = end;
             }
             _ => {}
@@ -47,6 +60,35 @@ pub fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         place += 1;
     }
     edits.finish()
+}
+
+/// Puts keys of the list that opens at that place into parentheses if they begin with some and go
+/// on after them, or are queries.
+fn enclose_keys(edits: &mut TokenEdits, open: usize) {
+    if !edits.is(open, &Token::LParen) {
+        return;
+    }
+    let Some(end) = edits.closing(open) else { return };
+    let mut first = open + 1;
+    while first < end {
+        let mut last = first;
+        while last + 1 < end && !edits.is(last, &Token::Comma) {
+            let closing = edits.closing(last).filter(|_| edits.is(last, &Token::LParen));
+            last = closing.unwrap_or(last);
+            if edits.is(last + 1, &Token::Comma) || last + 1 == end {
+                break;
+            }
+            last += 1;
+        }
+        let is_query =
+            matches!(edits.keyword(first + 1), Keyword::SELECT | Keyword::WITH | Keyword::VALUES);
+        if edits.is(first, &Token::LParen) && (is_query || edits.closing(first) != Some(last)) {
+            edits.replace(first, vec![Token::LParen; 2]);
+            let close = edits.token(last).cloned().into_iter().chain([Token::RParen]);
+            edits.replace(last, close.collect());
+        }
+        first = last + 2;
+    }
 }
 
 fn column_lists(edits: &mut TokenEdits, mut place: usize, end: usize) {

@@ -2,7 +2,8 @@
 //! with VALUES.
 //!
 //! The parser takes the inner parentheses for an expression and VALUES for a name, so the query
-//! becomes an item of FROM: `(SELECT * FROM ((SELECT 1) UNION SELECT 2) AS "*query*")`.
+//! becomes an item of FROM: `(SELECT * FROM ((SELECT 1) UNION SELECT 2) AS "*query*")`. A query
+//! that is the first member of the list of IN becomes an argument of `coalesce`.
 
 use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -65,6 +66,12 @@ pub(super) fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let mut edits = TokenEdits::new(tokens);
     for place in 1..edits.len() {
+        if let Some(end) = first_member_at(&edits, place) {
+            let coalesce = Token::make_word("coalesce", None);
+            edits.replace(place, vec![coalesce, Token::LParen, Token::LParen]);
+            edits.replace(end, vec![Token::RParen; 2]);
+            continue;
+        }
         let Some(end) = value_at(&edits, place) else { continue };
         let item = [Keyword::SELECT, Keyword::FROM].map(word);
         let [select, from] = item;
@@ -73,6 +80,22 @@ pub(super) fn adapted(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
         edits.replace(end, name.to_vec());
     }
     edits.finish()
+}
+
+/// Returns the place of the parenthesis that closes a query at the beginning of the list of IN.
+fn first_member_at(edits: &TokenEdits, place: usize) -> Option<usize> {
+    let opens = |place: usize| edits.is(place, &Token::LParen);
+    let is_first = place > 1 && opens(place) && opens(place - 1);
+    if !is_first || edits.keyword(place - 2) != Keyword::IN {
+        return None;
+    }
+    let first = (place + 1..edits.len()).find(|at| !opens(*at))?;
+    if !QUERIES.contains(&edits.keyword(first)) {
+        return None;
+    }
+    let end = edits.closing(place)?;
+    let goes_on = edits.is(end + 1, &Token::RParen) || CLAUSES.contains(&edits.keyword(end + 1));
+    (!goes_on).then_some(end)
 }
 
 /// Returns the place of the parenthesis that closes such a value.

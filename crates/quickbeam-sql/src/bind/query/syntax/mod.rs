@@ -9,7 +9,8 @@ use sqlparser::ast::{
     TableWithJoins,
 };
 
-use crate::error::Result;
+use crate::bind::query::subqueries::Quantifier;
+use crate::error::{Result, SqlError};
 
 /// Returns a quoted name.
 fn quoted(name: &str) -> Ident {
@@ -72,4 +73,57 @@ fn select_of(projection: Vec<SelectItem>, from: Vec<TableWithJoins>) -> Result<S
         select.select_token = ast::helpers::attached_token::AttachedToken::empty();
     }
     Ok(body)
+}
+
+/// The item of FROM with the elements of an array, or the rows of a subquery.
+const ELEMENTS: &str = "*elements*";
+
+/// Returns `value operator ANY (operand)` or ALL in terms of the subquery
+/// `TRUE = ANY (SELECT value operator element FROM operand)`.
+pub(super) fn quantified_test(
+    value: &Ast,
+    symbol: &str,
+    operand: &Ast,
+    quantifier: Quantifier,
+) -> Result<Ast> {
+    let mut operand = operand;
+    while let Ast::Nested(inner) = operand {
+        operand = inner;
+    }
+    let word = if quantifier == Quantifier::Any { "ANY" } else { "ALL" };
+    let (rows, null) = match operand {
+        Ast::Subquery(_) => ("(SELECT 1)", "FALSE"),
+        _ => ("unnest(NULL)", "NULL IS NULL"),
+    };
+    let text = format!(
+        "CASE WHEN {null} THEN NULL ELSE TRUE = {word} (SELECT NULL {symbol} \"{ELEMENTS}\".e \
+         FROM {rows} AS \"{ELEMENTS}\" (e)) END"
+    );
+    let mut made = crate::parse::expression(&text)?;
+    let missing = || SqlError::internal("no place for the operands of a quantified operator");
+    let Ast::Case { conditions, else_result: Some(test), .. } = &mut made else {
+        return Err(missing());
+    };
+    if let [ast::CaseWhen { condition: Ast::IsNull(tested), .. }] = &mut conditions[..] {
+        **tested = operand.clone();
+    }
+    let (Ast::AnyOp { right, .. } | Ast::AllOp { right, .. }) = &mut **test else {
+        return Err(missing());
+    };
+    let Ast::Subquery(query) = &mut **right else { return Err(missing()) };
+    let SetExpr::Select(select) = &mut *query.body else { return Err(missing()) };
+    match &mut select.projection[..] {
+        [SelectItem::UnnamedExpr(Ast::BinaryOp { left, .. })] => **left = value.clone(),
+        _ => return Err(missing()),
+    }
+    match (select.from.first_mut().map(|from| &mut from.relation), operand) {
+        (Some(TableFactor::Derived { subquery, .. }), Ast::Subquery(query)) => {
+            *subquery = query.clone();
+        }
+        (Some(TableFactor::UNNEST { array_exprs, .. }), array) => {
+            *array_exprs = vec![array.clone()];
+        }
+        _ => return Err(missing()),
+    }
+    Ok(made)
 }

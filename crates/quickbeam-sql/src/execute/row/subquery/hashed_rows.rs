@@ -56,11 +56,7 @@ impl HashedRows {
     }
 
     /// Returns whether the current outer row is one of the subquery's rows, or NULL.
-    pub fn answer(
-        &mut self,
-        query: &mut QueryProgram,
-        context: &mut Context<'_>,
-    ) -> Result<Value> {
+    pub fn answer(&mut self, query: &mut QueryProgram, context: &mut Context<'_>) -> Result<Value> {
         if !self.built {
             self.build(query, context)?;
         }

@@ -93,7 +93,8 @@ fn fault<T>(state: SqlState, message: impl Into<String>) -> Evaluated<T> {
 struct Evaluator<'p> {
     is_strict: bool,
     root: Item,
-    variables: &'p [(String, Item)],
+    /// The variables. Each is NULL for operators, which take none.
+    variables: Option<&'p [(String, Item)]>,
     /// The regular expressions of the path that were compiled.
     expressions: RefCell<Vec<(*const PathRegex, Rc<RegularExpression>)>>,
     /// The settings with the zone of times without one, if the function takes it.
@@ -131,8 +132,8 @@ impl Evaluator<'_> {
                 None => sink(Item::Number(Decimal::from(-1))),
             },
             Node::Variable(name) => {
-                let found = self.variables.iter().find(|(known, _)| known == name);
-                match found {
+                let Some(variables) = self.variables else { return sink(Item::Null) };
+                match variables.iter().find(|(known, _)| known == name) {
                     Some((_, item)) => sink(item.clone()),
                     None => {
                         let message = format!("could not find jsonpath variable \"{name}\"");
@@ -620,7 +621,7 @@ fn evaluate(
     wanted: Wanted,
     zone: Option<TextSettings>,
 ) -> Result<FoundItems> {
-    let is_silent = errors == PathErrors::Silent;
+    let is_operator = errors == PathErrors::Silent;
     let jsonb = |at: usize| match arguments.get(at) {
         Some(ValueRef::Jsonb(text)) => Item::of(&Json::read(text)?),
         _ => Err(mismatch()),
@@ -633,13 +634,13 @@ fn evaluate(
             _ => return Err(invalid("\"vars\" argument is not an object")),
         },
     };
-    let is_silent = is_silent || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
+    let is_silent = is_operator || matches!(arguments.get(3), Some(ValueRef::Boolean(true)));
     let root = jsonb(0)?;
     let around = Around { current: root.clone(), last: None };
     let evaluator = Evaluator {
         is_strict: path.is_strict,
         root,
-        variables: &variables,
+        variables: (!is_operator).then_some(&*variables),
         expressions: RefCell::default(),
         zone,
     };

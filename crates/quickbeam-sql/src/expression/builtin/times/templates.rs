@@ -583,13 +583,18 @@ impl TemplateFields {
         let width = width_of(keyword)
             .ok_or_else(|| SqlError::unsupported(format!("{keyword} in a template to read")))?;
         let most = if is_open { 18 } else { width };
-        let length = rest.bytes().take(most).take_while(u8::is_ascii_digit).count();
-        let (digits, after) = rest.split_at(length);
+        // A field without a width may have a sign.
+        let is_digit = |at: usize| rest.as_bytes().get(at).is_some_and(u8::is_ascii_digit);
+        let has_sign = is_open && rest.starts_with(['-', '+']) && is_digit(1);
+        let start = usize::from(has_sign);
+        let length = rest.bytes().skip(start).take(most).take_while(u8::is_ascii_digit).count();
+        let (written, after) = rest.split_at(start + length);
+        let digits = &written[start..];
         if digits.is_empty() {
             // A text that ends early leaves the remaining fields as they are.
             return if rest.is_empty() { Ok(rest) } else { Err(no_value(rest, keyword)) };
         }
-        let number: i64 = digits.parse().map_err(|_| mismatch())?;
+        let number: i64 = written.parse().map_err(|_| mismatch())?;
         // As decimals of the second: "12" of MS is 120.
         let fraction = |width: usize| number * 10_i64.pow(width.saturating_sub(length) as u32);
         match keyword {
@@ -603,7 +608,7 @@ impl TemplateFields {
             "W" => self.week_of_month = Some(number),
             "YYY" | "YY" | "Y" | "IYY" | "IY" | "I" => {
                 self.year_width = keyword.trim_start_matches('I').len().max(1);
-                set(&mut self.year, year_of(length, number), keyword)?;
+                set(&mut self.year, year_of(written.len(), number), keyword)?;
             }
             "MM" => set(&mut self.month, number, keyword)?,
             "DD" => set(&mut self.day, number, keyword)?,
@@ -671,8 +676,11 @@ impl TemplateFields {
                 digits if century >= 0 => (century - 1) * 100 + digits,
                 digits => (century + 1) * 100 - digits + 1,
             }),
-            (Some(year), _) if self.is_before_christ => Some(1 - year),
-            (Some(year), _) => Some(year),
+            (Some(year), _) => {
+                let year = if self.is_before_christ { -year } else { year };
+                // No year is 0.
+                Some(year + i64::from(year < 0))
+            }
             (None, Some(century)) if century >= 0 => Some((century - 1) * 100 + 1),
             (None, Some(century)) => Some(century * 100 + 1),
             (None, None) => None,
@@ -685,7 +693,7 @@ impl TemplateFields {
         let given = |field: Option<i64>| field.filter(|number| *number != 0);
         let dates = [self.year, self.century, self.julian, self.month, self.day];
         let counts = [self.week, self.week_of_month, self.of_year, self.weekday];
-        if dates.iter().chain(&counts).flatten().any(|number| *number > LARGEST_FIELD) {
+        if dates.iter().chain(&counts).flatten().any(|number| number.abs() > LARGEST_FIELD) {
             return Err(fault());
         }
         let known_year = self.full_year();
