@@ -17,9 +17,11 @@ use crate::sync::locks::Mutex;
 /// Blocks in the reserve.
 const RESERVE: u64 = 32;
 
-/// Maximum growth step in bytes. Growth changes the file's length, which the next flush must make
-/// durable.
-const GROWTH: u64 = 1 << 20;
+/// Maximum growth step in bytes. Writes wait while the file grows.
+const LARGEST_STEP: u64 = 64 << 20;
+
+/// Free bytes at the end of the file that are not worth cutting.
+const LEAST_CUT: u64 = 1 << 20;
 
 /// The length of the data file, and whether the file can grow.
 pub struct FileReserve {
@@ -112,7 +114,7 @@ impl Pool {
             grown.map(|()| self.file_reserve.file_end.store(target, Ordering::Relaxed))
         };
         let on = |error| Error::io("making room in the data file", error);
-        let grown = match grow_to(wanted.max(end + (end / 8).min(GROWTH))).map_err(on) {
+        let grown = match grow_to(wanted.max(end + (end / 8).min(LARGEST_STEP))).map_err(on) {
             Err(Error::DiskFull { .. }) => grow_to(wanted).map_err(on),
             other => other,
         };
@@ -125,7 +127,7 @@ impl Pool {
     /// Truncates free blocks at the end of the file.
     pub fn shrink_file(&self) -> Result<()> {
         // Truncating and growing again would cost more than some free space at the end.
-        self.truncate(|end| (end / 8).max(GROWTH))
+        self.truncate(|end| (end / 8).max(LEAST_CUT))
     }
 
     /// Truncates all free blocks at the end of the file except the reserve.
