@@ -38,7 +38,7 @@ use crate::blocks::{BlockAllocator, Location};
 use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::{ActiveTransactions, TransactionTable};
-use crate::page::{Page, PageId, PageKind, image_checksum, read_image};
+use crate::page::{Page, PageId, PageKind, image_checksum, read_image, read_known_image};
 use crate::vfs::{Event, File, Vfs};
 
 use file_growth::FileReserve;
@@ -83,6 +83,9 @@ pub struct PoolCounters {
     /// Page images written to the data file.
     pub writes: AtomicU64,
 }
+
+/// Decodes an image of the page with that number; the error describes the damage.
+type ReadImage = fn(&[u8], PageId, Page<'_>) -> std::result::Result<(), Damage>;
 
 /// The buffer pool of an environment.
 pub struct Pool {
@@ -195,7 +198,7 @@ impl Pool {
             return Err(Error::page(page, format!("block {} is claimed twice", location.block())));
         }
         entry.set_location(location);
-        entry.set(status::ALLOCATED | status::OWNED);
+        entry.set(status::ALLOCATED | status::OWNED | status::UNCHECKED);
         self.next_page.fetch_max(page + 1, Ordering::Relaxed);
         Ok(())
     }
@@ -348,11 +351,15 @@ impl Pool {
             return Err(Error::page(page, "there is no such page"));
         }
         let frame = self.allocate_frame()?;
-        let read = self.read_block(page, entry.location(), frame);
+        let read = match entry.has(status::UNCHECKED) {
+            true => self.read_block(page, entry.location(), frame, read_image),
+            false => self.read_block(page, entry.location(), frame, read_known_image),
+        };
         if let Err(error) = read {
             self.free_frames.lock().push(frame);
             return Err(error);
         }
+        entry.clear(status::UNCHECKED);
         self.counters.loads.fetch_add(1, Ordering::Relaxed);
         entry.referenced.store(0, Ordering::Relaxed);
         self.attach(page, entry, frame);
@@ -364,9 +371,15 @@ impl Pool {
         entry.frame.store(frame, Ordering::Relaxed);
     }
 
-    fn read_block(&self, page: PageId, location: Location, frame: u32) -> Result<()> {
+    fn read_block(
+        &self,
+        page: PageId,
+        location: Location,
+        frame: u32,
+        read_image: ReadImage,
+    ) -> Result<()> {
         let content = self.arena.page(frame);
-        self.read_location(page, location, content)?;
+        self.read_location_with(page, location, content, read_image)?;
         match content.kind() {
             Some(PageKind::Leaf | PageKind::Inner | PageKind::Overflow) => Ok(()),
             // Such an image is not checked as one of a tree is.
@@ -376,6 +389,16 @@ impl Pool {
 
     /// Reads the image of page number `page` at `location` into `content`.
     pub fn read_location(&self, page: PageId, location: Location, content: Page<'_>) -> Result<()> {
+        self.read_location_with(page, location, content, read_image)
+    }
+
+    fn read_location_with(
+        &self,
+        page: PageId,
+        location: Location,
+        content: Page<'_>,
+        read_image: ReadImage,
+    ) -> Result<()> {
         let place = DamagedPlace::Image { page, block: location.block() };
         let corrupt = |damage: Damage| damage.at(crate::files::DATA_FILE, place);
         with_buffer(self.page_size, |image| {

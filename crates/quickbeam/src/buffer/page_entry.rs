@@ -37,6 +37,8 @@ pub mod status {
     pub const CHANGED: u8 = 8;
     /// A checkpoint owns the block at the location: the pool must not release it.
     pub const OWNED: u8 = 16;
+    /// The image at the location is of an earlier opening, and its structure was not checked yet.
+    pub const UNCHECKED: u8 = 32;
 }
 
 /// Returns the content version that is part of a latch version.

@@ -27,7 +27,9 @@ mod words;
 pub use batch::RecordBatch;
 pub use build::shortest_separator;
 pub use header::{HEADER_BYTES, PageKind, common_prefix, compare_keys};
-pub use image::{defect_of, image_checksum, read_image, write_image, write_image_settled};
+pub use image::{
+    defect_of, image_checksum, read_image, read_known_image, write_image, write_image_settled,
+};
 pub use record::{RecordRef, inline_limit, key_limit};
 pub use words::{Page, Scratch};
 
