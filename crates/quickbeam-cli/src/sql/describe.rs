@@ -159,9 +159,10 @@ fn index_text(table: &Table, index: &Index) -> String {
     let columns: Vec<String> = index
         .columns
         .iter()
-        .map(|key| {
+        .enumerate()
+        .map(|(number, key)| {
             let name = index.key_name(table, key.position);
-            if let Method::Inverted(class) = index.method
+            if let Some(class) = index.inverted_key(number)
                 && !class.is_default()
             {
                 return format!("{name} {}", class.name());

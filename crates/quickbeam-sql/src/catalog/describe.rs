@@ -326,17 +326,19 @@ pub fn index_definition(
     if let Some(at) = column.checked_sub(1) {
         return Some(keys.get(at).map_or_else(String::new, name));
     }
-    let part = |key: &KeyColumn| {
+    let part = |(number, key): (usize, &KeyColumn)| {
         let order = match (key.descending, key.nulls_first) {
             (false, false) => "",
             (false, true) => " NULLS FIRST",
             (true, true) => " DESC",
             (true, false) => " DESC NULLS LAST",
         };
-        let class = match method {
-            Method::Inverted(class) if !class.is_default() => format!(" {}", class.name()),
-            _ => String::new(),
+        let class = match index {
+            Described::Index(_, index) => index.inverted_key(number),
+            _ => None,
         };
+        let class = class.filter(|class| !class.is_default());
+        let class = class.map_or_else(String::new, |class| format!(" {}", class.name()));
         let collation = match index {
             Described::Index(table, index) => {
                 let other = index.other_collation(table, key);
@@ -347,7 +349,7 @@ pub fn index_definition(
         };
         format!("{}{collation}{class}{order}", name(key))
     };
-    let parts: Vec<String> = keys.iter().map(part).collect();
+    let parts: Vec<String> = keys.iter().enumerate().map(part).collect();
     let rest = match index {
         Described::Index(table, index) => {
             let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };

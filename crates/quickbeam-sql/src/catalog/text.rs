@@ -190,12 +190,12 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
         None if is_hash => " USING HASH",
         None => "",
     };
-    let column = |key: &KeyColumn| {
+    let column = |(number, key): (usize, &KeyColumn)| {
         let name = match index.expression(key.position) {
             Some(expression) => format!("({})", expression.text),
             None => quoted(&table.columns.get(key.position)?.name),
         };
-        if let Some(class) = index.inverted() {
+        if let Some(class) = index.inverted_key(number) {
             return Some(match class.is_default() {
                 true => name,
                 false => format!("{name} {}", class.name()),
@@ -218,7 +218,7 @@ fn create_index(table: &Table, index: &Index, wording: Wording) -> String {
             false => format!("{name}{collation}{direction}{nulls}"),
         })
     };
-    let columns: Vec<String> = index.columns.iter().filter_map(column).collect();
+    let columns: Vec<String> = index.columns.iter().enumerate().filter_map(column).collect();
     let (name, on) = (quoted(&index.name), quoted_table(table));
     let include = include_text(table, index);
     let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };

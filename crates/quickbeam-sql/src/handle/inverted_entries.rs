@@ -1,8 +1,9 @@
 //! The entries of a row in an inverted index: one for each key of the indexed value.
 //!
 //! Above: changes of rows, the filling of indexes, verification. Below: the index's tree. The key
-//! of an entry is the key of the value and then that of the row. Its value says where the row's key
-//! begins, as in a range index that is not unique.
+//! of an entry is the key of the value and then that of the row. In an index of several columns the
+//! number of the column comes first. The value of an entry says where the row's key begins, as in a
+//! range index that is not unique.
 
 use quickbeam::query_layer::DatabaseExt;
 use quickbeam::{Transaction, invariant};
@@ -13,7 +14,7 @@ use crate::error::Result;
 use crate::schema::encoding::inverted::keys_of;
 use crate::schema::encoding::key_encoding::KeyRange;
 use crate::schema::encoding::row_format::StoredRow;
-use crate::schema::{EXPRESSIONS, OperatorClass};
+use crate::schema::{EXPRESSIONS, OperatorClasses};
 use crate::types::Value;
 
 /// The entries of a row in an inverted index, in their order.
@@ -55,18 +56,21 @@ impl IndexHandle {
     /// Returns the entries of a row in this inverted index.
     pub(crate) fn inverted_entries(
         &self,
-        class: OperatorClass,
+        classes: OperatorClasses,
         row: StoredRow<'_>,
         row_key: &[u8],
     ) -> Result<InvertedEntries> {
         let Some(computed) = self.computed(row)? else { return Ok(InvertedEntries::default()) };
         let mut entries = Vec::new();
-        for column in &self.index.columns {
+        for (column, (number, class)) in self.index.columns.iter().zip(classes.iter().enumerate()) {
             let value = match column.position.checked_sub(EXPRESSIONS) {
                 None => row.get(column.position)?,
                 Some(number) => computed.get(number).map(Value::as_ref).unwrap_or_default(),
             };
             for mut key in keys_of(class, value)? {
+                if let Some(prefix) = classes.prefix(number) {
+                    key.insert(0, prefix);
+                }
                 key.extend_from_slice(row_key);
                 let mut place = Vec::new();
                 self.encode_place(&key, row_key, EntryForm::Inverted, &mut place)?;

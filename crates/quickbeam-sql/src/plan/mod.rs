@@ -160,6 +160,8 @@ pub struct InvertedCondition {
 pub struct InvertedPart {
     /// The number of the index.
     pub index: usize,
+    /// The number of the key among those of the index.
+    pub key: usize,
     /// The operator.
     pub operator: InvertedOperator,
     /// The other operand.

@@ -22,7 +22,9 @@ pub use definition::{
 };
 pub(crate) use encoding::{KeyPart, ROW_ID_BYTES, append_row_id};
 pub use fired_triggers::FiredTriggers;
-pub use indexes::{EXPRESSIONS, IndexExpression, IndexPredicate, InvertedOperator, OperatorClass};
+pub use indexes::{
+    EXPRESSIONS, IndexExpression, IndexPredicate, InvertedOperator, OperatorClass, OperatorClasses,
+};
 pub use names::{
     PUBLIC, SYSTEM_COLUMNS, TEMPORARY_SCHEMA, is_system_schema, is_temporary_schema, lookup_name,
     path_schemas, shown_name, split_lookup_name,

@@ -13,7 +13,9 @@ use quickbeam::AccessMethod;
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::indexes::{EXPRESSIONS, IndexExpression, IndexPredicate, OperatorClass};
+use super::indexes::{
+    EXPRESSIONS, IndexExpression, IndexPredicate, OperatorClass, OperatorClasses,
+};
 use super::names::{is_public, lookup_name, public};
 use super::objects::{ConstraintTiming, ObjectId};
 use super::triggers::Trigger;
@@ -32,7 +34,7 @@ pub enum Method {
     /// By equality of the whole key only (`USING HASH`).
     Hash,
     /// By the keys that the values have (`USING gin`).
-    Inverted(OperatorClass),
+    Inverted(OperatorClasses),
 }
 
 /// What a name means.
@@ -270,14 +272,20 @@ impl Index {
         !self.expressions.is_empty() || self.predicate.is_some()
     }
 
-    /// Returns the operator class, if it is an inverted index.
+    /// Returns the operator classes of its keys, if it is an inverted index.
     #[inline]
     #[must_use]
-    pub fn inverted(&self) -> Option<OperatorClass> {
+    pub fn inverted(&self) -> Option<OperatorClasses> {
         match self.method {
-            Method::Inverted(class) => Some(class),
+            Method::Inverted(classes) => Some(classes),
             Method::Range | Method::Hash => None,
         }
+    }
+
+    /// Returns the operator class of the key column with that number, if it is an inverted index.
+    #[must_use]
+    pub fn inverted_key(&self, number: usize) -> Option<OperatorClass> {
+        self.inverted()?.get(number)
     }
 
     /// Returns whether it has the entries of some rows only.

@@ -22,8 +22,8 @@ use crate::catalog::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Current, Expr, Frame, Slot};
 use crate::handle::{IndexCompiler, IndexEvaluator, KeyType};
-use crate::schema::OperatorClass;
 use crate::schema::errors::inverted_class;
+use crate::schema::{OperatorClass, OperatorClasses};
 use crate::table::StoredRow;
 use crate::types::{Collation, DataType, Value};
 
@@ -234,10 +234,7 @@ impl Binder<'_> {
             let message = format!("access method \"gin\" does not support {what} options");
             return Err(SqlError::new(SqlState::FeatureNotSupported, message));
         }
-        match classes[..] {
-            [class] => index.method = Method::Inverted(class),
-            _ => return Err(SqlError::unsupported("a gin index of more than one column")),
-        }
+        index.method = Method::Inverted(OperatorClasses::of(classes));
         Ok(())
     }
 

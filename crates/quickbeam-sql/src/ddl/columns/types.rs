@@ -16,7 +16,7 @@ use crate::schema::encoding::StoredRow;
 use crate::schema::errors::inverted_class;
 use crate::schema::{
     Column, DeclaredType, EXPRESSIONS, Identity, Index, KeyColumn, Method, NewColumn, NewIdentity,
-    SequenceChanges, Table,
+    OperatorClasses, SequenceChanges, Table,
 };
 use crate::table::can_refer;
 use crate::table::check_not_null;
@@ -222,17 +222,18 @@ fn reclass_indexes(table: &mut Table, position: usize) -> Result<()> {
     table.indexes.iter_mut().try_for_each(|index| reclass_index(index, &now, position))
 }
 
-/// Gives an inverted index the operator class of the type that its key at a position has, unless it
-/// has a class that is not the default.
+/// Gives keys of an inverted index the operator class of the type that the column at a position
+/// has, unless they have a class that is not the default.
 fn reclass_index(index: &mut Arc<Index>, table: &Table, position: usize) -> Result<()> {
-    let Some(class) = index.inverted() else { return Ok(()) };
-    if index.columns.iter().any(|column| column.position == position)
-        && let Some(data_type) = index.key_type(table, position)
-    {
-        let given = Some(class).filter(|class| !class.is_default());
-        let class = inverted_class(given, data_type)?;
-        Arc::make_mut(index).method = Method::Inverted(class);
-    }
+    let Some(classes) = index.inverted() else { return Ok(()) };
+    let Some(data_type) = index.key_type(table, position) else { return Ok(()) };
+    let keys = index.columns.iter().zip(classes.iter());
+    let reclassed = keys.map(|(key, class)| match key.position == position {
+        true => inverted_class(Some(class).filter(|class| !class.is_default()), data_type),
+        false => Ok(class),
+    });
+    let classes = OperatorClasses::of(reclassed.collect::<Result<Vec<_>>>()?);
+    Arc::make_mut(index).method = Method::Inverted(classes);
     Ok(())
 }
 

@@ -366,14 +366,19 @@ impl SystemSource<'_> {
                 Described::Index(_, index) => method(index.method),
                 _ => table.primary_key.as_ref().map_or(BTREE, |key| method(key.method)),
             };
-            let classes = list(&|key| {
-                if let Described::Index(_, index) = relation
-                    && let Some(class) = index.inverted()
-                {
-                    return class.oid();
-                }
-                let known = key_type(key.position).map(type_oid);
-                known.map_or(0, |known| operator_class(access, known))
+            let inverted = match relation {
+                Described::Index(_, index) => index.inverted(),
+                _ => None,
+            };
+            let classes = inverted.map(|classes| {
+                let oids: Vec<String> = classes.iter().map(|it| it.oid().to_string()).collect();
+                oids.join(" ")
+            });
+            let classes = classes.unwrap_or_else(|| {
+                list(&|key| {
+                    let known = key_type(key.position).map(type_oid);
+                    known.map_or(0, |known| operator_class(access, known))
+                })
             });
             self.add(|row| {
                 row.text("indclass", &classes);

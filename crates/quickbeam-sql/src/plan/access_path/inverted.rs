@@ -15,7 +15,7 @@ use crate::plan::cost::{
 };
 use crate::plan::{AccessPath, InvertedCondition, InvertedPart, InvertedPath, Statistics};
 use crate::schema::encoding::inverted::condition_on_keys;
-use crate::schema::{InvertedOperator, OperatorClass};
+use crate::schema::{InvertedOperator, OperatorClass, OperatorClasses};
 use crate::table::KeyRange;
 
 /// A search for the paths by inverted indexes.
@@ -34,7 +34,7 @@ pub(super) struct InvertedSearch<'s> {
 struct KnownIndex<'s> {
     number: usize,
     index: &'s Index,
-    class: OperatorClass,
+    classes: OperatorClasses,
     /// The fraction of the table's rows that it has.
     part_of_index: f64,
 }
@@ -50,8 +50,8 @@ impl InvertedSearch<'_> {
         let usable = Usable::of(self.table, self.conjuncts, self.computed, self.request);
         let known = |(number, index)| -> Option<KnownIndex<'_>> {
             let index: &Index = index;
-            let (class, part_of_index) = (index.inverted()?, usable.part(number)?);
-            Some(KnownIndex { number, index, class, part_of_index })
+            let (classes, part_of_index) = (index.inverted()?, usable.part(number)?);
+            Some(KnownIndex { number, index, classes, part_of_index })
         };
         let each = indexes.iter().map(|index| &**index).enumerate();
         let known: Vec<KnownIndex<'_>> = each.filter_map(known).collect();
@@ -120,8 +120,21 @@ impl InvertedSearch<'_> {
     /// Returns a comparison of what an index has the keys of, with the number of entries that are
     /// read for it.
     fn part(&self, written: &Expr, known: &KnownIndex<'_>) -> Option<(InvertedPart, f64)> {
-        let KnownIndex { number, index, class, part_of_index } = *known;
-        let position = *key_positions(number, index).first()?;
+        let positions = key_positions(known.number, known.index).into_iter().enumerate();
+        positions.zip(known.classes.iter()).find_map(|((key, position), class)| {
+            self.part_by_key(written, known, (key, position), class)
+        })
+    }
+
+    /// Returns a comparison of the key with that number and at that position.
+    fn part_by_key(
+        &self,
+        written: &Expr,
+        known: &KnownIndex<'_>,
+        (key, position): (usize, usize),
+        class: OperatorClass,
+    ) -> Option<(InvertedPart, f64)> {
+        let KnownIndex { number, part_of_index, classes, .. } = *known;
         let is_key = |side: &Expr| match self.computed.iter().find(|known| known.number == number) {
             Some(known) if known.is_at(side, position) => true,
             _ => column_of(side, self.slot, self.table) == Some(position),
@@ -145,8 +158,9 @@ impl InvertedSearch<'_> {
         let told = self.statistics.rows(self.table);
         let unknown = told.max(MIN_TABLE_ROWS) * part_of_index * DEFAULT_KEY_SELECTIVITY;
         let condition = written.clone();
-        let part = InvertedPart { index: number, operator, operand: operand.clone(), condition };
-        let count = self.entries_of(class, &part, told, unknown)?;
+        let operand = operand.clone();
+        let part = InvertedPart { index: number, key, operator, operand, condition };
+        let count = self.entries_of(classes, &part, told, unknown)?;
         Some((part, count))
     }
 
@@ -154,17 +168,18 @@ impl InvertedSearch<'_> {
     /// not known. Returns `None` if the index does not help.
     fn entries_of(
         &self,
-        class: OperatorClass,
+        classes: OperatorClasses,
         part: &InvertedPart,
         told: f64,
         unknown: f64,
     ) -> Option<f64> {
         let Some(operand) = part.operand.as_constant() else { return Some(unknown) };
         // An operand that has no keys fails when the statement runs.
+        let class = classes.get(part.key)?;
         let Ok(keys) = condition_on_keys(class, part.operator, operand.as_ref()) else {
             return Some(unknown);
         };
-        let keys = keys?;
+        let keys = keys?.after(classes.prefix(part.key));
         if told < MIN_ROWS_FOR_ESTIMATE {
             return Some(unknown);
         }

@@ -4,4 +4,4 @@ mod index_expressions;
 mod operator_class;
 
 pub use index_expressions::{EXPRESSIONS, IndexExpression, IndexPredicate};
-pub use operator_class::{InvertedOperator, OperatorClass};
+pub use operator_class::{InvertedOperator, OperatorClass, OperatorClasses};

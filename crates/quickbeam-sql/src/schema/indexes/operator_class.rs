@@ -18,6 +18,74 @@ pub enum OperatorClass {
     JsonbPath,
 }
 
+/// The operator classes of an inverted index, in the order of its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(from = "ClassRecord", into = "ClassRecord")]
+pub struct OperatorClasses {
+    count: u8,
+    /// Two bits for each key: the number of the class in [`OperatorClass::ALL`].
+    numbers: u64,
+}
+
+/// [`OperatorClasses`] as records of the catalog have them: a class alone is no list.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum ClassRecord {
+    One(OperatorClass),
+    List(Vec<OperatorClass>),
+}
+
+impl From<ClassRecord> for OperatorClasses {
+    fn from(record: ClassRecord) -> OperatorClasses {
+        match record {
+            ClassRecord::One(class) => OperatorClasses::of([class]),
+            ClassRecord::List(list) => OperatorClasses::of(list),
+        }
+    }
+}
+
+impl From<OperatorClasses> for ClassRecord {
+    fn from(classes: OperatorClasses) -> ClassRecord {
+        match classes.get(0) {
+            Some(only) if classes.count == 1 => ClassRecord::One(only),
+            _ => ClassRecord::List(classes.iter().collect()),
+        }
+    }
+}
+
+impl OperatorClasses {
+    /// Maximum number of keys of an index.
+    pub const MAX: usize = 32;
+
+    /// Returns the classes of that order. Those after the first 32 are left out.
+    pub fn of(list: impl IntoIterator<Item = OperatorClass>) -> OperatorClasses {
+        let mut classes = OperatorClasses { count: 0, numbers: 0 };
+        for class in list.into_iter().take(OperatorClasses::MAX) {
+            classes.numbers |= class.number() << (2 * u32::from(classes.count));
+            classes.count += 1;
+        }
+        classes
+    }
+
+    /// Returns the class of a key.
+    #[must_use]
+    pub fn get(self, key: usize) -> Option<OperatorClass> {
+        let number = (self.numbers >> (2 * key as u32 % u64::BITS)) & 3;
+        (key < usize::from(self.count)).then(|| OperatorClass::ALL[number as usize])
+    }
+
+    /// Returns the classes in their order.
+    pub fn iter(self) -> impl Iterator<Item = OperatorClass> {
+        (0..usize::from(self.count)).filter_map(move |key| self.get(key))
+    }
+
+    /// Returns the byte that the entries of a key begin with, if the index has several keys.
+    #[must_use]
+    pub fn prefix(self, key: usize) -> Option<u8> {
+        (self.count > 1).then_some(key as u8)
+    }
+}
+
 /// An operator that an inverted index answers, between the indexed value and another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InvertedOperator {
@@ -44,6 +112,10 @@ impl OperatorClass {
         OperatorClass::Jsonb,
         OperatorClass::JsonbPath,
     ];
+
+    fn number(self) -> u64 {
+        OperatorClass::ALL.iter().position(|class| *class == self).map_or(0, |at| at as u64)
+    }
 
     /// Returns PostgreSQL's name.
     #[must_use]
@@ -114,5 +186,29 @@ impl OperatorClass {
             (OperatorClass::Jsonb, "?&") => (HasAllKeys, false),
             _ => return None,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_have_one_class_alone_and_several_as_a_list() {
+        use OperatorClass::{Array, Jsonb, JsonbPath, TextVector};
+        for (list, record) in [
+            (&[JsonbPath][..], r#""JsonbPath""#),
+            (
+                &[Array, TextVector, JsonbPath, Jsonb],
+                r#"["Array","TextVector","JsonbPath","Jsonb"]"#,
+            ),
+        ] {
+            let classes = OperatorClasses::of(list.iter().copied());
+            assert_eq!(serde_json::to_string(&classes).unwrap(), record);
+            assert_eq!(serde_json::from_str::<OperatorClasses>(record).unwrap(), classes);
+            assert_eq!(classes.iter().collect::<Vec<_>>(), list);
+            assert_eq!(classes.get(list.len()), None);
+            assert_eq!(classes.prefix(0).is_some(), list.len() > 1);
+        }
     }
 }

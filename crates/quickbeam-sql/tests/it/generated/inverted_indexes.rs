@@ -186,6 +186,13 @@ fn answers_by_inverted_indexes_are_those_of_scans() {
             c.execute_script("DROP INDEX t_j; CREATE INDEX t_j ON t USING gin (j jsonb_path_ops)")
                 .unwrap();
         }
+        if random.chance(30) {
+            let class = if random.chance(50) { " jsonb_path_ops" } else { "" };
+            c.execute_script(&format!(
+                "DROP INDEX t_v, t_a, t_j; CREATE INDEX t_v ON t USING gin (v, j{class}, a)"
+            ))
+            .unwrap();
+        }
         let mut next = 0;
         for _ in 0..4 {
             c.execute_script("BEGIN").unwrap();

@@ -158,10 +158,14 @@ fn keys_of(
     let mut lists: BTreeMap<usize, Vec<KeyCondition>> = BTreeMap::new();
     for part in &condition.parts {
         let index = indexes.get(part.index).ok_or_else(no_index)?;
-        let class = index.index.inverted().ok_or_else(no_index)?;
+        let classes = index.index.inverted().ok_or_else(no_index)?;
+        let class = classes.get(part.key).ok_or_else(no_index)?;
         let operand = part.operand.evaluate(&context.frame())?;
         match condition_on_keys(class, part.operator, operand.as_ref())? {
-            Some(keys) => lists.entry(part.index).or_default().push(keys),
+            Some(keys) => {
+                let keys = keys.after(classes.prefix(part.key));
+                lists.entry(part.index).or_default().push(keys);
+            }
             None => return Ok(None),
         }
     }

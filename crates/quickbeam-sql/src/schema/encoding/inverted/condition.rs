@@ -36,6 +36,24 @@ impl KeyCondition {
         KeyRange { low: beginning.to_vec(), high: has_end.then_some(high) }
     }
 
+    /// Returns the condition on keys that begin with a byte before those of this condition.
+    #[must_use]
+    pub fn after(mut self, prefix: Option<u8>) -> KeyCondition {
+        if let Some(prefix) = prefix {
+            self.begin_with(prefix);
+        }
+        self
+    }
+
+    fn begin_with(&mut self, prefix: u8) {
+        match self {
+            KeyCondition::Key(key) | KeyCondition::Prefix(key) => key.insert(0, prefix),
+            KeyCondition::All(list) | KeyCondition::Any(list) => {
+                list.iter_mut().for_each(|part| part.begin_with(prefix));
+            }
+        }
+    }
+
     /// Returns about how many entries rows with such keys have. `count` counts those in a range.
     pub fn estimate<E>(
         &self,

@@ -52,6 +52,35 @@ fn conditions_on_keys_use_the_index_that_has_them() {
 }
 
 #[test]
+fn index_of_several_columns_answers_conditions_on_each() {
+    let indexes = "DROP INDEX by_v, by_tags, by_doc, by_path, by_body;
+        CREATE INDEX several ON page USING gin (v, tags, doc jsonb_path_ops,
+            to_tsvector('simple', body))";
+    let c = filled_by(&format!("{TABLE};{indexes}"));
+    for condition in [
+        "v @@ 'word7'",
+        "tags @> '{t7}'",
+        "doc @> '{\"k7\": 7}'",
+        "to_tsvector('simple', body) @@ 'word7'",
+        "tags @> '{t7}' AND v @@ 'word7' AND doc @> '{\"k7\": 7}'",
+        "tags @> '{all}' AND v @@ 'word71:*'",
+        "tags @> '{t7}' OR v @@ 'word8'",
+    ] {
+        let query = format!("SELECT id FROM page WHERE {condition} ORDER BY id");
+        let plan = plan(&c, &query);
+        assert!(plan.contains("Bitmap Index Scan on several"), "{condition}: {plan}");
+        let found = lines(&c, &query);
+        assert!(!found.is_empty(), "{condition}");
+        c.execute_script("SET enable_bitmapscan = off").unwrap();
+        assert_eq!(lines(&c, &query), found, "{condition}");
+        c.execute_script("RESET enable_bitmapscan").unwrap();
+    }
+    let shown = lines(&c, "SELECT pg_get_indexdef('several'::regclass)");
+    let wanted = "gin (v, tags, doc jsonb_path_ops, to_tsvector('simple', body))";
+    assert!(shown[0].contains(wanted), "{shown:?}");
+}
+
+#[test]
 fn conditions_joined_by_or_bring_indexes_together() {
     let c = filled_by(TABLE);
     for (condition, indexes) in [
