@@ -45,13 +45,14 @@ pub(super) fn with_signs(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             (false, Some(_)) => operator_of(plain),
             (false, None) => None,
         };
-        let Some(first) = first else {
+        // Signs alone are no operator together.
+        if first.is_none() && !plain.is_empty() {
             out.push(token);
             continue;
-        };
+        }
         let signs = symbol.get(plain.len()..).unwrap_or_default().chars();
         let signs = signs.map(|sign| if sign == '+' { Token::Plus } else { Token::Minus });
-        let made = std::iter::once(first).chain(signs);
+        let made = first.into_iter().chain(signs);
         out.extend(made.map(|made| TokenWithSpan::new(made, token.span)));
     }
     out

@@ -5,7 +5,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::grammar::{TextKind, category_of, near};
 use super::labels;
-use super::words::{NameWord, ends_operand, introduces};
+use super::words::{NameWord, ends_operand, introduces, is_value_word};
 use crate::error::Result;
 use crate::keywords::KeywordCategory;
 use crate::parse::token_edits::keyword_of;
@@ -213,7 +213,11 @@ impl<'t> NamePlaces<'t> {
         let next = next.map(|next| &next.token);
         let before = self.token(tokens, self.before);
         let follows_operand = before.is_some_and(ends_operand) && !introduces(word.before);
-        if follows_operand && matches!(word.clause, Clause::List | Clause::From) {
+        // A value is a factor where it follows a product's sign.
+        let is_factor = is_value_word(word.keyword)
+            && before == Some(&Token::Mul)
+            && self.token(tokens, self.before_that).is_some_and(ends_operand);
+        if follows_operand && !is_factor && matches!(word.clause, Clause::List | Clause::From) {
             let before_that = self.keyword(tokens, self.before_that);
             if let Some(is_name) = self.label(word, [before, next], before_that) {
                 if is_name {
@@ -238,7 +242,7 @@ impl<'t> NamePlaces<'t> {
         let is_type = self.kind == TextKind::Types || before == Some(&Token::DoubleColon);
         let is_taken = begins
             || is_type && word.category == Some(KeywordCategory::FunctionName)
-            || is_value && word.is_value(before, next, follows_operand)
+            || is_value && word.is_value(before, next, follows_operand && !is_factor)
             || word.is_key_word(before, next, follows_operand)
             || word.is_option(next, follows_operand);
         Ok((!is_taken).then_some(Verdict::NoName))

@@ -232,7 +232,7 @@ pub(super) fn introduces(keyword: Keyword) -> bool {
 }
 
 /// Returns whether a reserved word is a value.
-fn is_value_word(keyword: Keyword) -> bool {
+pub(super) fn is_value_word(keyword: Keyword) -> bool {
     use Keyword as K;
     matches!(
         keyword,
