@@ -1,12 +1,12 @@
 //! Functions that say what a role may do.
 
 use super::super::Frame;
-use super::references::role_of_oid;
+use super::references::{function_named, role_of_oid};
 use super::session::lookup_path;
 use super::{Builtin, mismatch, stable, text};
 use crate::catalog::describe::Described;
 use crate::catalog::rights::MembershipUse;
-use crate::catalog::system::{procedure, system_tables};
+use crate::catalog::system::{object_oid, procedure, system_tables};
 use crate::catalog::{
     AclKind, CatalogSnapshot, DATABASE_ID, ObjectId, Privileges, is_system_schema,
 };
@@ -244,7 +244,12 @@ fn column(frame: &Frame<'_>, role: RoleArgument<'_>, arguments: &[ValueRef<'_>])
         (_, Some(number)) => number.as_i64().and_then(|number| u16::try_from(number).ok()),
         (_, None) => None,
     };
-    let Some(number) = number else { return Ok(Value::Null) };
+    let is_there = |number: &u16| match &relation {
+        Described::Table(table) => table.columns.iter().any(|column| column.id == *number),
+        Described::View(view) => (1..=view.columns.len()).contains(&usize::from(*number)),
+        _ => true,
+    };
+    let Some(number) = number.filter(is_there) else { return Ok(Value::Null) };
     let object = protected(&relation);
     has(snapshot, role, object, list, AskedColumns::One(number)).map(Value::Boolean)
 }
@@ -290,23 +295,26 @@ fn database(
     has(frame.host()?.snapshot(), role, object, list, AskedColumns::None).map(Value::Boolean)
 }
 
-/// Every role may call every built-in function.
+/// Every role may call every built-in function that has no rights of its own.
 fn function(
     frame: &Frame<'_>,
     role: RoleArgument<'_>,
     arguments: &[ValueRef<'_>],
 ) -> Result<Value> {
-    asked(frame, role)?;
-    wanted(text(arguments, 1)?)?;
-    let is_there = match arguments.first() {
-        Some(ValueRef::Text(_)) => true,
-        Some(number) => number
-            .as_i64()
-            .and_then(|oid| u32::try_from(oid).ok())
-            .is_some_and(|oid| procedure(oid).is_some()),
-        None => false,
+    let role = asked(frame, role)?;
+    let list = text(arguments, 1)?;
+    wanted(list)?;
+    let number = match arguments.first() {
+        Some(ValueRef::Text(name)) => function_named(frame, name)?,
+        Some(number) => number.as_i64().and_then(|oid| u32::try_from(oid).ok()).unwrap_or(0),
+        None => 0,
     };
-    Ok(if is_there { Value::Boolean(true) } else { Value::Null })
+    let snapshot = frame.host()?.snapshot();
+    if let Some(routine) = snapshot.routines().find(|it| object_oid(it.id) == i64::from(number)) {
+        let object = (routine.id, AclKind::Function);
+        return has(snapshot, role, object, list, AskedColumns::None).map(Value::Boolean);
+    }
+    Ok(if procedure(number).is_some() { Value::Boolean(true) } else { Value::Null })
 }
 
 fn anyone(frame: &Frame<'_>, role: RoleArgument<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {

@@ -155,6 +155,12 @@ fn number_of(kind: SystemType, frame: &Frame<'_>, name: &str) -> Result<Option<u
     Ok(found.and_then(|number| u32::try_from(number).ok()))
 }
 
+/// Returns the OID of the function with a signature.
+pub(super) fn function_named(frame: &Frame<'_>, signature: &str) -> Result<u32> {
+    let found = number_of(SystemType::Regprocedure, frame, signature)?;
+    found.ok_or_else(|| missing(SystemType::Regprocedure, signature))
+}
+
 /// Returns the OID of a function by its name, which only one may have, or by its signature.
 fn function_number(kind: SystemType, name: &str) -> Result<Option<u32>> {
     let plain = name.strip_prefix("pg_catalog.").unwrap_or(name);

@@ -123,18 +123,18 @@ impl TokenCursor<'_> {
 
     fn grant_objects(&mut self) -> Result<GrantObjects> {
         if self.takes("ALL") {
-            let make = if self.takes("TABLES") {
-                GrantObjects::AllTables
-            } else if self.takes("SEQUENCES") {
-                GrantObjects::AllSequences
-            } else if ["FUNCTIONS", "PROCEDURES", "ROUTINES"].iter().any(|it| self.takes(it)) {
-                GrantObjects::AllFunctions
-            } else {
+            let kinds = ["TABLES", "SEQUENCES", "FUNCTIONS", "PROCEDURES", "ROUTINES"];
+            let Some(kind) = kinds.into_iter().find(|it| self.takes(it)) else {
                 return Err(self.error());
             };
             self.expect("IN")?;
             self.expect("SCHEMA")?;
-            return Ok(make(self.names()?));
+            let schemas = self.names()?;
+            return Ok(match kind {
+                "TABLES" => GrantObjects::AllTables(schemas),
+                "SEQUENCES" => GrantObjects::AllSequences(schemas),
+                _ => GrantObjects::AllRoutines(kind, schemas),
+            });
         }
         if self.takes("SCHEMA") {
             return Ok(GrantObjects::Schemas(self.names()?));

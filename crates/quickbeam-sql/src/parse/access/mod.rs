@@ -153,8 +153,8 @@ pub enum GrantObjects {
     AllTables(Vec<SmolStr>),
     /// All sequences of schemas.
     AllSequences(Vec<SmolStr>),
-    /// All functions and procedures of schemas.
-    AllFunctions(Vec<SmolStr>),
+    /// All FUNCTIONS, PROCEDURES or ROUTINES of schemas.
+    AllRoutines(&'static str, Vec<SmolStr>),
 }
 
 /// An object that gets another owner.

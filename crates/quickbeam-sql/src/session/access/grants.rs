@@ -146,9 +146,15 @@ impl AccessChange<'_> {
                     Ok(GrantTarget::new(routine.id, AclKind::Function, &*routine.name))
                 })
                 .collect(),
-            GrantObjects::AllFunctions(schemas) => {
+            GrantObjects::AllRoutines(kind, schemas) => {
                 schemas.iter().try_for_each(|name| self.check_schema(name))?;
+                let is_meant = |routine: &Routine| match *kind {
+                    "FUNCTIONS" => !routine.is_procedure(),
+                    "PROCEDURES" => routine.is_procedure(),
+                    _ => true,
+                };
                 let inside = self.before().routines().filter(|it| schemas.contains(&it.schema));
+                let inside = inside.filter(|it| is_meant(it));
                 Ok(inside.map(|it| GrantTarget::new(it.id, AclKind::Function, &*it.name)).collect())
             }
         }

@@ -275,3 +275,36 @@ fn errors_of_constraints_show_rows_to_who_may_read_them() {
         assert_eq!(fields(&anna, text), format!("{expected}: -"));
     }
 }
+
+#[test]
+fn privilege_functions_know_rights_on_routines_and_columns() {
+    let (_database, owner) = database(&[
+        "CREATE ROLE anna",
+        "CREATE SCHEMA s",
+        "CREATE FUNCTION s.f(int) RETURNS int LANGUAGE sql AS 'SELECT 1'",
+        "CREATE PROCEDURE s.p(int) LANGUAGE sql AS 'SELECT 1'",
+        "CREATE TABLE t (a INT, b INT)",
+        "ALTER TABLE t DROP COLUMN b",
+    ]);
+    let has = "SELECT has_function_privilege('anna', 's.f(int)', 'EXECUTE'),
+        has_function_privilege('anna', 's.p(int)'::regprocedure, 'EXECUTE')";
+    for (change, expected) in [
+        ("REVOKE ALL ON ALL FUNCTIONS IN SCHEMA s FROM PUBLIC", "f|t"),
+        ("REVOKE ALL ON ALL PROCEDURES IN SCHEMA s FROM PUBLIC", "f|f"),
+        ("GRANT EXECUTE ON ALL ROUTINES IN SCHEMA s TO PUBLIC", "t|t"),
+        ("REVOKE ALL ON ALL ROUTINES IN SCHEMA s FROM PUBLIC", "f|f"),
+        ("GRANT EXECUTE ON FUNCTION s.f TO anna", "t|f"),
+    ] {
+        owner.execute(change, &[]).unwrap();
+        assert_eq!(run(&owner, has).unwrap(), [expected], "{change}");
+    }
+    let built_in = "SELECT has_function_privilege('anna', 'abs(int)', 'EXECUTE'),
+        has_function_privilege('anna', 0::oid, 'EXECUTE') IS NULL";
+    assert_eq!(run(&owner, built_in).unwrap(), ["t|t"]);
+    let unknown = "SELECT has_function_privilege('anna', 's.nosuch(int)', 'EXECUTE')";
+    assert!(refused(&owner, unknown).starts_with("42883"));
+    let columns = "SELECT has_column_privilege('t', 1::int2, 'select'),
+        has_column_privilege('t', 2::int2, 'select') IS NULL,
+        has_column_privilege('t', 99::int2, 'select') IS NULL";
+    assert_eq!(run(&owner, columns).unwrap(), ["t|t|t"]);
+}
