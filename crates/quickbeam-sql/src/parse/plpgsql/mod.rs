@@ -3,6 +3,8 @@
 //! The statements and expressions inside stay texts. They are bound when they are executed for the
 //! first time, with the variables that their namespace shows.
 
+mod checks;
+mod conditions;
 mod cursors;
 mod lexer;
 mod raise;
@@ -16,7 +18,8 @@ use self::lexer::{Lexeme, LexemeKind, lexemes};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
-pub use raise::condition_code;
+pub use checks::check_statements;
+pub use conditions::condition_codes;
 pub use records::with_fields;
 pub use tree::{
     AssignmentTarget, Block, BlockAction, BlockBody, BlockStatement, BlockStep, BlockSubscript,
@@ -456,20 +459,22 @@ impl BlockParser<'_> {
         loop {
             let position = self.offset();
             let name = self.name()?;
-            conditions.push(if name == "others" {
-                ExceptionCondition::Others
+            if name == "others" {
+                conditions.push(ExceptionCondition::Others);
             } else if name == "sqlstate" {
                 let LexemeKind::Text(code) = self.peek() else { return Err(self.error()) };
                 let code = code.clone();
                 self.at += 1;
-                ExceptionCondition::Code(code)
+                conditions.push(ExceptionCondition::Code(code));
             } else {
-                let code = raise::condition_code(&name).ok_or_else(|| {
+                let known = conditions.len();
+                let codes = condition_codes(&name);
+                conditions.extend(codes.map(|it| ExceptionCondition::Code(it.to_owned())));
+                if conditions.len() == known {
                     let message = format!("unrecognized exception condition \"{name}\"");
-                    SqlError::new(SqlState::UndefinedObject, message).at(position)
-                })?;
-                ExceptionCondition::Code(code.to_owned())
-            });
+                    return Err(SqlError::new(SqlState::UndefinedObject, message).at(position));
+                }
+            }
             if !self.takes("or") {
                 break;
             }

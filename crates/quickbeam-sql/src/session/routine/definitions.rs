@@ -15,7 +15,7 @@ use crate::catalog::{
 };
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
-use crate::parse::plpgsql::{BlockBody, VariableKind, with_fields};
+use crate::parse::plpgsql::{BlockBody, VariableKind, check_statements, with_fields};
 use crate::parse::{CreateRoutine, DropRoutines, Name, RoutineStatement};
 use crate::session::Session;
 use crate::session::events::NoticeLevel;
@@ -99,6 +99,7 @@ impl Session {
             return Invocation::new(self, compiled, place, TransactionEnd::Refused).check_sql();
         }
         let body = &compiled.body;
+        check_statements(body, routine)?;
         for fragment in &body.fragments {
             // The fields of a record are not known yet.
             let fields = |names: &[SmolStr]| {

@@ -93,7 +93,7 @@ impl Invocation<'_> {
             match &option[..] {
                 "message" => message = Some(text),
                 "errcode" => {
-                    let named = crate::parse::plpgsql::condition_code(&text.to_lowercase());
+                    let named = crate::parse::plpgsql::condition_codes(&text.to_lowercase()).next();
                     code = Some(match named {
                         Some(code) => code.to_owned(),
                         None if is_code(&text) => text,
