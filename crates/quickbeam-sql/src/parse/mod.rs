@@ -54,7 +54,9 @@ pub use command::{
 pub use copy_options::{ALL_COLUMNS, HEADER_MATCH, copy_condition, repeated_option};
 pub use explain::ExplainFormat;
 pub use insert_clauses::{Overriding, conflict_target, overriding_of, subscripts_of};
-pub use positions::{count_table_names, first_from, is_word, last_before, set_columns};
+pub use positions::{
+    count_table_names, first_from, is_word, last_before, natural_join, set_columns,
+};
 pub use query::{
     ALL_FIELDS, CURRENT_ROW, CycleClause, EXCLUSION, NESTED_SETS, Traversal, UNBOUNDED,
     arguments_of, current_of, is_distinct_sets, is_no_keys, is_rows_from, join_alias,

@@ -1,6 +1,8 @@
 //! Words among the tokens of a text, and the positions of types, operators and keywords, which the
 //! parser's tree does not have. Comments and quoted texts do not match.
 
+use std::ops::Range;
+
 use sqlparser::dialect::PostgreSqlDialect;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
@@ -110,6 +112,55 @@ pub fn without_set_columns(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     }
     let kept = tokens.into_iter().enumerate().filter(|(at, _)| !gone.contains(at));
     kept.map(|(_, token)| token).collect()
+}
+
+/// Words that may follow an item of FROM.
+const AFTER_ITEM: [&str; 19] = [
+    "JOIN",
+    "NATURAL",
+    "LEFT",
+    "RIGHT",
+    "FULL",
+    "INNER",
+    "CROSS",
+    "WHERE",
+    "GROUP",
+    "HAVING",
+    "WINDOW",
+    "ORDER",
+    "LIMIT",
+    "OFFSET",
+    "FETCH",
+    "FOR",
+    "UNION",
+    "INTERSECT",
+    "EXCEPT",
+];
+
+/// Returns the places of the word NATURAL and of the end of the join whose right item begins at a
+/// location.
+pub fn natural_join(text: &str, right: Location) -> Option<(Range<usize>, usize)> {
+    let is_shown = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let tokens: Vec<TokenWithSpan> = tokens(text).filter(is_shown).collect();
+    let is_before = |token: &TokenWithSpan| token.span.start < right;
+    let natural = tokens.iter().take_while(|token| is_before(token)).enumerate();
+    let natural = natural.filter(|(_, token)| is_word(&token.token, "NATURAL")).last()?.0;
+    let rest = tokens.get(natural + 1..)?;
+    let first = rest.iter().position(|token| is_word(&token.token, "JOIN"))? + 1;
+    let (mut depth, mut end) = (0_usize, None);
+    for token in rest.get(first..)? {
+        match &token.token {
+            Token::LParen => depth += 1,
+            Token::RParen if depth > 0 => depth -= 1,
+            Token::RParen | Token::Comma | Token::SemiColon if depth == 0 => break,
+            word if depth == 0 && is_any_word(Some(word), &AFTER_ITEM) => break,
+            _ => {}
+        }
+        end = Some(token.span.end);
+    }
+    let place = |location| offset_of(text, location);
+    let word = place(tokens.get(natural)?.span.start)..place(rest.first()?.span.start);
+    Some((word, place(end?)))
 }
 
 /// Counts the names in a text that may be references to a table: those that a comma, FROM, JOIN or

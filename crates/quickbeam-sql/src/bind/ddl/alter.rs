@@ -45,10 +45,27 @@ fn check_materialized(name: &str, operation: &AlterTableOperation) -> Result<()>
     Err(SqlError::new(SqlState::WrongObjectType, message).with_detail(detail))
 }
 
+/// Returns whether ALTER TABLE does this to a view, too.
+fn is_of_view(operations: &[AlterTableOperation]) -> bool {
+    use ast::AlterColumnOperation::{DropDefault, SetDefault};
+    operations.iter().all(|operation| match operation {
+        AlterTableOperation::AlterColumn { op, .. } => {
+            matches!(op, SetDefault { .. } | DropDefault)
+        }
+        _ => false,
+    })
+}
+
 impl Binder<'_> {
     /// ALTER TABLE.
     pub fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CatalogChange> {
         if alter.table_type == Some(VIEW_TYPE) {
+            return self.alter_view(alter);
+        }
+        if is_of_view(&alter.operations)
+            && let Some(Relation::View(_)) =
+                self.names.relation(&self.relation_name(&alter.name)?)?
+        {
             return self.alter_view(alter);
         }
         // No table has others under it: it is always altered alone, with ONLY or without.

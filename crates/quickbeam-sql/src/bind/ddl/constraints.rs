@@ -243,6 +243,12 @@ impl Binder<'_> {
             }
             self.known_columns(&Outline::of(&parent), referred)?
         };
+        let mut delete_columns: Vec<SmolStr> = Vec::new();
+        for name in set_columns(self.text.as_str(), key.foreign_table.span().end)? {
+            if !delete_columns.contains(&name) {
+                delete_columns.push(name);
+            }
+        }
         Ok(NewForeignKey {
             name,
             columns,
@@ -253,7 +259,7 @@ impl Binder<'_> {
             not_valid: false,
             timing,
             is_full: key.match_kind == Some(ConstraintReferenceMatchKind::Full),
-            delete_columns: set_columns(self.text.as_str(), key.foreign_table.span().end)?,
+            delete_columns,
         })
     }
 }

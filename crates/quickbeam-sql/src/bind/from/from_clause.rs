@@ -5,11 +5,12 @@ use std::sync::Arc;
 use quickbeam::invariant;
 use smol_str::SmolStr;
 use sqlparser::ast::{
-    Expr as Ast, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
+    self, Expr as Ast, JoinOperator, ObjectName, TableAlias, TableFactor, TableWithJoins,
 };
 
 use super::catalogs::named_catalog;
 use super::json_records::defines_columns;
+use super::named_joins::natural_names;
 use crate::bind::rights::Right;
 use crate::bind::{
     Binder, Derivation, From, JoinKind, Query, QueryPart, RowOf, RowOrigin, Scope, ScopeColumn,
@@ -119,6 +120,9 @@ impl Binder<'_> {
             let position = self.position(&join.relation) as usize;
             self.check_no_recursion(in_nullable, "an outer join", position)?;
             let using = Self::using_of(constraint);
+            if self.expands() && *constraint == ast::JoinConstraint::Natural {
+                self.note_natural(&join.relation, &natural_names(&inside, first_right));
+            }
             let (on, pairs) =
                 self.constraint(&using.constraint, kind, flipped, first_right, &mut inside)?;
             let must_not_read = flipped || kind == JoinKind::Full;

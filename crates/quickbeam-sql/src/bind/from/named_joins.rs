@@ -38,6 +38,20 @@ fn not_joined(error: SqlError, name: &str, table: &str) -> SqlError {
     SqlError::new(error.state(), message)
 }
 
+/// Returns the names that both sides of a join have. The relations of the right side are those from
+/// `first_right` on.
+pub(super) fn natural_names(inside: &Scope, first_right: usize) -> Vec<SmolStr> {
+    let (left, right) = inside.relations.split_at(first_right);
+    let named = |name: &SmolStr| {
+        right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
+    };
+    // A name that an earlier join merged from two columns counts once.
+    let left = inside.star.iter().filter_map(|at| {
+        left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
+    });
+    left.map(|column| column.name.clone()).filter(named).collect()
+}
+
 impl Binder<'_> {
     /// Binds the condition of a join. Returns also the USING columns of a full join, whose names
     /// mean neither side's column.
@@ -55,17 +69,7 @@ impl Binder<'_> {
                 return Ok((self.conjuncts(condition, "JOIN/ON", inside)?, Vec::new()));
             }
             JoinConstraint::Using(names) => names.iter().map(object_name).collect::<Result<_>>()?,
-            JoinConstraint::Natural => {
-                let (left, right) = inside.relations.split_at(first_right);
-                let named = |name: &SmolStr| {
-                    right.iter().flat_map(|relation| &relation.columns).any(|it| it.name == *name)
-                };
-                // A name that an earlier join merged from two columns counts once.
-                let left = inside.star.iter().filter_map(|at| {
-                    left.iter().flat_map(|relation| &relation.columns).find(|it| it.at == *at)
-                });
-                left.map(|column| column.name.clone()).filter(named).collect()
-            }
+            JoinConstraint::Natural => natural_names(inside, first_right),
         };
         let (mut on, mut pairs) = (Vec::new(), Vec::new());
         let mut joined = Vec::new();

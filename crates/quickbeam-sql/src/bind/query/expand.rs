@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Span;
 use crate::bind::{Binder, Scope, ScopeColumn};
 use crate::catalog::split_lookup_name;
 use crate::error::Result;
-use crate::parse::{restore_exclusions, restore_query_markers, restore_row_stars};
+use crate::parse::{natural_join, restore_exclusions, restore_query_markers, restore_row_stars};
 
 /// A `*` or an unqualified column in a text, and its replacement.
 pub(in crate::bind) struct Expansion {
@@ -86,6 +86,22 @@ impl Binder<'_> {
         let place = self.position(name) as usize..self.text.offset_of(name.span().end);
         let (schema, own) = split_lookup_name(lookup);
         self.note(place, format!("{}.{}", quoted(&schema), quoted(&own.into())));
+    }
+
+    /// Records the columns of a NATURAL JOIN, which tables may get more of.
+    pub(in crate::bind) fn note_natural(&mut self, right: &ast::TableFactor, names: &[SmolStr]) {
+        let span = right.span();
+        if !self.expands() || span == Span::empty() {
+            return;
+        }
+        let Some((word, end)) = natural_join(self.text.as_str(), span.start) else { return };
+        let names: Vec<String> = names.iter().map(quoted).collect();
+        let condition = match names.is_empty() {
+            true => " ON true".to_owned(),
+            false => format!(" USING ({})", names.join(", ")),
+        };
+        self.note(word, String::new());
+        self.note(end..end, condition);
     }
 
     /// Records the expansion of an unqualified column.

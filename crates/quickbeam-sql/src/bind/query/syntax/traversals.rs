@@ -218,6 +218,52 @@ struct Terms {
     stops: Option<(String, Ast)>,
 }
 
+fn is_plain_star(options: &ast::WildcardAdditionalOptions) -> bool {
+    options.opt_exclude.is_none() && options.opt_except.is_none()
+}
+
+fn star_of(name: &str, options: &ast::WildcardAdditionalOptions) -> SelectItem {
+    let table = ast::SelectItemQualifiedWildcardKind::ObjectName(vec![quoted(name)].into());
+    let wildcard_token = ast::helpers::attached_token::AttachedToken::empty();
+    SelectItem::QualifiedWildcard(
+        table,
+        ast::WildcardAdditionalOptions { wildcard_token, ..options.clone() },
+    )
+}
+
+/// Returns the names of the items of FROM, unless an item has none or joins merge columns.
+fn names_of(from: &[ast::TableWithJoins]) -> Option<Vec<SmolStr>> {
+    let mut names = Vec::new();
+    for item in from {
+        names.push(name_of(&item.relation)?);
+        for join in &item.joins {
+            use ast::JoinOperator as Join;
+            let (Join::Join(constraint)
+            | Join::Inner(constraint)
+            | Join::Left(constraint)
+            | Join::LeftOuter(constraint)
+            | Join::CrossJoin(constraint)) = &join.join_operator
+            else {
+                return None;
+            };
+            if matches!(constraint, ast::JoinConstraint::Using(_) | ast::JoinConstraint::Natural) {
+                return None;
+            }
+            names.push(name_of(&join.relation)?);
+        }
+    }
+    Some(names)
+}
+
+fn name_of(factor: &TableFactor) -> Option<SmolStr> {
+    match factor {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. } => Some(fold(&alias.name)),
+        TableFactor::Table { name, args: None, .. } => name.0.last()?.as_ident().map(fold),
+        _ => None,
+    }
+}
+
 fn term_column(name: &str) -> Ast {
     column_of(TERM, name)
 }
@@ -330,6 +376,7 @@ impl Terms {
             _ => None,
         });
         let Some(name) = name else { return false };
+        self.replace_stars(select, &name);
         let read = self.read.iter().map(|column| named_item(column_of(&name, column), column));
         select.projection.extend(read);
         if let Some((mark, marked)) = &self.stops {
@@ -342,6 +389,42 @@ impl Terms {
             });
         }
         true
+    }
+
+    /// Replaces each `*` of a recursive term by columns, without the added ones of the rows before,
+    /// whose name in FROM is `name`.
+    fn replace_stars(&self, select: &mut ast::Select, name: &str) {
+        let own = || {
+            let columns = self.names.iter().take(self.names.len() - self.read.len());
+            columns.map(|column| named_item(column_of(name, column), column))
+        };
+        let mut items = Vec::with_capacity(select.projection.len());
+        for item in std::mem::take(&mut select.projection) {
+            match &item {
+                SelectItem::Wildcard(options) if is_plain_star(options) => {
+                    let Some(names) = names_of(&select.from) else {
+                        items.push(item);
+                        continue;
+                    };
+                    for other in names {
+                        match other == name {
+                            true => items.extend(own()),
+                            false => items.push(star_of(&other, options)),
+                        }
+                    }
+                }
+                SelectItem::QualifiedWildcard(
+                    ast::SelectItemQualifiedWildcardKind::ObjectName(table),
+                    options,
+                ) if is_plain_star(options)
+                    && matches!(&table.0[..], [part] if part.as_ident().is_some_and(|own| fold(own) == name)) =>
+                {
+                    items.extend(own());
+                }
+                _ => items.push(item),
+            }
+        }
+        select.projection = items;
     }
 
     /// Returns a term as a query of a derived table with the first `width` columns.
