@@ -45,19 +45,19 @@ use crate::handle::{IndexCompiler, RowIds, TableHandle};
 use crate::schema::encoding::Layouts;
 pub use crate::schema::{
     ALL_ROLES, AclItem, AclKind, Added, AggregateDefinition, Argument, ArgumentMode, Attribute,
-    BOOTSTRAP, BOOTSTRAP_NAME, Check, CheckOption, Column, CompositeType, ConcreteTypes,
-    ConstraintTiming, DATABASE_ID, DeclaredType, DefaultAcl, DefaultRights, Domain, DomainCheck,
-    DomainUse, DropBehavior, EXPRESSIONS, EnumLabel, EnumType, FiredTriggers, ForeignKey,
-    ForeignKeyAction, FunctionName, Identity, Index, IndexConstraint, KeyColumn, Language,
-    MadeCollation, Materialized, Membership, Method, NamedDomain, NewCheck, NewColumn,
+    BOOTSTRAP, BOOTSTRAP_NAME, BuiltinTrigger, Check, CheckOption, Column, CompositeType,
+    ConcreteTypes, ConstraintTiming, DATABASE_ID, DeclaredType, DefaultAcl, DefaultRights, Domain,
+    DomainCheck, DomainUse, DropBehavior, EXPRESSIONS, EnumLabel, EnumType, FiredTriggers,
+    ForeignKey, ForeignKeyAction, FunctionName, Identity, Index, IndexConstraint, KeyColumn,
+    Language, MadeCollation, Materialized, Membership, Method, NamedDomain, NewCheck, NewColumn,
     NewForeignKey, NewGenerated, NewIdentity, NewIndex, NewIndexExpression, NewIndexPredicate,
     NewKey, NewMaterialized, NewTable, NewView, ObjectAccess, ObjectId, OnCommit, OperatorClass,
     PUBLIC, PUBLIC_SCHEMA_ID, PrimaryKey, Privileges, PseudoType, Reference, Relation, Role,
     RoleSettings, Routine, RoutineResult, Schema, Sequence, SequenceChanges, SequenceOptions,
     SettingList, SettingPlace, TEMPORARY_SCHEMA, Table, TransitionSide, Trigger, TriggerEvent,
-    TriggerLevel, TriggerState, TriggerTiming, TypeKey, VectorTrigger, View, ViewChange,
-    ViewOptions, Volatility, change_setting, is_system_schema, is_temporary_schema, lookup_name,
-    path_schemas, shown_name, split_lookup_name,
+    TriggerLevel, TriggerState, TriggerTiming, TypeKey, View, ViewChange, ViewOptions, Volatility,
+    change_setting, is_system_schema, is_temporary_schema, lookup_name, path_schemas, shown_name,
+    split_lookup_name,
 };
 use crate::types::{DataType, Value};
 pub(crate) use composite_types::row_type_name;

@@ -15,8 +15,8 @@ use crate::schema::names::lookup_name;
 use crate::schema::role_defaults::{DefaultRights, RoleSettings};
 use crate::schema::roles::{ObjectAccess, Role};
 use crate::schema::{
-    Comments, CompositeType, Domain, EnumType, Index, MadeCollation, ObjectId, Reference, Relation,
-    Routine, Schema, Sequence, Table, Trigger, VectorTrigger, View,
+    BuiltinTrigger, Comments, CompositeType, Domain, EnumType, Index, MadeCollation, ObjectId,
+    Reference, Relation, Routine, Schema, Sequence, Table, Trigger, View,
 };
 use crate::types::{Collation, EncodedType};
 
@@ -225,7 +225,7 @@ impl CatalogSnapshot {
     /// The function or procedure of that number.
     #[must_use]
     pub fn routine(&self, id: ObjectId) -> Option<&Arc<Routine>> {
-        let builtin = || VectorTrigger::of(id).map(VectorTrigger::routine);
+        let builtin = || BuiltinTrigger::of(id).map(BuiltinTrigger::routine);
         self.routines.get(&id).or_else(builtin)
     }
 

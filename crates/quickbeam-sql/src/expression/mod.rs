@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 pub use arithmetic::{Arithmetic, NumberKind};
 pub use array_ops::{accumulate_arrays, assigned_array, element_at as array_element};
-pub(crate) use builtin::update_vector;
+pub(crate) use builtin::call_builtin;
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, ROW_CTID, RoutineCall,
     RowFunction, SERVER_VERSION, ScalarFunction, Shape, UNNEST_WORDS, add_interval, overloads,

@@ -38,8 +38,8 @@ pub use roles::{
     PUBLIC_SCHEMA_ID, Privileges, Role,
 };
 pub use routines::{
-    AggregateDefinition, Argument, ArgumentMode, ConcreteTypes, FunctionName, Language, PseudoType,
-    Routine, RoutineResult, TypeKey, VectorTrigger, Volatility,
+    AggregateDefinition, Argument, ArgumentMode, BuiltinTrigger, ConcreteTypes, FunctionName,
+    Language, PseudoType, Routine, RoutineResult, TypeKey, Volatility,
 };
 pub use tables::{
     Check, Column, DropBehavior, ForeignKey, ForeignKeyAction, Identity, Index, KeyColumn, Method,

@@ -526,7 +526,7 @@ impl Binder<'_> {
             common = match (common, member.data_type) {
                 (Some(a), Some(b)) if a.is_numeric() && b.is_numeric() => Some(a),
                 (Some(a), Some(b)) => Some(
-                    types::common(a, b)
+                    types::comparable(a, b)
                         .ok_or_else(|| no_operator(symbol, &[Some(a), Some(b)], position))?,
                 ),
                 (known, None) | (None, known) => known,
@@ -549,16 +549,23 @@ impl Binder<'_> {
         };
         self.meet_in_floating_point(&value, &mut members)?;
         let value = self.under_common(value, &mut members)?;
-        let mut left = None;
+        let mut left: Option<Expr> = None;
         let mut right = Vec::with_capacity(members.len());
+        let is_mixed = members.windows(2).any(|pair| pair[0].data_type != pair[1].data_type);
+        let kept = if is_mixed { members.clone() } else { Vec::new() };
+        let mut is_uniform = true;
         for member in members {
             let [first, second] = self.comparable(value.clone(), member, "=", position)?;
+            is_uniform &= left.as_ref().is_none_or(|left| *left == first);
             left = Some(first);
             right.push(second);
         }
         let Some(left) = left else {
             return Ok(Typed::condition(Expr::Constant(Value::Boolean(negated)), position));
         };
+        if !is_uniform {
+            return self.in_mixed_list(value, kept, negated);
+        }
         let constants: Option<Vec<Value>> = right
             .iter()
             .map(|member| member.as_constant().filter(|value| !value.is_null()).cloned())
@@ -571,6 +578,19 @@ impl Binder<'_> {
             }
             _ => Expr::InList(Box::new(left), right, negated),
         };
+        Ok(Typed::condition(expr, position))
+    }
+
+    /// Binds IN of a list whose members compare with the value in different types.
+    fn in_mixed_list(&mut self, value: Typed, members: Vec<Typed>, negated: bool) -> Result<Typed> {
+        let position = value.position;
+        let mut each = Vec::with_capacity(members.len());
+        for member in members {
+            let equal = self.compare(Comparison::Equal, value.clone(), member, position)?;
+            each.push(equal.expr);
+        }
+        let any = Expr::Or(each);
+        let expr = if negated { Expr::Not(Box::new(any)) } else { any };
         Ok(Typed::condition(expr, position))
     }
 

@@ -4,7 +4,7 @@ use sqlparser::ast::{BinaryOperator, Expr as Ast};
 
 use super::literals::clock_word;
 use crate::bind::records::fields::check_row_cast;
-use crate::bind::types::undefined::{many_operators, no_operator};
+use crate::bind::types::undefined::{many_operators, no_common_type, no_operator};
 use crate::bind::{Binder, Typed, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Arithmetic, Comparison, Expr, Frame, NumberKind, TextPosition, overloads};
@@ -324,7 +324,7 @@ impl Binder<'_> {
         // Only arrays of one type compare.
         let are_arrays = matches!((a, b), (DataType::Array(_), DataType::Array(_)));
         let is_comparable = !are_arrays || a.unconstrained() == b.unconstrained();
-        match types::common(a, b).filter(|_| is_comparable) {
+        match types::comparable(a, b).filter(|_| is_comparable) {
             Some(common) => Ok([self.coerce(left, common)?, self.coerce(right, common)?]),
             None => Err(unlike()),
         }
@@ -482,8 +482,8 @@ impl Binder<'_> {
         for value in &list {
             common = match (common, value.data_type) {
                 (Some(a), Some(b)) => Some(types::common(a, b).ok_or_else(|| {
-                    let message = format!("{what} types {a} and {b} cannot be matched");
-                    SqlError::new(SqlState::DatatypeMismatch, message).at(value.position as usize)
+                    let [a, b] = [a, b].map(DataType::unconstrained);
+                    no_common_type(what, a, b).at(value.position as usize)
                 })?),
                 (known, None) | (None, known) => known,
             };

@@ -11,6 +11,7 @@ use smol_str::SmolStr;
 use sqlparser::ast::{self, CteAsMaterialized, SetExpr, SetOperator, SetQuantifier};
 
 use super::syntax::traversals::in_order_of_reading;
+use crate::bind::types::undefined::no_common_type;
 use crate::bind::{
     Binder, Body, CommonTable, OutputColumn, Query, Recursive, Scope, Source, Stored, fold,
 };
@@ -294,7 +295,7 @@ impl Binder<'_> {
                     "recursive query \"{name}\" column {} has type {a} in non-recursive term but type {overall} overall",
                     number + 1
                 ),
-                None => format!("UNION types {a} and {b} cannot be matched"),
+                None => return Err(no_common_type("UNION", a, b).at(position)),
             };
             return Err(SqlError::new(SqlState::DatatypeMismatch, message).at(position));
         }

@@ -8,7 +8,7 @@ use super::row_locks::refused_lock;
 use super::syntax::query_of;
 use crate::bind::collations::keys::collations_of_keys;
 use crate::bind::expression::operators::trimmed;
-use crate::bind::types::undefined::refuse_unequal;
+use crate::bind::types::undefined::{no_common_type, refuse_unequal};
 use crate::bind::{Binder, Body, Combine, CombineKind, OutputColumn, Query, Scope, Source, types};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::Expr;
@@ -218,9 +218,7 @@ impl Binder<'_> {
             *before = false;
             a.data_type = both.ok_or_else(|| {
                 let [a, b] = [a.data_type, b.data_type].map(DataType::unconstrained);
-                let message = format!("{} types {a} and {b} cannot be matched", whole.name());
-                let position = self.place_of_output(side, number);
-                SqlError::new(SqlState::DatatypeMismatch, message).at(position)
+                no_common_type(whole.name(), a, b).at(self.place_of_output(side, number))
             })?;
         }
         Ok(())

@@ -279,6 +279,16 @@ pub fn common(left: DataType, right: DataType) -> Option<DataType> {
     }
 }
 
+/// Returns the type in which values of two types compare.
+pub fn comparable(left: DataType, right: DataType) -> Option<DataType> {
+    match (left.without_time_precision(), right.without_time_precision()) {
+        // Only intervals compare with intervals, and a time becomes one by itself.
+        (DataType::Time, span @ DataType::Interval)
+        | (span @ DataType::Interval, DataType::Time) => Some(span),
+        _ => common(left, right),
+    }
+}
+
 /// Returns the common type with an untyped literal, which keeps its whole text: no length limit, no
 /// padding.
 pub fn beside_literal(known: DataType) -> DataType {

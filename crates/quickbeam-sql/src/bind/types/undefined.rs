@@ -2,7 +2,8 @@
 //!
 //! Above: what binds calls and operators. One constructor each keeps PostgreSQL's hints.
 
-use crate::catalog::VectorTrigger;
+use crate::bind::expression::overloads::is_same_category;
+use crate::catalog::BuiltinTrigger;
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType;
 
@@ -35,15 +36,27 @@ pub(in crate::bind) fn no_function(
     position: u32,
 ) -> SqlError {
     let call = call_of(name, types);
-    let is_trigger = VectorTrigger::named(name).is_some() && call.ends_with("()");
+    let is_trigger = BuiltinTrigger::named(name).is_some() && call.ends_with("()");
     let error = match name {
         "ts_stat" => SqlError::unsupported(format!("the function {name}")),
         _ if is_trigger => {
-            return SqlError::internal("tsvector_update_trigger: not fired by trigger manager");
+            return not_fired(name);
         }
         _ => no_such_call(&call),
     };
     error.at(position as usize)
+}
+
+/// Returns the error for a call of a trigger function.
+#[cold]
+fn not_fired(name: &str) -> SqlError {
+    match BuiltinTrigger::named(name) {
+        Some(BuiltinTrigger::SuppressUpdates) => {
+            let message = format!("{name}: must be called as trigger");
+            SqlError::new(SqlState::TriggerProtocolViolated, message)
+        }
+        _ => SqlError::internal("tsvector_update_trigger: not fired by trigger manager"),
+    }
 }
 
 /// Returns the error for a call, as it is written, that fits no function.
@@ -84,6 +97,19 @@ pub(in crate::bind) fn no_operator(
     let message = format!("operator does not exist: {}", operation(symbol, types));
     let hint = if types.len() == 1 { NO_PREFIX_OPERATOR } else { NO_OPERATOR };
     SqlError::new(SqlState::UndefinedFunction, message).with_hint(hint).at(position as usize)
+}
+
+/// Returns the error for values of which the first `known` is the type, and the next one is of
+/// another.
+#[cold]
+pub(in crate::bind) fn no_common_type(what: &str, known: DataType, other: DataType) -> SqlError {
+    if !is_same_category(known, other) {
+        let message = format!("{what} types {known} and {other} cannot be matched");
+        return SqlError::new(SqlState::DatatypeMismatch, message);
+    }
+    let what = if what == "CASE" { "CASE/WHEN" } else { what };
+    let message = format!("{what} could not convert type {other} to {known}");
+    SqlError::new(SqlState::CannotCoerce, message)
 }
 
 /// Returns the error for an operator that exists for several types of its untyped operands.

@@ -3,7 +3,7 @@
 use super::{NAME, SystemSource};
 use crate::catalog::system::object_oid;
 use crate::catalog::{
-    AclKind, ConstraintTiming, Privileges, Trigger, TriggerEvent, TriggerLevel, VectorTrigger,
+    AclKind, BuiltinTrigger, ConstraintTiming, Privileges, Trigger, TriggerEvent, TriggerLevel,
 };
 use crate::types::Value;
 
@@ -28,9 +28,9 @@ impl SystemSource<'_> {
             self.add(|row| {
                 row.set("oid", object_oid(trigger.id)).text("tgname", &trigger.name);
                 row.set("tgrelid", object_oid(trigger.relation));
-                let function = VectorTrigger::of(trigger.routine);
+                let function = BuiltinTrigger::of(trigger.routine);
                 let made = || object_oid(trigger.routine);
-                row.set("tgfoid", function.map_or_else(made, VectorTrigger::oid));
+                row.set("tgfoid", function.map_or_else(made, BuiltinTrigger::oid));
                 row.set("tgtype", Value::SmallInt(trigger.kind_bits()));
                 row.text("tgenabled", trigger.state.letter());
                 row.set("tgnargs", small(trigger.arguments.len()));

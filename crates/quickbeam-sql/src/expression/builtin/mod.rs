@@ -31,7 +31,7 @@ pub use records::record_function;
 pub use registered::{FunctionRegistry, ScalarFunction};
 pub use row_functions::{EXPANSION, RowFunction, row_function};
 pub use session::SERVER_VERSION;
-pub(crate) use text_search::triggers::update_vector;
+pub(crate) use text_search::triggers::call_builtin;
 pub use text_search::vectors::UNNEST_WORDS;
 pub use times::interval_ops::moved_in_zone as add_interval;
 pub use transactions::ROW_CTID;

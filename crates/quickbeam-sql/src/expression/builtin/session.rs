@@ -8,7 +8,7 @@ use super::super::Frame;
 use super::super::frame::{AdvisoryKey, AdvisoryRequest, SessionSignal};
 use super::{Builtin, integer, mismatch, stable, text, volatile};
 use crate::catalog::rights::{MembershipUse, SIGNAL_BACKEND};
-use crate::catalog::{BOOTSTRAP, path_schemas};
+use crate::catalog::{BOOTSTRAP, is_temporary_schema, path_schemas};
 use crate::error::{Result, SqlError, SqlState};
 use crate::types::DataType::{BigInt, Boolean, Integer, Text};
 use crate::types::current_moment;
@@ -68,6 +68,17 @@ pub(super) static TABLE: &[Builtin] = &[
     }),
     stable("pg_backend_pid", &[], Integer, |frame, _| {
         Ok(Value::Integer(frame.host()?.session().process_id()))
+    }),
+    stable("pg_my_temp_schema", &[], DataType::OID, |frame, _| {
+        Ok(Value::Oid(temporary_schema(frame)?))
+    }),
+    stable("pg_is_other_temp_schema", &[DataType::OID], Boolean, |frame, v| {
+        let Some(ValueRef::Oid(asked)) = v.first() else { return Err(mismatch()) };
+        let own = temporary_schema(frame)?;
+        let all = frame.host()?.snapshot().schema_oids();
+        let is_temporary =
+            |(name, oid): &(SmolStr, i64)| *oid == i64::from(*asked) && is_temporary_schema(name);
+        Ok(Value::Boolean(*asked != own && all.iter().any(is_temporary)))
     }),
     stable("pg_trigger_depth", &[], Integer, |frame, _| {
         Ok(Value::Integer(frame.host()?.session().trigger_depth()))
@@ -257,6 +268,13 @@ pub(super) fn lookup_path(frame: &Frame<'_>) -> Result<Vec<SmolStr>> {
         path.insert(0, own);
     }
     Ok(path)
+}
+
+/// Returns the number of the schema of the session's temporary objects, 0 if there is none.
+fn temporary_schema(frame: &Frame<'_>) -> Result<u32> {
+    let host = frame.host()?;
+    let own = host.session().temporary_schema().filter(|own| host.snapshot().has_schema(own));
+    Ok(own.map_or(0, |own| host.snapshot().schema_oid(&own) as u32))
 }
 
 /// The type INET.

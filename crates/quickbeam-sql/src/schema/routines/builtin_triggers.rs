@@ -1,4 +1,4 @@
-//! The trigger functions of PostgreSQL that keep a vector of words.
+//! The trigger functions of PostgreSQL.
 
 use std::sync::{Arc, LazyLock};
 
@@ -6,20 +6,25 @@ use smol_str::SmolStr;
 
 use super::{Language, ObjectId, Routine, RoutineResult, Volatility};
 
-/// A trigger function that computes a column of type `tsvector` from others.
+/// A trigger function that no statement makes. The first two compute a column of type `tsvector`
+/// from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VectorTrigger {
+pub enum BuiltinTrigger {
     /// `tsvector_update_trigger`: an argument names the configuration.
     NamedConfiguration,
     /// `tsvector_update_trigger_column`: a column has the configuration.
     ConfigurationColumn,
+    /// `suppress_redundant_updates_trigger`: keeps UPDATE from rows that stay the same.
+    SuppressUpdates,
 }
 
-use VectorTrigger::{ConfigurationColumn, NamedConfiguration};
+use BuiltinTrigger::{ConfigurationColumn, NamedConfiguration, SuppressUpdates};
+
+const ALL: [BuiltinTrigger; 3] = [NamedConfiguration, ConfigurationColumn, SuppressUpdates];
 
 /// The functions as objects. No object that a statement makes has their numbers.
-static ROUTINES: LazyLock<[Arc<Routine>; 2]> = LazyLock::new(|| {
-    [NamedConfiguration, ConfigurationColumn].map(|it| {
+static ROUTINES: LazyLock<[Arc<Routine>; 3]> = LazyLock::new(|| {
+    ALL.map(|it| {
         Arc::new(Routine {
             id: it.id(),
             schema: SmolStr::new_static("pg_catalog"),
@@ -40,20 +45,21 @@ static ROUTINES: LazyLock<[Arc<Routine>; 2]> = LazyLock::new(|| {
     })
 });
 
-impl VectorTrigger {
+impl BuiltinTrigger {
     /// Returns the name of the function.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             NamedConfiguration => "tsvector_update_trigger",
             ConfigurationColumn => "tsvector_update_trigger_column",
+            SuppressUpdates => "suppress_redundant_updates_trigger",
         }
     }
 
     /// Returns the function of that name.
     #[must_use]
-    pub fn named(name: &str) -> Option<VectorTrigger> {
-        [NamedConfiguration, ConfigurationColumn].into_iter().find(|it| it.name() == name)
+    pub fn named(name: &str) -> Option<BuiltinTrigger> {
+        ALL.into_iter().find(|it| it.name() == name)
     }
 
     /// Returns the number by which triggers refer to the function.
@@ -61,13 +67,14 @@ impl VectorTrigger {
         match self {
             NamedConfiguration => ObjectId(u32::MAX),
             ConfigurationColumn => ObjectId(u32::MAX - 1),
+            SuppressUpdates => ObjectId(u32::MAX - 2),
         }
     }
 
     /// Returns the function of that number.
     #[must_use]
-    pub fn of(id: ObjectId) -> Option<VectorTrigger> {
-        [NamedConfiguration, ConfigurationColumn].into_iter().find(|it| it.id() == id)
+    pub fn of(id: ObjectId) -> Option<BuiltinTrigger> {
+        ALL.into_iter().find(|it| it.id() == id)
     }
 
     /// Returns the OID of the function.
@@ -76,16 +83,18 @@ impl VectorTrigger {
         match self {
             NamedConfiguration => 3752,
             ConfigurationColumn => 3753,
+            SuppressUpdates => 1291,
         }
     }
 
     /// Returns the function as an object of the catalog.
     #[must_use]
     pub fn routine(self) -> &'static Arc<Routine> {
-        let [named, of_column] = &*ROUTINES;
+        let [named, of_column, suppresses] = &*ROUTINES;
         match self {
             NamedConfiguration => named,
             ConfigurationColumn => of_column,
+            SuppressUpdates => suppresses,
         }
     }
 }

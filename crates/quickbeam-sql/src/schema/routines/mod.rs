@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 pub use self::aggregates::{AggregateDefinition, FunctionName};
-pub use self::builtin_triggers::VectorTrigger;
+pub use self::builtin_triggers::BuiltinTrigger;
 pub use self::pseudo_types::{ConcreteTypes, PseudoType};
 use super::names::{is_public, public};
 use super::{DomainUse, NamedDomain, ObjectId};

@@ -10,8 +10,8 @@ use super::{CompiledRoutine, Routine, RoutineResult};
 use crate::bind::{Binder, Names};
 use crate::catalog::rights::{denied, not_owner};
 use crate::catalog::{
-    AclKind, ObjectId, Privileges, Relation, Table, TransitionSide, Trigger, TriggerEvent,
-    TriggerLevel, TriggerState, TriggerTiming, VectorTrigger,
+    AclKind, BuiltinTrigger, ObjectId, Privileges, Relation, Table, TransitionSide, Trigger,
+    TriggerEvent, TriggerLevel, TriggerState, TriggerTiming,
 };
 use crate::compile::CompileContext;
 use crate::ddl::no_trigger;
@@ -268,7 +268,7 @@ impl Session {
     /// Returns the function of a new trigger.
     fn trigger_function(&self, name: &Name, look: &CompileContext<'_>) -> Result<Arc<Routine>> {
         let is_system = name.0.as_ref().is_none_or(|schema| schema == "pg_catalog");
-        if let Some(function) = VectorTrigger::named(&name.1).filter(|_| is_system) {
+        if let Some(function) = BuiltinTrigger::named(&name.1).filter(|_| is_system) {
             return Ok(function.routine().clone());
         }
         let routine = self.known_routine("FUNCTION", name, Some(&[]), look)?;

@@ -12,10 +12,10 @@ use super::{CompiledRoutine, block_routine};
 use crate::bind::{CatalogChange, ObjectKind};
 use crate::catalog::system::object_oid;
 use crate::catalog::{
-    CatalogSnapshot, FiredTriggers, Relation, Table, TriggerEvent, TriggerTiming, VectorTrigger,
+    BuiltinTrigger, CatalogSnapshot, FiredTriggers, Relation, Table, TriggerEvent, TriggerTiming,
 };
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::update_vector;
+use crate::expression::call_builtin;
 use crate::parse::plpgsql::{
     Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, RecordFields,
     VariableConflict, VariableKind,
@@ -314,8 +314,8 @@ impl TriggerCaller for Session {
     }
 
     fn call_trigger(&self, call: &TriggerCall<'_>) -> Result<Option<Vec<Value>>> {
-        if let Some(function) = VectorTrigger::of(call.trigger.routine) {
-            return update_vector(function, call).map(Some);
+        if let Some(function) = BuiltinTrigger::of(call.trigger.routine) {
+            return call_builtin(function, call);
         }
         let compiled = self.compiled_trigger(call)?;
         let place = self.lent(call.transaction);

@@ -200,10 +200,9 @@ impl Numeric {
         }
         let scales = i32::from(self.scale()).max(exponent.scale().into());
         if self.is_zero() {
-            return Numeric::new(0, scales.max(SIGNIFICANT) as u8);
+            return Numeric::new(0, SIGNIFICANT as u8);
         }
-        let weight = (self.absolute().to_f64().ln() * exponent.to_f64() * std::f64::consts::LOG10_E)
-            .clamp(-1e6, 1e6) as i32;
+        let weight = self.power_weight(exponent);
         let exact = EXACT - exponent.exponent().max(0);
         let scale = within(exact, (SIGNIFICANT - weight).max(scales), weight)?;
         let unit = power_of_ten(u32::from(exponent.scale()));
@@ -212,6 +211,17 @@ impl Numeric {
         let product =
             logarithm * (times / unit) + multiply(logarithm, (times % unit) * one() / unit);
         exponential_of(product, scale)
+    }
+
+    /// Estimates the power of ten of a positive number raised to an exponent. PostgreSQL chooses
+    /// the scale of the result by a logarithm of eight digits, which decides for powers of ten.
+    fn power_weight(self, exponent: Numeric) -> i32 {
+        let logarithm = self.to_f64().ln();
+        let digits = (8.0 - logarithm.abs().log10().trunc()).clamp(0.0, 30.0) as usize;
+        let product = Numeric::parse(&format!("{logarithm:.digits$}"))
+            .and_then(|short| short.checked_mul(exponent).ok()?.round(digits as i32).ok());
+        let product = product.map_or(logarithm * exponent.to_f64(), Numeric::to_f64);
+        (product * std::f64::consts::LOG10_E).clamp(-1e6, 1e6) as i32
     }
 
     fn integer_power(self, exponent: i32) -> Result<Numeric> {

@@ -60,6 +60,19 @@ fn category(data_type: DataType) -> Category {
     }
 }
 
+/// Returns whether PostgreSQL has two types in one category, so that it tries to convert one to the
+/// other.
+pub(in crate::bind) fn is_same_category(a: DataType, b: DataType) -> bool {
+    let is_user_defined =
+        |known: DataType| known.record().is_none() && known.encoded() != Some(K::Enum);
+    let number = |known: DataType| known.is_object_number() || known.is_numeric();
+    match (category(a), category(b)) {
+        _ if number(a) || number(b) => number(a) && number(b),
+        (Category::Other, Category::Other) => is_user_defined(a) && is_user_defined(b),
+        (a, b) => a == b,
+    }
+}
+
 /// Returns whether the type is the preferred one of its category.
 fn is_preferred(data_type: DataType) -> bool {
     matches!(

@@ -1,7 +1,8 @@
-//! `tsvector_update_trigger` and `tsvector_update_trigger_column`.
+//! `tsvector_update_trigger`, `tsvector_update_trigger_column` and
+//! `suppress_redundant_updates_trigger`.
 
 use super::parsing::configuration;
-use crate::catalog::{Column, Table, TriggerEvent, TriggerLevel, TriggerTiming, VectorTrigger};
+use crate::catalog::{BuiltinTrigger, Column, Table, TriggerEvent, TriggerLevel, TriggerTiming};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::text_search::{Configuration, DocumentWords, configuration_named};
 use crate::table::TriggerCall;
@@ -76,9 +77,44 @@ fn configuration_in(table: &Table, name: &str, row: &[Value]) -> Result<Configur
     }
 }
 
-/// Runs the function for a row. Returns the row with the vector of its texts. As in PostgreSQL, the
-/// vector stays as it is where UPDATE sets none of the texts.
-pub(crate) fn update_vector(function: VectorTrigger, call: &TriggerCall<'_>) -> Result<Vec<Value>> {
+/// Runs a trigger function for a row. Returns the row to store, `None` if the row is to stay as it
+/// is.
+pub(crate) fn call_builtin(
+    function: BuiltinTrigger,
+    call: &TriggerCall<'_>,
+) -> Result<Option<Vec<Value>>> {
+    let by_column = match function {
+        BuiltinTrigger::NamedConfiguration => false,
+        BuiltinTrigger::ConfigurationColumn => true,
+        BuiltinTrigger::SuppressUpdates => return changed_row(call),
+    };
+    update_vector(by_column, call).map(Some)
+}
+
+/// Returns the new row of an UPDATE if its bytes differ from those of the old one.
+fn changed_row(call: &TriggerCall<'_>) -> Result<Option<Vec<Value>>> {
+    let refuse = |what: &str| {
+        let message = format!("suppress_redundant_updates_trigger: must be called {what}");
+        Err(SqlError::new(SqlState::TriggerProtocolViolated, message))
+    };
+    let (Some(old), Some(new)) = (call.old, call.new) else { return refuse("for update") };
+    if call.event != TriggerEvent::Update {
+        return refuse("for update");
+    }
+    if call.trigger.timing != TriggerTiming::Before {
+        return refuse("before update");
+    }
+    if call.trigger.level != TriggerLevel::Row {
+        return refuse("for each row");
+    }
+    // Equal values may have other digits, and -0 equals 0.
+    let is_same = old == new && format!("{old:?}") == format!("{new:?}");
+    Ok((!is_same).then(|| new.to_vec()))
+}
+
+/// Returns the row with the vector of its texts. As in PostgreSQL, the vector stays as it is where
+/// UPDATE sets none of the texts.
+fn update_vector(by_column: bool, call: &TriggerCall<'_>) -> Result<Vec<Value>> {
     let (new, table) = (called_row(call)?, call.table);
     let arguments = &call.trigger.arguments;
     let [target, by, texts @ ..] = &arguments[..] else {
@@ -89,9 +125,9 @@ pub(crate) fn update_vector(function: VectorTrigger, call: &TriggerCall<'_>) -> 
     if known.data_type.encoded() != Some(EncodedKind::TsVector) {
         return Err(wrong_type(format!("column \"{target}\" is not of tsvector type")));
     }
-    let configuration = match function {
-        VectorTrigger::NamedConfiguration => named_configuration(by)?,
-        VectorTrigger::ConfigurationColumn => configuration_in(table, by, new)?,
+    let configuration = match by_column {
+        false => named_configuration(by)?,
+        true => configuration_in(table, by, new)?,
     };
     let mut is_needed = call.event == TriggerEvent::Insert;
     let mut words = DocumentWords::new(configuration);

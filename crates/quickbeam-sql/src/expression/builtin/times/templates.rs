@@ -416,6 +416,14 @@ pub(in crate::expression::builtin) fn read_moment(
     let (mut found, mut rest) = (TemplateFields::default(), text);
     let parts = parts(template);
     for (at, part) in parts.iter().enumerate() {
+        // A text that ends early leaves the remaining fields as they are.
+        match rest.is_empty() {
+            true if is_exact => {
+                return refuse("input string is too short for datetime format".to_owned());
+            }
+            true => break,
+            false => {}
+        }
         match part {
             TemplatePart::Literal(character) if character.is_alphanumeric() => {
                 rest = rest.trim_start();
@@ -521,6 +529,19 @@ impl TemplateFields {
         Ok(())
     }
 
+    /// Reads an era, with points if the keyword has some.
+    fn read_era<'t>(&mut self, keyword: &str, rest: &'t str) -> Result<&'t str> {
+        let starts = |name: &str| {
+            rest.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        let eras = if keyword.len() == 4 { ["B.C.", "A.D."] } else { ["BC", "AD"] };
+        if !eras.into_iter().any(starts) && !rest.is_empty() {
+            return Err(no_value(rest, keyword));
+        }
+        self.is_before_christ = starts("B");
+        Ok(rest.get(keyword.len()..).unwrap_or_default())
+    }
+
     /// Reads a field; `is_open` allows more digits than the keyword has.
     fn read<'t>(&mut self, keyword: &str, rest: &'t str, is_open: bool) -> Result<&'t str> {
         let starts = |name: &str| {
@@ -539,10 +560,7 @@ impl TemplateFields {
                 });
                 return Ok(rest.get(dotted..).unwrap_or_default());
             }
-            "BC" | "AD" | "B.C." | "A.D." => {
-                self.is_before_christ = starts("B");
-                return Ok(rest.get(keyword.len()..).unwrap_or_default());
-            }
+            "BC" | "AD" | "B.C." | "A.D." => return self.read_era(keyword, rest),
             "MONTH" => {
                 let month = named(&MONTHS, 9).ok_or_else(|| no_value(rest, keyword))?;
                 set(&mut self.month, month as i64 + 1, keyword)?;
@@ -602,6 +620,8 @@ impl TemplateFields {
                 self.year_width = 4;
                 set(&mut self.year, number, keyword)?;
             }
+            // Sunday is what no other day is.
+            "ID" if !(1..=6).contains(&number) => set(&mut self.weekday, 7, keyword)?,
             "ID" => set(&mut self.weekday, number, keyword)?,
             "CC" => set(&mut self.century, number, keyword)?,
             "WW" | "IW" => set(&mut self.week, number, keyword)?,
