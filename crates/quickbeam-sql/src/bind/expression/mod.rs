@@ -435,6 +435,12 @@ impl Binder<'_> {
     }
 
     fn is_null(&mut self, inner: &Ast, negation: Negation, scope: &Scope) -> Result<Typed> {
+        if let Ast::Exists { subquery, negated: true } = inner {
+            // NOT binds less than IS.
+            let exists = Ast::Exists { subquery: subquery.clone(), negated: false };
+            let tested = self.is_null(&exists, negation, scope)?;
+            return Ok(Typed { expr: Expr::Not(Box::new(tested.expr)), ..tested });
+        }
         let negated = negation == Negation::Not;
         let bound = self.expression(inner, scope)?;
         let position = bound.position;

@@ -1,6 +1,8 @@
 //! Operators: resolves them by operand types and inserts casts.
 
-use sqlparser::ast::{BinaryOperator, Expr as Ast};
+use std::iter::successors;
+
+use sqlparser::ast::{BinaryOperator, Expr as Ast, UnaryOperator};
 
 use super::literals::clock_word;
 use crate::bind::records::fields::check_row_cast;
@@ -69,9 +71,12 @@ fn is_like_concatenation(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Returns the match of a pattern as PostgreSQL groups it: `a ~ b || c` is `(a ~ b) || c`, and
-/// `a = b ~ c` is `a = (b ~ c)`. Returns `None` if it is so already.
+/// Returns an operation as PostgreSQL groups it: `a ~ b || c` is `(a ~ b) || c`, `a = b ~ c` is
+/// `a = (b ~ c)`, and `~ a + b` is `~ (a + b)`. Returns `None` if it is so already.
 pub(in crate::bind) fn regrouped(left: &Ast, op: &BinaryOperator, right: &Ast) -> Option<Ast> {
+    if matches!(op, BinaryOperator::Plus | BinaryOperator::Minus) {
+        return regrouped_sum(left, op, right);
+    }
     if !is_match(op) {
         return None;
     }
@@ -95,6 +100,67 @@ pub(in crate::bind) fn regrouped(left: &Ast, op: &BinaryOperator, right: &Ast) -
         }
         _ => None,
     }
+}
+
+/// Returns the operand of the last prefix operator on the way to the last operand of `ast`: of `~`,
+/// `@` or `|/`, which bind less than `+` and `-`.
+fn last_prefixed(ast: &Ast) -> Option<&Ast> {
+    let (mut rest, mut found) = (ast, None);
+    loop {
+        rest = match rest {
+            Ast::BinaryOp { right, .. } => right,
+            Ast::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => expr,
+            Ast::UnaryOp { op, expr } if *op != UnaryOperator::Not => {
+                found = Some(&**expr);
+                expr
+            }
+            _ => return found,
+        };
+    }
+}
+
+/// Appends `op right` to the sum `left`, below its last prefix operator.
+fn append_to_sum(left: Ast, op: &BinaryOperator, right: &Ast) -> Ast {
+    let has_prefix = last_prefixed(&left).is_some();
+    match left {
+        Ast::UnaryOp { op: prefix, expr } if has_prefix => {
+            Ast::UnaryOp { op: prefix, expr: Box::new(append_to_sum(*expr, op, right)) }
+        }
+        Ast::BinaryOp { left, op: earlier, right: last } if has_prefix => {
+            let right = Box::new(append_to_sum(*last, op, right));
+            Ast::BinaryOp { left, op: earlier, right }
+        }
+        left => {
+            Ast::BinaryOp { left: Box::new(left), op: op.clone(), right: Box::new(right.clone()) }
+        }
+    }
+}
+
+/// Returns a sum with the terms after a prefix operator moved below it. Returns `None` if no term
+/// follows one.
+fn regrouped_sum(left: &Ast, op: &BinaryOperator, right: &Ast) -> Option<Ast> {
+    /// Returns the last step of a sum.
+    fn step(sum: &Ast) -> Option<(&Ast, &BinaryOperator, &Ast)> {
+        match sum {
+            Ast::BinaryOp {
+                left,
+                op: op @ (BinaryOperator::Plus | BinaryOperator::Minus),
+                right,
+            } => Some((left, op, right)),
+            _ => None,
+        }
+    }
+    let mut steps = successors(step(left), |(before, ..)| step(before));
+    let first = steps.clone().last().map_or(left, |(first, ..)| first);
+    if last_prefixed(first).is_none() && steps.all(|(.., term)| last_prefixed(term).is_none()) {
+        return None;
+    }
+    let mut terms = vec![(op, right)];
+    terms.extend(
+        successors(step(left), |(before, ..)| step(before)).map(|(_, op, term)| (op, term)),
+    );
+    let sum = first.clone();
+    Some(terms.into_iter().rev().fold(sum, |sum, (op, term)| append_to_sum(sum, op, term)))
 }
 
 fn arithmetic(op: &BinaryOperator) -> Option<Arithmetic> {
