@@ -130,13 +130,14 @@ mod vectors {
         unsafe {
             let from = words.as_ptr().cast::<u8>().add(skip);
             if length >= STRING_LEAST {
-                return move_string(from, out.as_mut_ptr(), length);
+                move_string(from, out.as_mut_ptr(), length / 8);
+            } else {
+                let vectors = out.as_chunks_mut::<VECTOR>().0;
+                for (nth, vector) in vectors.iter_mut().enumerate() {
+                    *vector = load_vector(from.add(nth * VECTOR));
+                }
             }
-            let (vectors, rest) = out.as_chunks_mut::<VECTOR>();
-            for (nth, vector) in vectors.iter_mut().enumerate() {
-                *vector = load_vector(from.add(nth * VECTOR));
-            }
-            if !rest.is_empty() {
+            if !length.is_multiple_of(VECTOR) {
                 // The last vector overlaps the one before it.
                 let last = length - VECTOR;
                 out[last..].copy_from_slice(&load_vector(from.add(last)));
@@ -152,7 +153,7 @@ mod vectors {
         unsafe {
             let to = words.as_ptr().cast_mut().cast::<u8>();
             if bytes.len() >= STRING_LEAST {
-                return move_string(bytes.as_ptr(), to, bytes.len());
+                return move_string(bytes.as_ptr(), to, chunks.len());
             }
             let vectors = bytes.as_chunks::<VECTOR>().0;
             for (nth, vector) in vectors.iter().enumerate() {
@@ -180,7 +181,7 @@ mod vectors {
             let from = source.as_ptr().cast::<u8>().add(skip);
             let to = target.as_ptr().cast_mut().cast::<u8>();
             if bytes >= STRING_LEAST {
-                return move_string(from, to, bytes);
+                return move_string(from, to, target.len());
             }
             for at in (0..bytes / VECTOR).map(|nth| nth * VECTOR) {
                 store_vector(to.add(at), load_vector(from.add(at)));
@@ -236,20 +237,21 @@ mod vectors {
         }
     }
 
-    /// Moves bytes.
+    /// Moves words, each by one access of it, so that a process that dies meanwhile has moved whole
+    /// words.
     ///
     /// # Safety
     ///
-    /// `from` may be read and `to` written for `bytes` bytes. What other threads may access
+    /// `from` may be read and `to` written for `words` words. What other threads may access
     /// meanwhile lies within slices of atomics, and what is written there begins with a word.
     #[inline(always)]
-    unsafe fn move_string(from: *const u8, to: *mut u8, bytes: usize) {
+    unsafe fn move_string(from: *const u8, to: *mut u8, words: usize) {
         // SAFETY: by the contract above. The direction flag is clear on entry of an `asm!` block,
         // and the instruction changes no flag. Exercised by the tests below.
         unsafe {
             asm!(
-                "rep movsb",
-                inout("rcx") bytes => _,
+                "rep movsq",
+                inout("rcx") words => _,
                 inout("rsi") from => _,
                 inout("rdi") to => _,
                 options(nostack, preserves_flags)
