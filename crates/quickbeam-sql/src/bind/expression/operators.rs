@@ -102,26 +102,23 @@ pub(in crate::bind) fn regrouped(left: &Ast, op: &BinaryOperator, right: &Ast) -
     }
 }
 
-/// Returns the operand of the last prefix operator on the way to the last operand of `ast`: of `~`,
-/// `@` or `|/`, which bind less than `+` and `-`.
-fn last_prefixed(ast: &Ast) -> Option<&Ast> {
-    let (mut rest, mut found) = (ast, None);
+/// Returns whether the last operand of `ast` is one of a prefix operator `~`, `@` or `|/`. These bind
+/// less than `+` and `-`.
+fn ends_with_prefixed(ast: &Ast) -> bool {
+    let mut rest = ast;
     loop {
         rest = match rest {
             Ast::BinaryOp { right, .. } => right,
             Ast::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => expr,
-            Ast::UnaryOp { op, expr } if *op != UnaryOperator::Not => {
-                found = Some(&**expr);
-                expr
-            }
-            _ => return found,
+            Ast::UnaryOp { op, .. } => return *op != UnaryOperator::Not,
+            _ => return false,
         };
     }
 }
 
 /// Appends `op right` to the sum `left`, below its last prefix operator.
 fn append_to_sum(left: Ast, op: &BinaryOperator, right: &Ast) -> Ast {
-    let has_prefix = last_prefixed(&left).is_some();
+    let has_prefix = ends_with_prefixed(&left);
     match left {
         Ast::UnaryOp { op: prefix, expr } if has_prefix => {
             Ast::UnaryOp { op: prefix, expr: Box::new(append_to_sum(*expr, op, right)) }
@@ -150,15 +147,13 @@ fn regrouped_sum(left: &Ast, op: &BinaryOperator, right: &Ast) -> Option<Ast> {
             _ => None,
         }
     }
-    let mut steps = successors(step(left), |(before, ..)| step(before));
+    let steps = successors(step(left), |(before, ..)| step(before));
     let first = steps.clone().last().map_or(left, |(first, ..)| first);
-    if last_prefixed(first).is_none() && steps.all(|(.., term)| last_prefixed(term).is_none()) {
+    if !ends_with_prefixed(first) && !steps.clone().any(|(.., term)| ends_with_prefixed(term)) {
         return None;
     }
     let mut terms = vec![(op, right)];
-    terms.extend(
-        successors(step(left), |(before, ..)| step(before)).map(|(_, op, term)| (op, term)),
-    );
+    terms.extend(steps.map(|(_, op, term)| (op, term)));
     let sum = first.clone();
     Some(terms.into_iter().rev().fold(sum, |sum, (op, term)| append_to_sum(sum, op, term)))
 }
