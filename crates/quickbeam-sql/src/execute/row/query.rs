@@ -1,6 +1,6 @@
 //! Queries within statements: outputs, LIMIT, subqueries.
 
-use super::subquery::{HashedRows, HashedSubquery, LastAnswer};
+use super::subquery::{HashedAnswers, LastAnswer};
 use super::{Context, KeptKeys, MemoryCharge, Operator, bound_of};
 use crate::bind::SubqueryKind;
 use crate::error::{Result, SqlError, SqlState};
@@ -156,9 +156,7 @@ pub struct Apply {
     /// The answer holds for all rows.
     answered: bool,
     /// The hashed rows of the subquery, if the plan chose so.
-    answers: Option<HashedSubquery>,
-    /// The hashed rows of a subquery that a row is compared with.
-    rows: Option<HashedRows>,
+    hashed: Option<HashedAnswers>,
     /// The answer for the last row, if it may be that of the next.
     last: Option<LastAnswer>,
 }
@@ -174,11 +172,6 @@ impl Apply {
     ) -> Apply {
         // The value compared differs from row to row.
         let once = once && !matches!(kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
-        let (rows, answers) = match hash {
-            Some(hash) if hash.compares_rows => (Some(HashedRows::new(hash.keys)), None),
-            hash => (None, hash.map(|hash| HashedSubquery::new(*hash))),
-        };
-        let is_hashed = rows.is_some() || answers.is_some();
         Apply {
             input,
             query,
@@ -186,11 +179,12 @@ impl Apply {
             once,
             answered: false,
             last: last.filter(|_| {
-                !is_hashed && !once && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists)
+                hash.is_none()
+                    && !once
+                    && matches!(kind, SubqueryKind::Scalar | SubqueryKind::Exists)
             }),
             kind,
-            answers,
-            rows,
+            hashed: hash.map(|hash| HashedAnswers::new(*hash)),
         }
     }
 
@@ -198,12 +192,7 @@ impl Apply {
         self.input.rewind();
         self.answered = false;
         self.last.iter_mut().for_each(LastAnswer::clear);
-        if let Some(answers) = &mut self.answers {
-            answers.rewind();
-        }
-        if let Some(rows) = &mut self.rows {
-            rows.rewind();
-        }
+        self.hashed.iter_mut().for_each(HashedAnswers::rewind);
     }
 
     /// See [`Operator::again`].
@@ -263,11 +252,8 @@ impl Apply {
     }
 
     fn answer(&mut self, context: &mut Context<'_>) -> Result<Value> {
-        if let Some(answers) = &mut self.answers {
-            return answers.answer(&self.kind, &mut self.query, context);
-        }
-        if let Some(rows) = &mut self.rows {
-            return rows.answer(&mut self.query, context);
+        if let Some(hashed) = &mut self.hashed {
+            return hashed.answer(&self.kind, &mut self.query, context);
         }
         self.query.root.rewind();
         let query = &mut self.query;

@@ -121,7 +121,7 @@ impl Planner<'_> {
                 slot: subquery.slot,
                 kind: subquery.kind,
                 once,
-                hash: hash.map(Box::new),
+                hash,
             };
         }
         if let Some(condition) = Expr::all(asking.conditions) {

@@ -373,7 +373,7 @@ impl<'p> Planner<'p> {
                     slot: subquery.slot,
                     kind: subquery.kind.clone(),
                     once,
-                    hash: hash.map(Box::new),
+                    hash,
                 };
             }
             if let Some(condition) = Expr::all(after) {
@@ -541,7 +541,7 @@ impl<'p> Planner<'p> {
                 slot: subquery.slot,
                 kind: subquery.kind.clone(),
                 once,
-                hash: hash.map(Box::new),
+                hash,
             };
             (node, rows) =
                 self.checked_early(node, rows, &mut after, &(&around | outside), subquery, kept);

@@ -24,24 +24,24 @@ impl Planner<'_> {
         around: &Slots,
         outside: &Slots,
         rows: Option<f64>,
-    ) -> Result<(QueryPlan, Option<SubqueryHash>)> {
+    ) -> Result<(QueryPlan, Option<Box<SubqueryHash>>)> {
         let query = &subquery.query;
         if !query.reads().meets(around) {
             let compares = matches!(subquery.kind, SubqueryKind::Any(..) | SubqueryKind::All(..));
-            let hash = (compares && rows.is_some()).then(SubqueryHash::default);
+            let hash = (compares && rows.is_some()).then(Box::default);
             return Ok((self.query(query, outside)?, hash));
         }
         if rows.is_some()
             && let Some((alone, hash)) = self.rows_alone(subquery, around, outside)
         {
-            return Ok((self.query(&alone, outside)?, Some(hash)));
+            return Ok((self.query(&alone, outside)?, Some(Box::new(hash))));
         }
         if let Some(rows) = rows
             && !self.off.get().hash_join
             && let Some((alone, hash)) = self.decorrelate(subquery, around, outside)
             && self.hash_is_cheaper(query, &alone, around, outside, rows)?
         {
-            return Ok((self.query(&alone, outside)?, Some(hash)));
+            return Ok((self.query(&alone, outside)?, Some(Box::new(hash))));
         }
         Ok((self.query(query, &(outside | around))?, None))
     }
