@@ -32,6 +32,7 @@ impl Planner<'_> {
             return Ok((self.query(query, outside)?, hash));
         }
         if rows.is_some()
+            && !self.off.get().hash_join
             && let Some((alone, hash)) = self.rows_alone(subquery, around, outside)
         {
             return Ok((self.query(&alone, outside)?, Some(Box::new(hash))));
