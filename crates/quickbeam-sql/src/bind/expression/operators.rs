@@ -102,8 +102,8 @@ pub(in crate::bind) fn regrouped(left: &Ast, op: &BinaryOperator, right: &Ast) -
     }
 }
 
-/// Returns whether the last operand of `ast` is one of a prefix operator `~`, `@` or `|/`. These bind
-/// less than `+` and `-`.
+/// Returns whether the last operand of `ast` is one of a prefix operator `~`, `@` or `|/`. These
+/// bind less than `+` and `-`.
 fn ends_with_prefixed(ast: &Ast) -> bool {
     let mut rest = ast;
     loop {
