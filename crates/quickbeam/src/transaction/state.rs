@@ -242,7 +242,11 @@ impl Drop for PooledState {
     #[inline]
     fn drop(&mut self) {
         let Some(mut parts) = self.0.take() else { return };
-        if parts.state.get_mut().capacity() > MAX_POOLED_BYTES {
+        // An idle thread must not keep records of writers, whose undo entries may be in a file.
+        let state = parts.state.get_mut();
+        state.writer = None;
+        state.reads.clear();
+        if state.capacity() > MAX_POOLED_BYTES {
             return;
         }
         // The pool of a thread that ends is gone.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use quickbeam::vfs::Vfs;
 use quickbeam::{
     Database, Durability, Environment, Error, Isolation, Options, ReadTransaction, Statistics,
-    Transaction,
+    Transaction, TransactionOptions,
 };
 
 use crate::common::faulty::{Call, FaultyVfs};
@@ -124,6 +124,22 @@ fn large_transaction_rolls_back_from_its_file() {
     wait_until("the file is removed", || scene.temporary_files() == 0);
     assert_eq!(scene.statistics().undo_file_bytes, 0);
     assert_eq!(scene.environment.verify().unwrap().complaints, [] as [String; 0]);
+}
+
+/// A serializable commit keeps the writers that may still change what it read.
+#[test]
+fn idle_thread_keeps_no_file_of_another_transaction() {
+    let scene = Scene::new();
+    let writer = scene.environment.begin().unwrap();
+    scene.set_all(&writer, 1).unwrap();
+    assert_eq!(scene.temporary_files(), 1);
+    let options = TransactionOptions::new().isolation(Isolation::Serializable);
+    let other = scene.environment.begin_with(options).unwrap();
+    assert_eq!(scene.database.get(&other, &0_u32.to_be_bytes()).unwrap(), Some(value(0, 0)));
+    scene.database.put(&other, b"another key", b"").unwrap();
+    other.commit().unwrap();
+    writer.abort().unwrap();
+    wait_until("the file is removed", || scene.temporary_files() == 0);
 }
 
 #[test]
