@@ -39,6 +39,7 @@ use crate::error::{Damage, DamagedPlace, Error, Result};
 use crate::failpoints::{Canary, Probe, planted, probe};
 use crate::mvcc::{ActiveTransactions, TransactionTable};
 use crate::page::{Page, PageId, PageKind, image_checksum, read_image, read_known_image};
+use crate::vfs::mapping::prefetch;
 use crate::vfs::{Event, File, Vfs};
 
 use file_growth::FileReserve;
@@ -244,6 +245,12 @@ impl Pool {
     #[inline]
     fn entry(&self, page: PageId) -> Result<&PageEntry> {
         self.table.get(page).ok_or_else(|| Error::page(page, "there is no such page"))
+    }
+
+    /// Asks the processor to fetch a page's entry, without waiting.
+    #[inline]
+    pub fn prefetch_entry(&self, page: PageId) {
+        self.table.get(page).into_iter().for_each(prefetch);
     }
 
     /// Returns a page for optimistic reading, loading it if it is not in memory.

@@ -68,11 +68,13 @@ impl<'a> Page<'a> {
         std::hint::black_box(lines.fold(0, |all, word| all | word.load(Relaxed)));
     }
 
-    /// Asks the processor to fetch the header and the first `slots` slots, without waiting.
+    /// Asks the processor to fetch the fences, the header, and the first `slots` slots and those
+    /// that [`fetch_slots`](Self::fetch_slots) loads, without waiting.
     #[inline]
     pub fn prefetch_slots(self, slots: usize) {
-        let lines = (HEADER_BYTES + slots * 8).div_ceil(LINE_WORDS * 8);
+        let lines = (HEADER_BYTES + slots * 8).div_ceil(LINE_WORDS * 8).max(FETCHED_LINES);
         self.words.iter().step_by(LINE_WORDS).take(lines).for_each(prefetch);
+        self.words.last().into_iter().for_each(prefetch);
     }
 
     /// Asks the processor to fetch the cache line with the byte at this distance from a record's

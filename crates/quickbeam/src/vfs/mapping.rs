@@ -12,16 +12,16 @@ use std::sync::atomic::AtomicU64;
 use super::word_copy::store_chunks;
 use memmap2::{MmapAsRawDesc, MmapOptions, MmapRaw};
 
-/// Asks the processor to fetch the cache line of a word, without waiting for it. Does nothing where
-/// the processor has no such instruction in stable Rust.
+/// Asks the processor to fetch the cache line where a value begins, without waiting for it. Does
+/// nothing where the processor has no such instruction in stable Rust.
 #[inline(always)]
-pub fn prefetch(word: &AtomicU64) {
+pub fn prefetch<T>(value: &T) {
     // SAFETY: the instruction needs SSE, which every x86-64 processor has. It reads nothing into a
     // register and never faults, whatever the address. Exercised by the tests below.
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     unsafe {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_T0>(word.as_ptr().cast::<i8>());
+        _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>());
     }
     // SAFETY: `prfm` reads nothing into a register and never faults, whatever the address. The
     // instruction changes no flag and does not touch the stack. Exercised by the tests below.
@@ -29,12 +29,12 @@ pub fn prefetch(word: &AtomicU64) {
     unsafe {
         std::arch::asm!(
             "prfm pldl1keep, [{address}]",
-            address = in(reg) word.as_ptr(),
+            address = in(reg) std::ptr::from_ref(value),
             options(nostack, preserves_flags, readonly)
         );
     }
     #[cfg(any(not(any(target_arch = "x86_64", target_arch = "aarch64")), miri))]
-    let _ = word;
+    let _ = value;
 }
 
 /// A range of mapped memory, aligned to a page of the operating system.

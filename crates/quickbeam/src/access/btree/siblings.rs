@@ -109,8 +109,9 @@ impl Tree {
         Ok(leaf)
     }
 
-    /// Asks the processor to fetch the header and slots of the leaf where a scan probably goes on,
-    /// so that they arrive while the scan reads its present leaf, of `slots` records.
+    /// Asks the processor to fetch the fences, header and slots of the leaf where a scan probably
+    /// goes on, so that they arrive while the scan reads its present leaf, of `slots` records. Also
+    /// asks for the page table's entry of the leaf after that one: the next call needs it.
     #[inline]
     pub fn prefetch_sibling(
         &self,
@@ -119,11 +120,12 @@ impl Tree {
         direction: Direction,
         slots: usize,
     ) {
-        if let Some(at) = hint.beside(direction)
-            && let Some(parent) = pool.read_resident(hint.parent)
-            && at <= parent.page.count()
-            && let Some(leaf) = pool.read_resident(parent.page.child_at(at))
-        {
+        let Some(parent) = pool.read_resident(hint.parent) else { return };
+        let child = |at: usize| (at <= parent.page.count()).then(|| parent.page.child_at(at));
+        let next = hint.beside(direction);
+        let after_next = next.and_then(|at| SiblingHint { at, ..*hint }.beside(direction));
+        after_next.and_then(child).into_iter().for_each(|page| pool.prefetch_entry(page));
+        if let Some(leaf) = next.and_then(child).and_then(|page| pool.read_resident(page)) {
             leaf.page.prefetch_slots(slots);
         }
     }
