@@ -6,7 +6,7 @@ use super::btree::Tree;
 use super::overflow::{POINTER_BYTES, VALUE_LIMIT};
 use crate::error::{Error, Result, TooLong};
 use crate::options::AccessMethod;
-use crate::page::{inline_limit, key_limit};
+use crate::page::{fits_in_leaf, key_limit};
 
 /// Refuses keys and values that the engine does not store.
 pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Result<()> {
@@ -24,7 +24,7 @@ pub fn check_limits(page_size: usize, key: &[u8], value: Option<&[u8]>) -> Resul
 
 /// Whether a record keeps a value of this length in the leaf.
 pub fn fits_inline(page_size: usize, key: &[u8], value_length: usize) -> bool {
-    value_length <= POINTER_BYTES || key.len() + value_length <= inline_limit(page_size)
+    value_length <= POINTER_BYTES || fits_in_leaf(page_size, key.len(), value_length)
 }
 
 /// Refuses what needs an order of keys where there is none.

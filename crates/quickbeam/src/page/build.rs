@@ -132,6 +132,13 @@ impl Page<'_> {
         self.live_bytes() + self.count() * 8
     }
 
+    /// Returns the bytes to keep free for insertions: one part in `parts` of the page, or none if
+    /// the records are longer on average.
+    pub fn space_to_keep(self, parts: usize) -> usize {
+        let space = self.size() / parts;
+        if self.used_bytes() > self.count() * space { 0 } else { space }
+    }
+
     /// Returns the split point of an inner page: the position of the separator that moves up, and
     /// that separator.
     pub fn inner_split_point(self, position: usize) -> (usize, Vec<u8>) {

@@ -30,7 +30,7 @@ pub use header::{HEADER_BYTES, PageKind, common_prefix, compare_keys};
 pub use image::{
     defect_of, image_checksum, read_image, read_known_image, write_image, write_image_settled,
 };
-pub use record::{RecordRef, inline_limit, key_limit};
+pub use record::{RecordRef, fits_in_leaf, key_limit};
 pub use words::{Page, Scratch};
 
 /// Number of a page, which never changes wherever the page is stored. Zero means no page.

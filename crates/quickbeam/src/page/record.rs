@@ -21,11 +21,21 @@ pub fn key_limit(page_size: usize) -> usize {
     (page_size / 4).min((1 << 14) - 1)
 }
 
-/// Returns the largest size of a leaf record, key rest and value together, that is stored within
-/// the page.
-pub fn inline_limit(page_size: usize) -> usize {
-    page_size / 4
+/// Returns whether a record is stored within a leaf: if key and value have at most a quarter of the
+/// page, or if two such records fill a leaf whose fences are as long as their keys.
+///
+/// Splits rely on both limits. A leaf whose only record is too long for its free space is split at
+/// the record's key, which becomes a fence. Then the record, its key and another fence of a quarter
+/// of the page fit.
+pub fn fits_in_leaf(page_size: usize, key_length: usize, value_length: usize) -> bool {
+    let half = (page_size - HEADER_BYTES) / 2;
+    let record = (RECORD_OVERHEAD + key_length + value_length).next_multiple_of(8);
+    key_length + value_length <= page_size / 4 || record + key_length.next_multiple_of(8) <= half
 }
+
+/// The bytes of a versioned leaf record without key and value, slot included; the slot holds the
+/// first four bytes of the key.
+const RECORD_OVERHEAD: usize = 8 + 8 + 4 - 4;
 
 /// Returns the half word that a record's lengths are stored as.
 #[inline]

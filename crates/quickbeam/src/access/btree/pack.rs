@@ -16,6 +16,7 @@ use crate::page::HEADER_BYTES;
 const SPACIOUS: usize = 4;
 
 /// Packing leaves one part in `SPARE` of a leaf free, so that the next insertion does not split it.
+/// It leaves nothing free if the records are longer than that.
 const SPARE: usize = 12;
 
 /// How far compaction packs the leaves of a tree.
@@ -96,7 +97,7 @@ impl Tree {
         }
         let key = left.page().lower_fence_bytes();
         let next = left.page().upper_fence_bytes();
-        let spare = pool.page_size / SPARE;
+        let spare = left.page().space_to_keep(SPARE);
         // Leaves of a hash tree cover rounded ranges of hash values, which its directory relies on
         // for speed.
         if packing == Packing::Fill && self.method.is_ordered() {

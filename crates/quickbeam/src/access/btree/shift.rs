@@ -26,7 +26,8 @@ use crate::page::{Page, PageId, PageKind, Scratch};
 /// `LEAST_SURPLUS` of a page, so that the leaf then has space for several records.
 const LEAST_SURPLUS: usize = 4;
 
-/// After a shift each of the two leaves has at least one part in `LEAST_SPACE` of a page free.
+/// After a shift each of the two leaves has at least one part in `LEAST_SPACE` of a page free, if
+/// its records are not longer than that.
 const LEAST_SPACE: usize = 16;
 
 /// A record for which a shift makes space.
@@ -103,7 +104,10 @@ impl Tree {
             else {
                 continue;
             };
-            let Some(moved) = surplus(leaf.page(), neighbor.page(), direction) else { continue };
+            let need = leaf.page().leaf_need(record.key.len(), record.value_length);
+            let Some(moved) = surplus(leaf.page(), need, neighbor.page(), direction) else {
+                continue;
+            };
             let (separator_at, left, right, cut) = match direction {
                 Direction::Forward => {
                     (index, &leaf, &neighbor, Cut::InLeft(leaf.page().count() - moved))
@@ -217,24 +221,26 @@ impl Neighbors<'_> {
 }
 
 /// Returns whether the one of two divided leaves that covers `record` has space for it, and both
-/// have some. Their prefixes differ from those before, so their records have other sizes.
+/// have some for other records. Their prefixes differ from those before, so their records have
+/// other sizes.
 fn have_space(leaves: [Page<'_>; 2], record: NewRecord<'_>) -> bool {
     if planted(Canary::ShiftWithoutSpace) {
         return true;
     }
     leaves.iter().any(|leaf| record.fits_in(*leaf))
-        && leaves.iter().all(|leaf| leaf.free_bytes() >= leaf.size() / LEAST_SPACE)
+        && leaves.iter().all(|leaf| leaf.free_bytes() >= leaf.space_to_keep(LEAST_SPACE))
 }
 
 /// Returns how many records of `full`, from its end on the neighbor's side, make the two equally
-/// full when they move. Returns `None` if the neighbor has too little free space.
-fn surplus(full: Page<'_>, neighbor: Page<'_>, direction: Direction) -> Option<usize> {
+/// full when they move and `full` gets a record of `need` bytes. Returns `None` if the neighbor has
+/// too little free space.
+fn surplus(full: Page<'_>, need: usize, neighbor: Page<'_>, direction: Direction) -> Option<usize> {
     let more = full.used_bytes().checked_sub(neighbor.used_bytes())?;
     if more < full.size() / LEAST_SURPLUS {
         return None;
     }
     let count = full.count();
-    let mut left = more / 2;
+    let mut left = (more + need) / 2;
     let mut moved = 0;
     while moved + 1 < count {
         let position = match direction {

@@ -265,3 +265,133 @@ fn install_halves(
         Err(Error::page(parent.id, "no room for a separator where there was room"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::limits::fits_inline;
+    use crate::page::key_limit;
+    use proptest::prelude::*;
+
+    const PAGE_SIZE: usize = 4096;
+
+    #[derive(Clone, Debug)]
+    enum Step {
+        Insert(Vec<u8>, usize),
+        Remove(Vec<u8>),
+        /// Empties the leaf that covers the key.
+        Empty(Vec<u8>),
+    }
+
+    /// Keys that share long prefixes, and short keys between them.
+    fn key() -> impl Strategy<Value = Vec<u8>> {
+        let limit = key_limit(PAGE_SIZE);
+        prop_oneof![
+            3 => (1u8..4, 0u8..12).prop_map(move |(byte, last)| {
+                let mut key = vec![byte; limit - 1];
+                key.push(last);
+                key
+            }),
+            1 => (1u8..4, 0..limit).prop_map(|(byte, length)| vec![byte; length]),
+            3 => prop::collection::vec(0u8..5, 0..4),
+        ]
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            3 => (key(), 0..PAGE_SIZE / 2).prop_map(|(key, length)| Step::Insert(key, length)),
+            2 => key().prop_map(|key| {
+                let length = longest_value(&key);
+                Step::Insert(key, length)
+            }),
+            1 => key().prop_map(Step::Remove),
+            1 => key().prop_map(Step::Empty),
+        ]
+    }
+
+    fn longest_value(key: &[u8]) -> usize {
+        let fits = |length: &usize| fits_inline(PAGE_SIZE, key, *length);
+        (0..PAGE_SIZE / 2).rev().find(fits).unwrap()
+    }
+
+    fn empty_leaf(is_versioned: bool, lower: &[u8], upper: Option<&[u8]>) -> Scratch {
+        let leaf = Scratch::new(PAGE_SIZE);
+        leaf.page().initialize(1, PageKind::Leaf, 1, 0);
+        leaf.page().set_versioned(is_versioned);
+        leaf.page().set_fences(lower, upper);
+        leaf
+    }
+
+    fn covering<'a>(leaves: &'a [Scratch], key: &[u8]) -> Page<'a> {
+        leaves.iter().map(Scratch::page).find(|page| page.covers(key)).unwrap()
+    }
+
+    fn insert(leaves: &mut Vec<Scratch>, key: &[u8], value: &[u8]) {
+        for _ in 0..16 {
+            let at = leaves.iter().position(|leaf| leaf.page().covers(key)).unwrap();
+            let page = leaves[at].page();
+            let done = match page.search(key) {
+                Ok(position) => page.replace_record(position, 7, 0, value),
+                Err(position) => page.insert_record(position, key, 7, 0, value),
+            };
+            if done {
+                return;
+            }
+            let (left, right) = (Scratch::new(PAGE_SIZE), Scratch::new(PAGE_SIZE));
+            split_page(page, key, left.page(), right.page()).unwrap();
+            leaves.splice(at..=at, [left, right]);
+        }
+        panic!("no space for a key of {} and a value of {} bytes", key.len(), value.len());
+    }
+
+    #[test]
+    fn long_record_replaces_a_short_one_between_long_fences() {
+        let limit = key_limit(PAGE_SIZE);
+        let key = [1, 2];
+        let value = vec![3; longest_value(&key)];
+        let mut leaves = vec![empty_leaf(true, &vec![1; limit], Some(&vec![2; limit]))];
+        insert(&mut leaves, &key, &value[..16]);
+        assert!(!leaves[0].page().can_replace(0, value.len()));
+        insert(&mut leaves, &key, &value);
+        assert_eq!(leaves[1].page().record(0).value_length, value.len());
+    }
+
+    proptest! {
+        /// Leaves without merges keep the long fences of removed records.
+        #[test]
+        fn splits_make_space_for_every_record(
+            steps in prop::collection::vec(step(), 1..150),
+            is_versioned in any::<bool>(),
+        ) {
+            let mut leaves = vec![empty_leaf(is_versioned, b"", None)];
+            let mut expected = std::collections::BTreeMap::new();
+            for step in steps {
+                match step {
+                    Step::Insert(key, length) if fits_inline(PAGE_SIZE, &key, length) => {
+                        insert(&mut leaves, &key, &vec![1; length]);
+                        expected.insert(key, length);
+                    }
+                    Step::Insert(..) => {}
+                    Step::Remove(key) => {
+                        if let Ok(position) = covering(&leaves, &key).search(&key) {
+                            covering(&leaves, &key).remove(position);
+                        }
+                        expected.remove(&key);
+                    }
+                    Step::Empty(key) => {
+                        let page = covering(&leaves, &key);
+                        (0..page.count()).rev().for_each(|position| page.remove(position));
+                        expected.retain(|key, _| !page.covers(key));
+                    }
+                }
+            }
+            let mut found = Vec::new();
+            for page in leaves.iter().map(Scratch::page) {
+                prop_assert_eq!(page.first_disorder(), None);
+                let records = 0..page.count();
+                found.extend(records.map(|at| (page.key(at), page.record(at).value_length)));
+            }
+            prop_assert_eq!(found, expected.into_iter().collect::<Vec<_>>());
+        }
+    }
+}

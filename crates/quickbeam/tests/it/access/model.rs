@@ -41,7 +41,8 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 fn value() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => (any::<u8>(), 0usize..120).prop_map(|(byte, length)| vec![byte; length]),
-        2 => (any::<u8>(), 0usize..1500).prop_map(|(byte, length)| vec![byte; length]),
+        2 => (any::<u8>(), 0usize..2100).prop_map(|(byte, length)| vec![byte; length]),
+        1 => (any::<u8>(), 1900usize..4100).prop_map(|(byte, length)| vec![byte; length]),
         1 => (any::<u8>(), 0usize..60_000).prop_map(|(byte, length)| vec![byte; length]),
     ]
 }
