@@ -138,13 +138,14 @@ impl PlanCheck {
                 }
                 left
             }
-            PlanNode::Subquery { input, query, slot, kind, hash, .. } => {
+            PlanNode::Subquery { input, query, slot, kind, hash, needed, .. } => {
                 let mut own = self.node(input, outer);
                 let current = with(outer, &own);
                 if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = kind {
                     self.reads([value], &current);
                 }
                 self.reads(hash.iter().flat_map(|hash| &hash.keys), &current);
+                self.reads(needed, &current);
                 self.query(query, &current);
                 own.extend(self.own(*slot));
                 own

@@ -38,7 +38,8 @@ pub fn each_expression(node: &PlanNode, visit: &mut dyn FnMut(&Expr)) {
             each_expression(&join.inner, visit);
             join.check.iter().for_each(|check| each_expression(check, visit));
         }
-        PlanNode::Subquery { input, query, kind, hash, .. } => {
+        PlanNode::Subquery { input, query, kind, hash, needed, .. } => {
+            needed.iter().for_each(&mut *visit);
             hash.iter().flat_map(|hash| &hash.keys).for_each(&mut *visit);
             if let SubqueryKind::Any(value, _) | SubqueryKind::All(value, _) = kind {
                 visit(value);

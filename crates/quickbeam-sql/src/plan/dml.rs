@@ -11,14 +11,14 @@ use super::{
 };
 use crate::bind::{
     BoundStatement, Change, ChangingWith, Insert, InsertSource, MergeAction, MergeStatement, Names,
-    SlotShape, Subquery, check_of, column_domain_check, generated_columns,
+    QueryPart, SlotShape, Subquery, check_of, column_domain_check, generated_columns,
 };
 use crate::catalog::Table;
 use crate::error::Result;
 use crate::expression::{Expr, Slots};
 use crate::plan::cost::{MemberUse, RowGoal};
 use crate::plan::query::select::{PlannedRows, Planner, is_single, plan_query, request_row_keys};
-use crate::types::DataType;
+use crate::types::{DataType, Value};
 
 /// Returns the CHECKs of a table, over a row in that slot: all, or those that a change of these
 /// columns may break.
@@ -152,6 +152,9 @@ pub fn plan_insert(
     let conflict_answers = match &insert.conflict {
         Some(conflict) if !conflict.subqueries.is_empty() => {
             let outside: Slots = [insert.new_slot, insert.old_slot].into_iter().collect();
+            let assigned = conflict.assignments.iter().flatten().map(|(_, value)| value);
+            let subqueries: Vec<&Subquery> = conflict.subqueries.iter().collect();
+            planner.needs.note(&subqueries, assigned.chain(&conflict.filter));
             let PlannedRows { node, .. } = planner.rows_of(
                 None,
                 &[],
@@ -194,6 +197,7 @@ fn plan_change(
     compare_dates_of_change(&mut change, slots);
     let planner = Planner::new(slots, parameters, statistics);
     let tables = planner.stored_tables(&change.with, &Slots::default())?;
+    note_needs_of_change(&planner, &change);
     let PlannedRows { node: mut root, .. } = planner.rows_of(
         Some(&change.from),
         &change.filter,
@@ -235,6 +239,61 @@ fn plan_change(
     Ok((plan, planner.all_slots()))
 }
 
+/// Notes when the answers of the subqueries of an UPDATE or DELETE are needed.
+fn note_needs_of_change(planner: &Planner<'_>, change: &Change) {
+    if change.subqueries.is_empty() {
+        return;
+    }
+    let subqueries: Vec<&Subquery> = change.subqueries.iter().collect();
+    let assigned = change.assignments.iter().flatten().map(|(_, value)| value);
+    let mut expressions: Vec<&Expr> = change.filter.iter().chain(assigned).collect();
+    change.from.each_part(&mut |part| {
+        if let QueryPart::Expr(condition) = part {
+            expressions.push(condition);
+        }
+    });
+    // Those that are read after the change need the answer for every row.
+    let mut later = Slots::default();
+    let returned = change.returning.iter().flat_map(|returning| &returning.outputs);
+    let checked = change.view_checks.iter().map(|check| &check.condition);
+    returned.chain(checked).for_each(|expr| later.extend(&expr.slots()));
+    let later: Vec<Expr> = later.iter().map(|slot| Expr::column(slot, 0)).collect();
+    planner.needs.note(&subqueries, expressions.into_iter().chain(&later));
+}
+
+/// Notes when the answers of the subqueries of a MERGE are needed: those of a clause if those
+/// before it do not apply and its own condition is true.
+fn note_needs_of_merge(planner: &Planner<'_>, merge: &MergeStatement) {
+    if merge.subqueries.is_empty() {
+        return;
+    }
+    let subqueries: Vec<&Subquery> = merge.subqueries.iter().collect();
+    let mut expressions: Vec<Expr> = merge.filter.clone();
+    merge.from.each_part(&mut |part| {
+        if let QueryPart::Expr(condition) = part {
+            expressions.push(condition.clone());
+        }
+    });
+    let always = Expr::Constant(Value::Boolean(true));
+    for is_matched in [true, false] {
+        let clauses = merge.clauses.iter().filter(|clause| clause.is_matched == is_matched);
+        let branches = clauses.map(|clause| {
+            let values: Vec<Expr> = match &clause.action {
+                MergeAction::Nothing | MergeAction::Delete => Vec::new(),
+                MergeAction::Insert(values) => values.clone(),
+                MergeAction::Update(assignments) => {
+                    assignments.iter().map(|(_, value)| value.clone()).collect()
+                }
+            };
+            let condition = clause.condition.clone().unwrap_or_else(|| always.clone());
+            // The list is no condition and never evaluated.
+            (condition, Expr::InList(Box::new(always.clone()), values, false))
+        });
+        expressions.push(Expr::Case(branches.collect(), Box::new(always.clone())));
+    }
+    planner.needs.note(&subqueries, expressions.iter());
+}
+
 /// CHECKs and generated columns, with their numbers.
 type RowExprs = (Vec<(usize, Expr)>, Vec<(usize, Expr)>);
 
@@ -267,6 +326,7 @@ fn plan_merge(
     let planner = Planner::new(slots, parameters, statistics);
     let outside = Slots::default();
     let tables = planner.stored_tables(&merge.with, &outside)?;
+    note_needs_of_merge(&planner, &merge);
     let (from, filter) = (Some(&merge.from), &merge.filter[..]);
     let subqueries = &merge.subqueries;
     let PlannedRows { node: mut root, .. } = planner.rows_of(

@@ -282,6 +282,9 @@ pub enum PlanNode {
         once: bool,
         /// If set, the subquery's rows are read once and hashed.
         hash: Option<Box<SubqueryHash>>,
+        /// The conditions of which one must be true for a row that needs the answer. Without any,
+        /// all rows need it.
+        needed: Vec<Expr>,
     },
     /// Groups of rows.
     Group {

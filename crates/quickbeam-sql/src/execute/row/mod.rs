@@ -480,17 +480,18 @@ impl<'b> OperatorBuilder<'b> {
                 let joined = join::RowHashJoin::new(outer, inner, join).checked(check);
                 Operator::HashJoin(Box::new(joined))
             }
-            PlanNode::Subquery { input, query, slot, kind, once, hash } => {
+            PlanNode::Subquery { input, query, slot, kind, once, hash, needed } => {
                 let last = LastAnswer::new(input, query, *once || hash.is_some());
                 let (input, query) = (self.operator(input)?, self.query(query)?);
-                Operator::Apply(Box::new(query::Apply::new(
+                let apply = query::Apply::new(
                     input,
                     query,
                     *slot,
                     kind.clone(),
                     *once,
                     (hash.clone(), last),
-                )))
+                );
+                Operator::Apply(Box::new(apply.needed_if(needed)))
             }
             PlanNode::Group { input, slot, keys, sets, aggregates } => {
                 let aggregates: Vec<Aggregate> = aggregates.clone();

@@ -159,6 +159,8 @@ pub struct Apply {
     hashed: Option<HashedAnswers>,
     /// The answer for the last row, if it may be that of the next.
     last: Option<LastAnswer>,
+    /// The conditions of which one must be true for a row that needs the answer, if not all do.
+    needed: Vec<Expr>,
 }
 
 impl Apply {
@@ -185,7 +187,14 @@ impl Apply {
             }),
             kind,
             hashed: hash.map(|hash| HashedAnswers::new(*hash)),
+            needed: Vec::new(),
         }
+    }
+
+    /// Sets the conditions of which one must be true for a row that needs the answer.
+    pub fn needed_if(mut self, conditions: &[Expr]) -> Apply {
+        self.needed = conditions.to_vec();
+        self
     }
 
     pub fn rewind(&mut self) {
@@ -212,6 +221,10 @@ impl Apply {
         }
         if !(self.once && self.answered) {
             context.check_cancelled()?;
+            if !self.needed.is_empty() && !self.is_needed(context) {
+                context.put_values(self.slot, self.query.outputs.iter().map(|_| Value::Null));
+                return Ok(true);
+            }
             if let SubqueryKind::Row = self.kind {
                 self.answer_row(context)?;
             } else {
@@ -221,6 +234,12 @@ impl Apply {
             self.answered = true;
         }
         Ok(true)
+    }
+
+    /// Returns whether the current row needs the answer. An expression whose conditions fail does
+    /// so itself, before it reads the answer.
+    fn is_needed(&self, context: &Context<'_>) -> bool {
+        self.needed.iter().any(|condition| context.holds(Some(condition)).unwrap_or(false))
     }
 
     fn answer_or_last(&mut self, context: &mut Context<'_>) -> Result<Value> {

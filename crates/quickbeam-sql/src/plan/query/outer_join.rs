@@ -113,6 +113,7 @@ impl Planner<'_> {
             let (query, hash) = self.plan_subquery(&subquery, &around, outside, Some(side.rows))?;
             let once = !subquery.reads.meets(&around);
             side.cost += if once { query.rows } else { side.rows * query.rows.max(1.0) };
+            let needed = self.needs.of(subquery.slot, &(&around | outside));
             around.insert(subquery.slot);
             side.slots.push(subquery.slot);
             side.node = PlanNode::Subquery {
@@ -122,6 +123,7 @@ impl Planner<'_> {
                 kind: subquery.kind,
                 once,
                 hash,
+                needed,
             };
         }
         if let Some(condition) = Expr::all(asking.conditions) {

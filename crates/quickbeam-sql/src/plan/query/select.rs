@@ -16,6 +16,7 @@ use crate::bind::{
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{ColumnRef, Expr, NumberKind, Slots};
 use crate::plan::rewrite::date_comparisons::compare_dates;
+use crate::plan::rewrite::needed_answers::NeededAnswers;
 use crate::plan::rewrite::pull_up::pull_up_queries;
 use crate::plan::rewrite::simplify::simplify_query;
 use crate::plan::{Join, PlanNode, QueryPlan, RecursiveUnion, Statistics, TurnedOff};
@@ -63,6 +64,8 @@ pub(in crate::plan) struct Planner<'p> {
     stored: RefCell<Vec<(usize, f64)>>,
     /// The subqueries in the conditions of outer joins, and of joins on their sides.
     pub(super) asked: RefCell<Vec<Subquery>>,
+    /// The conditions under which the answers of subqueries are needed.
+    pub(in crate::plan) needs: NeededAnswers,
 }
 
 /// Plans a query. Returns the plan, and the slots of the statement with those that the planner
@@ -107,6 +110,7 @@ impl<'p> Planner<'p> {
             restricted,
             stored,
             asked,
+            needs: NeededAnswers::default(),
         }
     }
 
@@ -317,6 +321,7 @@ impl<'p> Planner<'p> {
         if let Some(plan) = self.min_max_from_index(select, query, outside)? {
             return Ok(plan);
         }
+        self.note_needs(select, query);
         let members = match &select.for_update {
             None => MemberUse::Joined,
             Some(_) => MemberUse::Checked,
@@ -362,11 +367,12 @@ impl<'p> Planner<'p> {
                 node = PlanNode::Filter { input: Box::new(node), condition };
             }
             let mut around = Slots::one(group.slot);
-            for subquery in &group.subqueries {
+            let mut after = after;
+            for subquery in self.in_order_of_evaluation(&group.subqueries, &after, &around) {
                 let asking = (!keys_are_none).then_some(rows);
                 let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
                 let once = !subquery.reads.meets(&around);
-                around.insert(subquery.slot);
+                let kept = query.rows;
                 node = PlanNode::Subquery {
                     input: Box::new(node),
                     query: Box::new(query),
@@ -374,7 +380,11 @@ impl<'p> Planner<'p> {
                     kind: subquery.kind.clone(),
                     once,
                     hash,
+                    needed: self.needs.of(subquery.slot, &(&around | outside)),
                 };
+                around.insert(subquery.slot);
+                let known = &around | outside;
+                (node, rows) = self.checked_early(node, rows, &mut after, &known, subquery, kept);
             }
             if let Some(condition) = Expr::all(after) {
                 node = PlanNode::Filter { input: Box::new(node), condition };
@@ -521,7 +531,8 @@ impl<'p> Planner<'p> {
             }
         };
         let is_open = |subquery: &&Subquery| !answered.contains(&Expr::column(subquery.slot, 0));
-        for subquery in in_order_of_evaluation(subqueries, &around).into_iter().filter(is_open) {
+        let ordered_subqueries = self.in_order_of_evaluation(subqueries, &after, &around);
+        for subquery in ordered_subqueries.into_iter().filter(is_open) {
             if !few && members != MemberUse::Checked {
                 let asked = (subquery, &after[..]);
                 if let Some(join) = self.tested_by_join(&node, rows, asked, &around, outside)? {
@@ -533,6 +544,7 @@ impl<'p> Planner<'p> {
             let asking = (!is_single(&node)).then_some(rows);
             let (query, hash) = self.plan_subquery(subquery, &around, outside, asking)?;
             let once = !subquery.reads.meets(&around);
+            let needed = self.needs.of(subquery.slot, &(&around | outside));
             around.insert(subquery.slot);
             let kept = query.rows;
             node = PlanNode::Subquery {
@@ -542,6 +554,7 @@ impl<'p> Planner<'p> {
                 kind: subquery.kind.clone(),
                 once,
                 hash,
+                needed,
             };
             (node, rows) =
                 self.checked_early(node, rows, &mut after, &(&around | outside), subquery, kept);
@@ -578,6 +591,57 @@ impl<'p> Planner<'p> {
         }
     }
 
+    /// Notes when the answers of the subqueries of a SELECT are needed. Rows that are locked are
+    /// checked again with the answers that they have.
+    fn note_needs(&self, select: &Select, query: &Query) {
+        let of_groups = select.group.iter().flat_map(|group| &group.subqueries);
+        let subqueries: Vec<&Subquery> = select.subqueries.iter().chain(of_groups).collect();
+        if !subqueries.is_empty() && select.for_update.is_none() {
+            self.needs.note_query(query, &subqueries);
+        }
+    }
+
+    /// Returns subqueries in the order in which they are evaluated: those first that the conditions
+    /// read, then those of the values of the rows that meet them. Of both, those come first that do
+    /// not read the rows around, as they are read once. A subquery comes after those whose answers
+    /// it reads. Volatile subqueries stay in their order.
+    fn in_order_of_evaluation<'s>(
+        &self,
+        subqueries: &'s [Subquery],
+        conditions: &[Expr],
+        around: &Slots,
+    ) -> Vec<&'s Subquery> {
+        if subqueries.len() < 2 {
+            return subqueries.iter().collect();
+        }
+        let mut tested = Slots::default();
+        conditions.iter().for_each(|condition| tested.extend(&condition.slots()));
+        for subquery in subqueries.iter().rev() {
+            if tested.contains(subquery.slot) {
+                tested.extend(&subquery.reads);
+            }
+        }
+        let (mut all, of_values): (Vec<&Subquery>, Vec<&Subquery>) =
+            subqueries.iter().partition(|subquery| tested.contains(subquery.slot));
+        all.extend(of_values);
+        let is_volatile = |subquery: &&Subquery| {
+            let mut volatile = false;
+            subquery.query.each_expression(&mut |expr| volatile |= expr.is_volatile());
+            volatile
+        };
+        if all.iter().any(is_volatile) {
+            return all;
+        }
+        let answers = Subquery::answers(subqueries);
+        all.sort_by_key(|subquery| {
+            let is_alone = !subquery.query.reads().meets(around)
+                && !subquery.reads.meets(&answers)
+                && !self.needs.reads(subquery.slot, &answers);
+            (!tested.contains(subquery.slot), !is_alone)
+        });
+        all
+    }
+
     fn locked(&self, node: PlanNode, select: &Select, lock: &RowLock) -> PlanNode {
         let mut tables = Vec::new();
         let read = select.from.as_ref().map(From::slots).unwrap_or_default();
@@ -595,28 +659,6 @@ impl<'p> Planner<'p> {
         let recheck = Expr::all(select.filter.clone());
         PlanNode::LockRows { input: Box::new(node), tables, recheck, wait: lock.wait }
     }
-}
-
-/// Returns subqueries in the order in which they are evaluated: those first that do not read the
-/// rows around, as they are read once. A subquery comes after those whose answers it reads. The
-/// order stays if one of them is volatile.
-fn in_order_of_evaluation<'s>(subqueries: &'s [Subquery], around: &Slots) -> Vec<&'s Subquery> {
-    let all: Vec<&Subquery> = subqueries.iter().collect();
-    let is_volatile = |subquery: &&Subquery| {
-        let mut volatile = false;
-        subquery.query.each_expression(&mut |expr| volatile |= expr.is_volatile());
-        volatile
-    };
-    if all.len() < 2 || all.iter().any(is_volatile) {
-        return all;
-    }
-    let answers: Slots = all.iter().map(|subquery| subquery.slot).collect();
-    let (mut first, later): (Vec<&Subquery>, Vec<&Subquery>) =
-        all.into_iter().partition(|subquery| {
-            !subquery.query.reads().meets(around) && !subquery.reads.meets(&answers)
-        });
-    first.extend(later);
-    first
 }
 
 /// Returns FROM without the inner-join conditions that read answers of subqueries. Those move to

@@ -2,6 +2,7 @@
 
 pub(super) mod date_comparisons;
 pub(super) mod equalities;
+pub(super) mod needed_answers;
 pub(super) mod pull_up;
 mod push_down;
 pub(super) mod simplify;
