@@ -309,17 +309,17 @@ fn whole_size(frame: &Frame<'_>, is_known: bool) -> Result<Value> {
 fn pretty(bytes: i64) -> String {
     const UNITS: [&str; 5] = ["kB", "MB", "GB", "TB", "PB"];
     const LIMIT: i64 = 10 * 1024;
-    if bytes.abs() < LIMIT {
+    if bytes.unsigned_abs() < LIMIT.unsigned_abs() {
         return format!("{bytes} bytes");
     }
     // Halves keep the rounding exact; the last unit has no limit.
-    let mut halves = bytes >> 9;
+    let mut halves = bytes / (1 << 9);
     let rounded = |halves: i64| (halves + halves.signum()) / 2;
     for unit in &UNITS[..UNITS.len() - 1] {
         if halves.abs() < LIMIT * 2 - 1 {
             return format!("{} {unit}", rounded(halves));
         }
-        halves >>= 10;
+        halves /= 1 << 10;
     }
     format!("{} {}", rounded(halves), UNITS[UNITS.len() - 1])
 }

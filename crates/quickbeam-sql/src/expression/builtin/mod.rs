@@ -244,6 +244,7 @@ static TABLES: &[&[Builtin]] = &[
     strings::regular_arrays::TABLE,
     sequences::TABLE,
     session::TABLE,
+    times::template_input::TABLE,
     times::templates::TABLE,
     strings::text::TABLE,
     text_search::dictionaries::TABLE,

@@ -6,7 +6,7 @@
 //!   not supported, is an error everywhere.
 
 use quickbeam::invariant;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::cmp::Ordering;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -92,6 +92,8 @@ fn fault<T>(state: SqlState, message: impl Into<String>) -> Evaluated<T> {
 
 struct Evaluator<'p> {
     is_strict: bool,
+    /// Whether accessors of a strict path that do not fit find nothing: those after `.**`.
+    ignores_structure: Cell<bool>,
     root: Item,
     /// The variables. Each is NULL for operators, which take none.
     variables: Option<&'p [(String, Item)]>,
@@ -220,6 +222,11 @@ impl Evaluator<'_> {
         result.map(Item::Number).map_err(PathError::Suppressible)
     }
 
+    /// An accessor of a strict path does not fit an item.
+    fn misfit(&self, state: SqlState, message: impl Into<String>) -> Evaluated<()> {
+        if self.ignores_structure.get() { Ok(()) } else { fault(state, message) }
+    }
+
     /// Applies an accessor to an item.
     fn step(&self, step: &Accessor, item: Item, around: &Around, sink: Sink<'_>) -> Evaluated<()> {
         let opens = match step {
@@ -248,21 +255,21 @@ impl Evaluator<'_> {
                     Some((_, value)) => sink(value.clone())?,
                     None if self.is_strict => {
                         let message = format!("JSON object does not contain key \"{name}\"");
-                        return fault(SqlState::SqlJsonMemberNotFound, message);
+                        return self.misfit(SqlState::SqlJsonMemberNotFound, message);
                     }
                     None => {}
                 }
             }
             (Accessor::Key(_), _) if self.is_strict => {
                 let message = "jsonpath member accessor can only be applied to an object";
-                return fault(SqlState::SqlJsonMemberNotFound, message);
+                return self.misfit(SqlState::SqlJsonMemberNotFound, message);
             }
             (Accessor::AnyKey, Item::Object(members)) => {
                 members.iter().try_for_each(|(_, value)| sink(value.clone()))?;
             }
             (Accessor::AnyKey, _) if self.is_strict => {
                 let message = "jsonpath wildcard member accessor can only be applied to an object";
-                return fault(SqlState::SqlJsonObjectNotFound, message);
+                return self.misfit(SqlState::SqlJsonObjectNotFound, message);
             }
             (Accessor::Key(_) | Accessor::AnyKey, _) => {}
             (Accessor::AnyElement, Item::Array(list)) => {
@@ -270,10 +277,15 @@ impl Evaluator<'_> {
             }
             (Accessor::AnyElement, _) if self.is_strict => {
                 let message = "jsonpath wildcard array accessor can only be applied to an array";
-                return fault(SqlState::SqlJsonArrayNotFound, message);
+                return self.misfit(SqlState::SqlJsonArrayNotFound, message);
             }
             (Accessor::AnyElement, item) => sink(item.clone())?,
-            (Accessor::AnyLevel(from, to), item) => levels(item, 0, (*from, *to), sink)?,
+            (Accessor::AnyLevel(from, to), item) => {
+                let before = self.ignores_structure.replace(true);
+                let done = levels(item, 0, (*from, *to), sink);
+                self.ignores_structure.set(before);
+                done?;
+            }
             (Accessor::Subscripts(list), item) => self.subscripts(list, item, around, sink)?,
             (Accessor::Filter(condition), item) => {
                 let inner = Around { current: item.clone(), last: around.last };
@@ -306,7 +318,7 @@ impl Evaluator<'_> {
             Item::Array(list) => list,
             _ if self.is_strict => {
                 let message = "jsonpath array accessor can only be applied to an array";
-                return fault(SqlState::SqlJsonArrayNotFound, message);
+                return self.misfit(SqlState::SqlJsonArrayNotFound, message);
             }
             _ => &own,
         };
@@ -331,7 +343,8 @@ impl Evaluator<'_> {
         for (first, last) in list {
             let from = place(first)?;
             let to = last.as_ref().map_or(Ok(from), place)?;
-            if self.is_strict && (from < 0 || from > to || to >= count) {
+            let is_checked = self.is_strict && !self.ignores_structure.get();
+            if is_checked && (from < 0 || from > to || to >= count) {
                 let message = "jsonpath array subscript is out of bounds";
                 return fault(SqlState::InvalidSqlJsonSubscript, message);
             }
@@ -352,7 +365,7 @@ impl Evaluator<'_> {
             (ItemMethod::Size, Item::Array(list)) => Decimal::from(list.len() as i64),
             (ItemMethod::Size, _) if self.is_strict => {
                 let message = "jsonpath item method .size() can only be applied to an array";
-                return fault(SqlState::SqlJsonArrayNotFound, message);
+                return self.misfit(SqlState::SqlJsonArrayNotFound, message);
             }
             (ItemMethod::Size, _) => Decimal::from(1),
             (ItemMethod::KeyValue, Item::Object(members)) => {
@@ -639,6 +652,7 @@ fn evaluate(
     let around = Around { current: root.clone(), last: None };
     let evaluator = Evaluator {
         is_strict: path.is_strict,
+        ignores_structure: Cell::new(false),
         root,
         variables: (!is_operator).then_some(&*variables),
         expressions: RefCell::default(),

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::builtin::times::templates::{
+use crate::expression::builtin::times::template_input::{
     TemplateKind, TemplateUse, kind_of_template, read_moment,
 };
 use crate::types::{

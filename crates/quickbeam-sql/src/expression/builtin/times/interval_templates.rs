@@ -20,7 +20,10 @@ fn to_char(arguments: &[ValueRef<'_>]) -> Result<Value> {
     let mut out = String::new();
     for part in parts(template) {
         match part {
-            TemplatePart::Literal(character) => out.push(character),
+            TemplatePart::Literal(character) | TemplatePart::Quoted(character) => {
+                out.push(character);
+            }
+            TemplatePart::Fixed => {}
             TemplatePart::Ordinal(is_lower) => write_ordinal(&mut out, is_lower),
             TemplatePart::Keyword(keyword, written, fills) => {
                 out.push_str(&field(keyword, written, fills, *interval)?);

@@ -5,4 +5,5 @@ pub(super) mod interval_ops;
 pub(super) mod interval_templates;
 pub(super) mod number_input;
 pub(super) mod number_templates;
+pub(super) mod template_input;
 pub(super) mod templates;
