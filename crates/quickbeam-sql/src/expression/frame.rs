@@ -459,6 +459,19 @@ pub trait SessionState {
     ) -> Result<Vec<Vec<Value>>> {
         Err(SqlError::unsupported("a function of the catalog here"))
     }
+
+    /// Runs a query that reads only, in the transaction of the statement that calls a function.
+    fn run_query(&self, _transaction: &Transaction, _text: &str) -> Result<QueryRows> {
+        Err(SqlError::unsupported("a query of a function here"))
+    }
+}
+
+/// The rows of a query that a function runs.
+pub struct QueryRows {
+    /// The types of the columns.
+    pub types: Vec<DataType>,
+    /// The rows.
+    pub rows: Vec<Vec<Value>>,
 }
 
 /// What functions read and change besides rows: sequences, the session and the catalog.
@@ -492,6 +505,9 @@ pub trait Host {
     fn call_routine(&self, _call: &RoutineCall, _arguments: Vec<Value>) -> Result<Value> {
         Err(SqlError::unsupported("a function of the catalog here"))
     }
+
+    /// Runs a query that reads only.
+    fn run_query(&self, text: &str) -> Result<QueryRows>;
 
     /// Sets the sequence's value. If `is_called` is false, the next call returns `value` itself.
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()>;

@@ -34,15 +34,15 @@ pub use array_ops::{accumulate_arrays, assigned_array, element_at as array_eleme
 pub(crate) use builtin::call_builtin;
 pub use builtin::{
     Builtin, EXPANSION, FunctionRegistry, Implementation, Polymorphic, ROW_CTID, RoutineCall,
-    RowFunction, SERVER_VERSION, ScalarFunction, Shape, UNNEST_WORDS, add_interval, overloads,
-    polymorphic, record_function, row_function,
+    RowFunction, RowWork, SERVER_VERSION, ScalarFunction, Shape, UNNEST_WORDS, add_interval,
+    overloads, polymorphic, record_function, row_function,
 };
 pub use builtin::{JsonRecords, JsonStep, POPULATE, assigned_json};
 pub use builtin::{VARIADIC_PREFIX, cut_text, json_of_any, write_key, write_value};
 pub use datum::Datum;
 pub use evaluate::cast;
 pub use frame::{
-    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, SessionActivity,
+    AdvisoryKey, AdvisoryRequest, Clock, Current, Frame, Given, Host, QueryRows, SessionActivity,
     SessionDirectory, SessionLock, SessionSignal, SessionState, ShownCursor, ShownStatement, Slot,
     StatementStatistics,
 };

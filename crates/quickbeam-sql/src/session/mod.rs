@@ -55,8 +55,8 @@ use crate::compile::session_command::Settings;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::StatementLimits;
 use crate::expression::{
-    AdvisoryKey, AdvisoryRequest, Clock, Given, RoutineCall, SessionActivity, SessionLock,
-    SessionSignal, SessionState, ShownCursor, ShownStatement, StatementStatistics,
+    AdvisoryKey, AdvisoryRequest, Clock, Given, QueryRows, RoutineCall, SessionActivity,
+    SessionLock, SessionSignal, SessionState, ShownCursor, ShownStatement, StatementStatistics,
 };
 use crate::plan::{ExecutionMode, TurnedOff};
 use crate::session::settings::variables::{Saved, SettingScope};
@@ -304,6 +304,10 @@ impl SessionState for Session {
         arguments: Vec<Value>,
     ) -> Result<Vec<Vec<Value>>> {
         self.call_in(transaction, call, arguments)
+    }
+
+    fn run_query(&self, transaction: &quickbeam::Transaction, text: &str) -> Result<QueryRows> {
+        self.rows_for_function(transaction, text)
     }
 }
 

@@ -38,7 +38,6 @@ pub(in crate::bind) fn no_function(
     let call = call_of(name, types);
     let is_trigger = BuiltinTrigger::named(name).is_some() && call.ends_with("()");
     let error = match name {
-        "ts_stat" => SqlError::unsupported(format!("the function {name}")),
         _ if is_trigger => {
             return not_fired(name);
         }

@@ -49,7 +49,7 @@ use crate::ddl::SequenceState;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::system_rows::{EngineFigures, SnapshotNames, blockers};
 use crate::expression::{
-    Clock, ColumnRef, Current, Expr, Frame, Given, Host, RoutineCall, SessionState, Slot,
+    Clock, ColumnRef, Current, Expr, Frame, Given, Host, QueryRows, RoutineCall, SessionState, Slot,
 };
 use crate::plan::{Batch, PlanNode, produced};
 use crate::table::TableHandle;
@@ -223,6 +223,10 @@ impl Host for Context<'_> {
         let mut row = shape.begin();
         values.iter().try_for_each(|value| row.push(value.as_ref()))?;
         row.finish()
+    }
+
+    fn run_query(&self, text: &str) -> Result<QueryRows> {
+        self.session.run_query(self.transaction, text)
     }
 
     fn set_value(&self, sequence: u32, value: i64, is_called: bool) -> Result<()> {

@@ -6,7 +6,7 @@ use crate::bind::{FunctionCall, TableFunction, TableFunctionKind};
 use crate::catalog::system::SystemTable;
 use crate::catalog::{AclKind, Privileges, Relation, lookup_name};
 use crate::error::{Result, SqlError, SqlState};
-use crate::expression::{Current, Expr, Host, RowFunction, add_interval};
+use crate::expression::{Current, Expr, Host, RowFunction, RowWork, add_interval};
 use crate::types::{DataType, Decimal, Interval, SessionZone, Value, ValueRef};
 
 /// The rows of functions, computed one at a time.
@@ -291,7 +291,11 @@ fn rows_of(
         return Ok(State::Ended);
     }
     let values: Vec<ValueRef<'_>> = values.iter().map(Value::as_ref).collect();
-    kept((function.run)(&values)?, charge, context)
+    let rows = match function.run {
+        RowWork::OfValues(run) => run(&values)?,
+        RowWork::InFrame(run) => run(&context.frame(), &values)?,
+    };
+    kept(rows, charge, context)
 }
 
 /// Counts the memory of rows that are computed already.

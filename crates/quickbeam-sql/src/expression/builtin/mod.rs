@@ -29,7 +29,7 @@ pub use array_arguments::PREFIX as VARIADIC_PREFIX;
 pub use arrays::{Polymorphic, Shape, polymorphic};
 pub use records::record_function;
 pub use registered::{FunctionRegistry, ScalarFunction};
-pub use row_functions::{EXPANSION, RowFunction, row_function};
+pub use row_functions::{EXPANSION, RowFunction, RowWork, row_function};
 pub use session::SERVER_VERSION;
 pub(crate) use text_search::triggers::call_builtin;
 pub use text_search::vectors::UNNEST_WORDS;

@@ -3,6 +3,7 @@
 use super::arrays::{array, split_values};
 use super::integer;
 use crate::error::Result;
+use crate::expression::Frame;
 use crate::expression::builtin::encoded::multiranges::ranges_of;
 use crate::expression::builtin::json::json_changes::{each, elements, keys};
 use crate::expression::builtin::json::json_functions::JsonPart;
@@ -12,6 +13,7 @@ use crate::expression::builtin::text_search::dictionaries::{
     DICTIONARIES, DICTIONARY, described_tokens, token_types, tokens,
 };
 use crate::expression::builtin::text_search::parsing::CONFIGURATION;
+use crate::expression::builtin::text_search::word_counts::counted_words;
 use crate::keywords::{KeywordCategory, KeywordRow, keywords};
 use crate::types::{Array, ArrayRef, DataType, ElementType, SystemType, Value, ValueRef};
 
@@ -29,7 +31,16 @@ pub struct RowFunction {
     /// Whether a NULL argument makes the result empty.
     pub is_strict: bool,
     /// Its rows.
-    pub run: fn(&[ValueRef<'_>]) -> Result<Vec<FunctionRow>>,
+    pub run: RowWork,
+}
+
+/// How a function computes its rows.
+#[derive(Clone, Copy)]
+pub enum RowWork {
+    /// From its arguments alone.
+    OfValues(fn(&[ValueRef<'_>]) -> Result<Vec<FunctionRow>>),
+    /// In the session that calls it.
+    InFrame(fn(&Frame<'_>, &[ValueRef<'_>]) -> Result<Vec<FunctionRow>>),
 }
 
 impl std::fmt::Debug for RowFunction {
@@ -47,8 +58,13 @@ impl PartialEq for RowFunction {
 impl Eq for RowFunction {}
 
 /// `unnest`, whose columns have the types of its arguments.
-pub static UNNEST: RowFunction =
-    RowFunction { name: "unnest", arguments: &[], columns: &[], is_strict: false, run: unnest };
+pub static UNNEST: RowFunction = RowFunction {
+    name: "unnest",
+    arguments: &[],
+    columns: &[],
+    is_strict: false,
+    run: RowWork::OfValues(unnest),
+};
 
 const TEXT: Option<DataType> = Some(DataType::Text);
 const INTEGER: Option<DataType> = Some(DataType::Integer);
@@ -64,7 +80,16 @@ const fn strict(
     columns: &'static [(&'static str, DataType)],
     run: fn(&[ValueRef<'_>]) -> Result<Vec<FunctionRow>>,
 ) -> RowFunction {
-    RowFunction { name, arguments, columns, is_strict: true, run }
+    RowFunction { name, arguments, columns, is_strict: true, run: RowWork::OfValues(run) }
+}
+
+const fn in_frame(
+    name: &'static str,
+    arguments: &'static [Option<DataType>],
+    columns: &'static [(&'static str, DataType)],
+    run: fn(&Frame<'_>, &[ValueRef<'_>]) -> Result<Vec<FunctionRow>>,
+) -> RowFunction {
+    RowFunction { name, arguments, columns, is_strict: true, run: RowWork::InFrame(run) }
 }
 
 static TABLE: &[RowFunction] = &[
@@ -109,6 +134,8 @@ static TABLE: &[RowFunction] = &[
     strict("jsonb_path_query_tz", &[JSONB, TEXT, JSONB, BOOLEAN], FOUND_TZ, query_in_utc),
     strict("ts_token_type", &[TEXT], TOKEN_TYPES, token_types),
     strict("ts_parse", &[TEXT, TEXT], TOKENS, tokens),
+    in_frame("ts_stat", &[TEXT], WORD_COUNTS, counted_words),
+    in_frame("ts_stat", &[TEXT, TEXT], WORD_COUNTS, counted_words),
     strict("ts_debug", &[Some(CONFIGURATION), TEXT], DESCRIBED_TOKENS, described_tokens),
     strict("regexp_matches", &[TEXT, TEXT], MATCHES, matches),
     strict("regexp_matches", &[TEXT, TEXT, TEXT], MATCHES, matches),
@@ -150,6 +177,8 @@ const DESCRIBED_TOKENS: &[(&str, DataType)] = &[
     ("dictionary", DICTIONARY),
     ("lexemes", TEXTS),
 ];
+const WORD_COUNTS: &[(&str, DataType)] =
+    &[("word", DataType::Text), ("ndoc", DataType::Integer), ("nentry", DataType::Integer)];
 const SUBSCRIPTS: &[(&str, DataType)] = &[("generate_subscripts", DataType::Integer)];
 /// No table is a partition of another one.
 const ANCESTORS: &[(&str, DataType)] = &[("relid", DataType::BigInt)];

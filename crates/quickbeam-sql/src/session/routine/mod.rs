@@ -26,6 +26,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use quickbeam::query_layer::TransactionExt;
 use quickbeam::{Savepoint, Transaction, invariant};
 use smol_str::SmolStr;
 
@@ -42,12 +43,14 @@ use crate::catalog::{
 use crate::compile::CompileContext;
 use crate::error::{Result, SqlError, SqlState};
 use crate::execute::Returned;
-use crate::expression::RoutineCall;
+use crate::expression::{QueryRows, RoutineCall};
 use crate::parse::plpgsql::{
     self, Block, BlockBody, BlockVariable, Fragment, GivenVariable, Namespace, VariableConflict,
     VariableKind,
 };
 use crate::session::Session;
+use crate::session::executor::TransactionUse;
+use crate::session::prepared_statement::PreparedStatement;
 use crate::session::settings::SettingsGuard;
 use crate::session::transaction::KeptMark;
 use crate::table::Transitions;
@@ -327,10 +330,8 @@ impl Session {
         arguments: Vec<Value>,
     ) -> Result<Returned> {
         let compiled = self.compiled_for(transaction, (call.id, None, call.types), Vec::new)?;
-        let is_volatile = compiled.routine.volatility == Volatility::Volatile;
-        if is_volatile && self.routines.depth.get() == 0 && self.routines.before.get().is_none() {
-            let before = (transaction.savepoint()?, self.kept_mark());
-            self.routines.before.set(Some(before));
+        if compiled.routine.volatility == Volatility::Volatile {
+            self.begin_changing_calls(transaction)?;
         }
         let rows = self
             .invoke(
@@ -341,8 +342,17 @@ impl Session {
             )
             .map_err(SqlError::inner);
         // A statement of the body has ended the interruption of this one.
-        quickbeam::query_layer::TransactionExt::interrupt_on(transaction, &self.limits.cancelled);
+        transaction.interrupt_on(&self.limits.cancelled);
         rows
+    }
+
+    /// Keeps where the transaction was before the first call of a statement (ROUTINE-2).
+    fn begin_changing_calls(&self, transaction: &Transaction) -> Result<()> {
+        if self.routines.depth.get() == 0 && self.routines.before.get().is_none() {
+            let before = (transaction.savepoint()?, self.kept_mark());
+            self.routines.before.set(Some(before));
+        }
+        Ok(())
     }
 
     /// Ends the calls of a statement: undoes what they have changed if the statement failed
@@ -397,18 +407,65 @@ impl Session {
         rows
     }
 
+    /// Counts a call within others.
+    fn enter_depth(&self) -> Result<DepthGuard<'_>> {
+        let depth = self.routines.depth.get();
+        if depth >= DEPTH {
+            return Err(too_deep());
+        }
+        self.routines.depth.set(depth + 1);
+        Ok(DepthGuard(&self.routines))
+    }
+
+    /// Runs a query that reads only, for a function of the statement under way.
+    pub(super) fn rows_for_function(
+        &self,
+        transaction: &Transaction,
+        text: &str,
+    ) -> Result<QueryRows> {
+        self.begin_changing_calls(transaction)?;
+        let guard = self.enter_depth()?;
+        transaction.begin_statement();
+        let found = self.run_reading(transaction, text);
+        transaction.end_statement();
+        drop(guard);
+        // The query has ended the interruption of the statement.
+        transaction.interrupt_on(&self.limits.cancelled);
+        found
+    }
+
+    /// Runs a query, and refuses everything else.
+    fn run_reading(&self, transaction: &Transaction, text: &str) -> Result<QueryRows> {
+        let mut statement = PreparedStatement::new(text);
+        let unread = || {
+            let what = text.split_whitespace().next().unwrap_or_default().to_ascii_uppercase();
+            let message = format!("cannot open {what} query as cursor");
+            SqlError::new(SqlState::InvalidCursorDefinition, message)
+        };
+        if self.control_of(&mut statement)?.is_some() {
+            return Err(unread());
+        }
+        let prepared =
+            self.ensure_compiled(&mut statement, transaction).map_err(SqlError::without_place)?;
+        if let Some(what) = prepared.work.changes() {
+            if prepared.columns.is_empty() {
+                return Err(unread());
+            }
+            let message = format!("{what} is not allowed in a non-volatile function");
+            return Err(SqlError::new(SqlState::FeatureNotSupported, message));
+        }
+        let types = prepared.columns.iter().map(|it| it.data_type).collect();
+        let done = self.run_prepared(prepared, transaction, &[], TransactionUse::Shared)?;
+        Ok(QueryRows { types, rows: done.returned })
+    }
+
     /// Counts a call, and takes on the role of the owner if the function has its rights.
     fn enter(
         &self,
         compiled: &CompiledRoutine,
         place: CallTransaction<'_>,
     ) -> Result<(DepthGuard<'_>, Option<SettingsGuard<'_>>, Option<RoleGuard<'_>>)> {
-        let depth = self.routines.depth.get();
-        if depth >= DEPTH {
-            return Err(too_deep());
-        }
-        self.routines.depth.set(depth + 1);
-        let guard = DepthGuard(&self.routines);
+        let guard = self.enter_depth()?;
         let role = self.with_owner(compiled, place)?;
         // The settings end before the role does.
         Ok((guard, self.with_settings(&compiled.routine.settings)?, role))

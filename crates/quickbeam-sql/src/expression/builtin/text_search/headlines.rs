@@ -101,6 +101,9 @@ fn of_json(session: Option<&Frame<'_>>, arguments: &[ValueRef<'_>]) -> Result<Va
     }
 }
 
+/// Bytes of a mark, as in PostgreSQL.
+const MAX_MARK: usize = 32767;
+
 /// Returns the options that a list of names and values sets.
 fn headline_options(list: &[(String, String)]) -> Result<HeadlineOptions> {
     let mut options = HeadlineOptions::default();
@@ -124,6 +127,14 @@ fn headline_options(list: &[(String, String)]) -> Result<HeadlineOptions> {
             }
             _ => return Err(invalid(format!("unrecognized headline parameter: \"{name}\""))),
         }
+    }
+    let marks = [
+        ("StartSel", &options.start),
+        ("StopSel", &options.stop),
+        ("FragmentDelimiter", &options.delimiter),
+    ];
+    if let Some((name, _)) = marks.into_iter().find(|(_, mark)| mark.len() > MAX_MARK) {
+        return Err(invalid(format!("value for \"{name}\" is too long")));
     }
     // The numbers do not matter to a headline of the whole text.
     let problem = match &options {

@@ -7,6 +7,7 @@ pub(super) mod queries;
 pub(super) mod ranking;
 pub(super) mod triggers;
 pub(super) mod vectors;
+pub(super) mod word_counts;
 
 use super::mismatch;
 use crate::error::Result;

@@ -1,9 +1,10 @@
 //! Functions and operators of `tsquery`.
 
 use super::{QUERY, query};
-use crate::error::{Result, SqlError};
-use crate::expression::builtin::{Builtin, count, integer, invalid, strict, volatile};
-use crate::types::encoded::text_search::{MAX_DISTANCE, QueryItem, TextQuery, rewritten};
+use crate::error::Result;
+use crate::expression::builtin::{Builtin, count, integer, invalid, strict, text, volatile};
+use crate::expression::{Frame, QueryRows};
+use crate::types::encoded::text_search::{MAX_DISTANCE, QueryItem, TextQuery, in_order, rewritten};
 use crate::types::{DataType, Value, ValueRef};
 use DataType::{Boolean, Integer, Text};
 
@@ -36,9 +37,7 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
         }
         Ok(rewritten(&whole, &wanted, &query(v, 2)?)?.value())
     }),
-    volatile("ts_rewrite", &[QUERY, Text], QUERY, |_, _| {
-        Err(SqlError::unsupported("ts_rewrite with the text of a query"))
-    }),
+    volatile("ts_rewrite", &[QUERY, Text], QUERY, rewritten_by_query),
     strict("&&", &[QUERY, QUERY], QUERY, |v| joined(v, QueryItem::And)),
     strict("||", &[QUERY, QUERY], QUERY, |v| joined(v, QueryItem::Or)),
     strict("<->", &[QUERY, QUERY], QUERY, |v| joined(v, QueryItem::Phrase(1))),
@@ -49,6 +48,34 @@ pub(in crate::expression::builtin) static TABLE: &[Builtin] = &[
 
 fn joined(arguments: &[ValueRef<'_>], operator: QueryItem<'static>) -> Result<Value> {
     Ok(query(arguments, 0)?.joined(query(arguments, 1)?, operator).value())
+}
+
+/// Replaces parts of a query as the rows of a query in SQL say, one row after another.
+fn rewritten_by_query(frame: &Frame<'_>, arguments: &[ValueRef<'_>]) -> Result<Value> {
+    let mut whole = query(arguments, 0)?.value();
+    if query(arguments, 0)?.items.is_empty() {
+        return Ok(whole);
+    }
+    let QueryRows { types, rows } = frame.host()?.run_query(text(arguments, 1)?)?;
+    if types != [QUERY, QUERY] {
+        return Err(invalid("ts_rewrite query must return two tsquery columns"));
+    }
+    whole = in_order(&query(arguments, 0)?)?.value();
+    for row in &rows {
+        let [wanted, replacement] = &row[..] else { continue };
+        if wanted.is_null() || replacement.is_null() {
+            continue;
+        }
+        let given = [whole.as_ref(), wanted.as_ref(), replacement.as_ref()];
+        let (now, wanted) = (query(&given, 0)?, query(&given, 1)?);
+        if now.items.is_empty() {
+            break;
+        }
+        if !wanted.items.is_empty() {
+            whole = in_order(&rewritten(&now, &wanted, &query(&given, 2)?)?)?.value();
+        }
+    }
+    Ok(whole)
 }
 
 /// Returns whether the first query has all words of the second one.

@@ -3,7 +3,7 @@
 use super::{QUERY, VECTOR, query, vector};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::builtin::arrays::array;
-use crate::expression::builtin::row_functions::{FunctionRow, RowFunction};
+use crate::expression::builtin::row_functions::{FunctionRow, RowFunction, RowWork};
 use crate::expression::builtin::{Builtin, count, invalid, mismatch, strict, text};
 use crate::types::encoded::text_search::{
     TextLexeme, TextLexemeRef, TextVector, is_match, weight_named,
@@ -61,7 +61,7 @@ pub static UNNEST_WORDS: RowFunction = RowFunction {
     arguments: &[Some(VECTOR)],
     columns: &[("lexeme", Text), ("positions", PLACES), ("weights", TEXTS)],
     is_strict: true,
-    run: words,
+    run: RowWork::OfValues(words),
 };
 
 fn words(arguments: &[ValueRef<'_>]) -> Result<Vec<FunctionRow>> {

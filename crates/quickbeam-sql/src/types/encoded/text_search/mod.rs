@@ -15,7 +15,7 @@ pub use matching::{is_match, is_match_of_items};
 pub use query::{MAX_DISTANCE, QueryItem, QueryWord, TextQuery};
 pub use query_text::{OperandSink, QueryParts};
 pub use ranking::{DEFAULT_WEIGHTS, RankWeights, cover_rank, word_rank};
-pub use rewriting::rewritten;
+pub use rewriting::{in_order, rewritten};
 pub use vector::{
     MAX_PLACE, Position, TextLexeme, TextLexemeRef, TextVector, TextVectorRef, weight_named,
 };

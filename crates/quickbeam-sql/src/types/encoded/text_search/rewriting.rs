@@ -211,3 +211,13 @@ pub fn rewritten(
     }
     Ok(TextQuery { items })
 }
+
+/// Returns the query with the operands of AND and OR in PostgreSQL's order.
+pub fn in_order(query: &TextQuery<'_>) -> Result<TextQuery<'static>> {
+    let mut items = Vec::new();
+    if let Some(mut tree) = tree_of(query, NestedLists::Flat)? {
+        sort(&mut tree);
+        write(&tree, &mut items);
+    }
+    Ok(TextQuery { items })
+}
