@@ -16,7 +16,11 @@ impl BlockParser<'_> {
     /// Reads RAISE after that word.
     pub(super) fn raise(&mut self) -> Result<BlockAction> {
         let levels = ["debug", "log", "info", "notice", "warning", "exception"];
-        let level = levels.into_iter().find(|level| self.takes(level)).unwrap_or("exception");
+        let level = levels.into_iter().find(|level| self.takes(level));
+        if level.is_some() && matches!(self.peek(), LexemeKind::Symbol(";")) {
+            return Err(self.error());
+        }
+        let level = level.unwrap_or("exception");
         let mut raise = Raise {
             level: level.into(),
             code: None,

@@ -97,7 +97,11 @@ impl<'s> Invocation<'s> {
         place: CallTransaction<'s>,
         end: TransactionEnd,
     ) -> Invocation<'s> {
-        let cells = compiled.body.variables.iter().map(|it| Cell::new(&it.kind)).collect();
+        let cells = compiled.body.variables.iter().map(|it| Cell::new(&it.kind));
+        let mut cells: Vec<Cell> = cells.collect();
+        if let Some(found) = cells.get_mut(compiled.body.found) {
+            *found = Cell::Scalar(Value::Boolean(false));
+        }
         Invocation {
             session,
             compiled,
