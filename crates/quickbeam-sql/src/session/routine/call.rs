@@ -220,7 +220,9 @@ impl<'s> Invocation<'s> {
     pub fn output_row(&self) -> Vec<Value> {
         let value = |variable: usize| match &self.cells[variable] {
             Cell::Scalar(value) => value.clone(),
-            Cell::Record(shape, values, _) => row_of(shape, values).unwrap_or(Value::Null),
+            Cell::Record(shape, values, held) => {
+                row_of(shape, values, *held).unwrap_or(Value::Null)
+            }
         };
         self.compiled.outputs().map(value).collect()
     }

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::CompiledRoutine;
 use super::call::Invocation;
 use super::variables::{
-    Cell, RecordShape, TypedValue, field_of, not_assigned, row_of, row_type_of,
+    Cell, HeldRow, RecordShape, TypedValue, field_of, not_assigned, row_of, row_type_of,
 };
 use crate::bind::{Derivation, GivenValue, OutputColumn, VariableLookup};
 use crate::catalog::{Table, TransitionSide, Trigger, Volatility};
@@ -99,7 +99,9 @@ impl VariableLookup for FragmentScope<'_> {
                 let field = field_of(&declared.name, cell, name)?;
                 (Some(field), shape[field].1, shape.collation(field))
             }
-            (VariableKind::Record(_), Cell::Record(shape, _, true), []) if !is_column => {
+            (VariableKind::Record(_), Cell::Record(shape, _, HeldRow::Null | HeldRow::Row), [])
+                if !is_column =>
+            {
                 let row_type = DataType::Encoded(row_type_of(shape));
                 (None, row_type, shape.common_collation())
             }
@@ -149,7 +151,7 @@ impl Invocation<'_> {
                 return None;
             };
             match self.cells.get(variable)? {
-                Cell::Record(shape, _, true) => {
+                Cell::Record(shape, _, HeldRow::Null | HeldRow::Row) => {
                     Some(shape.iter().map(|(name, _)| name.clone()).collect())
                 }
                 _ => None,
@@ -227,8 +229,12 @@ impl Invocation<'_> {
     fn parameters(&self, used: &[Used]) -> Result<Vec<Value>> {
         let value = |used: &Used| match (&self.cells[used.variable], used.field) {
             (Cell::Scalar(value), _) => Ok(value.clone()),
-            (Cell::Record(_, values, true), Some(field)) => Ok(values[field].clone()),
-            (Cell::Record(shape, values, true), None) => row_of(shape, values),
+            (Cell::Record(_, values, HeldRow::Null | HeldRow::Row), Some(field)) => {
+                Ok(values[field].clone())
+            }
+            (Cell::Record(shape, values, held @ HeldRow::Row), None) => {
+                row_of(shape, values, *held)
+            }
             (Cell::Record(..), None) => Ok(Value::Null),
             (Cell::Record(..), _) => {
                 Err(not_assigned(&self.compiled.body.variables[used.variable].name))

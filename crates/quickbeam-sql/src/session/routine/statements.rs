@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::call::{CallTransaction, Flow, Invocation, TransactionEnd};
 use super::fragments::Ran;
-use super::variables::{Cell, TypedValue};
+use super::variables::{Cell, HeldRow, TypedValue};
 use crate::bind::Binder;
 use crate::catalog::{BOOTSTRAP, RoutineResult};
 use crate::error::{Result, SqlError, SqlState};
@@ -220,10 +220,10 @@ impl Invocation<'_> {
                 return Ok(Flow::Return);
             }
             BlockAction::ReturnRecord(record, is_next) => {
-                let Cell::Record(shape, values, is_set) = &self.cells[*record] else {
+                let Cell::Record(shape, values, held) = &self.cells[*record] else {
                     return Err(SqlError::internal("a record that is none"));
                 };
-                if !is_set {
+                if *held == HeldRow::Unassigned {
                     let name = &self.compiled.body.variables[*record].name;
                     return Err(super::variables::not_assigned(name));
                 }
@@ -232,7 +232,7 @@ impl Invocation<'_> {
                 if self.absent.get(*record) == Some(&true) && values.iter().all(Value::is_null) {
                     values.clear();
                 }
-                let is_null = values.iter().all(Value::is_null);
+                let is_null = *held == HeldRow::Null;
                 if self.returns_whole_record() && !values.is_empty() {
                     values = self.whole_record(&shape.clone(), values)?;
                 }

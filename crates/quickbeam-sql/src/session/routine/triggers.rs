@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 
 use super::call::{CallTransaction, Invocation, TransactionEnd};
 use super::types::row_shape;
-use super::variables::{Cell, assigned};
+use super::variables::{Cell, HeldRow, assigned};
 use super::{CompiledRoutine, block_routine};
 use crate::bind::{CatalogChange, ObjectKind};
 use crate::catalog::system::object_oid;
@@ -253,8 +253,8 @@ impl<'s> Invocation<'s> {
     /// Says that NEW and OLD have columns.
     pub(super) fn has_rows(&mut self) {
         for cell in self.cells.iter_mut().take(2) {
-            if let Cell::Record(_, _, is_set) = cell {
-                *is_set = true;
+            if let Cell::Record(_, _, held) = cell {
+                *held = HeldRow::Null;
             }
         }
     }
@@ -262,11 +262,16 @@ impl<'s> Invocation<'s> {
     /// Sets the rows of a trigger.
     fn take_rows(&mut self, call: &TriggerCall<'_>) {
         for (variable, row) in [(NEW, call.new), (OLD, call.old)] {
-            if let Some(Cell::Record(_, values, is_set)) = self.cells.get_mut(variable) {
-                *is_set = true;
+            if let Some(Cell::Record(_, values, held)) = self.cells.get_mut(variable) {
                 match row {
-                    Some(row) => values.clone_from_slice(row),
-                    None => self.absent[variable] = true,
+                    Some(row) => {
+                        values.clone_from_slice(row);
+                        *held = HeldRow::Row;
+                    }
+                    None => {
+                        *held = HeldRow::Null;
+                        self.absent[variable] = true;
+                    }
                 }
             }
         }

@@ -26,8 +26,19 @@ pub(super) type RecordShape = Arc<RecordFields>;
 #[derive(Clone, Debug)]
 pub(super) enum Cell {
     Scalar(Value),
-    /// The columns, their values, and whether a row was assigned.
-    Record(RecordShape, Vec<Value>, bool),
+    /// The columns, their values, and what they are.
+    Record(RecordShape, Vec<Value>, HeldRow),
+}
+
+/// What a record holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum HeldRow {
+    /// Nothing: its columns are not known.
+    Unassigned,
+    /// NULL.
+    Null,
+    /// A row, perhaps of NULLs alone.
+    Row,
 }
 
 impl Cell {
@@ -39,7 +50,8 @@ impl Cell {
             }
             VariableKind::Record(shape) => {
                 let values = vec![Value::Null; shape.len()];
-                Cell::Record(Arc::new(shape.clone()), values, !shape.is_empty())
+                let held = if shape.is_empty() { HeldRow::Unassigned } else { HeldRow::Null };
+                Cell::Record(Arc::new(shape.clone()), values, held)
             }
         }
     }
@@ -50,11 +62,11 @@ pub(super) fn row_type_of(shape: &RecordShape) -> EncodedType {
     RowType { name: None, fields: shape.to_vec() }.intern()
 }
 
-/// Returns a record as a value. One of NULLs alone is NULL, as one that no row was assigned to.
-pub(super) fn row_of(shape: &RecordShape, values: &[Value]) -> Result<Value> {
-    match values.iter().all(Value::is_null) {
-        true => Ok(Value::Null),
-        false => row_with_nulls(shape, values),
+/// Returns a record as a value.
+pub(super) fn row_of(shape: &RecordShape, values: &[Value], held: HeldRow) -> Result<Value> {
+    match held {
+        HeldRow::Row => row_with_nulls(shape, values),
+        HeldRow::Null | HeldRow::Unassigned => Ok(Value::Null),
     }
 }
 
@@ -131,10 +143,10 @@ pub(super) fn not_assigned(record: &str) -> SqlError {
 
 /// Finds a field of a record.
 pub(super) fn field_of(name: &str, cell: &Cell, field: &str) -> Result<usize> {
-    let Cell::Record(shape, _, is_set) = cell else {
+    let Cell::Record(shape, _, held) = cell else {
         return Err(SqlError::internal("a field of a variable that is no record"));
     };
-    if !is_set {
+    if *held == HeldRow::Unassigned {
         return Err(not_assigned(name));
     }
     shape.iter().position(|(known, _)| known == field).ok_or_else(|| no_field(name, field))
@@ -198,8 +210,11 @@ impl Invocation<'_> {
                 Ok(())
             }
             VariableKind::Record(_) if typed.value.is_null() => {
-                if let Cell::Record(_, values, _) = &mut self.cells[variable] {
+                if let Cell::Record(_, values, held) = &mut self.cells[variable] {
                     values.fill(Value::Null);
+                    if *held == HeldRow::Row {
+                        *held = HeldRow::Null;
+                    }
                 }
                 Ok(())
             }
@@ -239,8 +254,9 @@ impl Invocation<'_> {
         let at = field_of(&name, &self.cells[target.variable], field)?;
         let Cell::Record(shape, ..) = &self.cells[target.variable] else { return Ok(()) };
         let value = self.converted(value, shape[at].1)?;
-        if let Cell::Record(_, values, _) = &mut self.cells[target.variable] {
+        if let Cell::Record(_, values, held) = &mut self.cells[target.variable] {
             values[at] = value;
+            *held = HeldRow::Row;
         }
         Ok(())
     }
@@ -265,7 +281,7 @@ impl Invocation<'_> {
                 Cell::Record(known, ..) if *known == shape => known.clone(),
                 _ => shape,
             };
-            self.cells[variable] = Cell::Record(shape, values, true);
+            self.cells[variable] = Cell::Record(shape, values, HeldRow::Row);
             return Ok(());
         }
         let mut given = typed_values(columns, row);
@@ -274,8 +290,9 @@ impl Invocation<'_> {
             let value = given.next().unwrap_or_else(|| Value::Null.into());
             values.push(self.converted(value, *data_type)?);
         }
-        if let Cell::Record(_, held, _) = &mut self.cells[variable] {
-            *held = values;
+        if let Cell::Record(_, row, held) = &mut self.cells[variable] {
+            *row = values;
+            *held = HeldRow::Row;
         }
         Ok(())
     }
@@ -313,7 +330,7 @@ impl Invocation<'_> {
         if target.field.is_some() || !matches!(self.cells[target.variable], Cell::Record(..)) {
             return Ok(false);
         }
-        let Cell::Record(shape, values, true) = &source else {
+        let Cell::Record(shape, values, held @ (HeldRow::Null | HeldRow::Row)) = &source else {
             self.cells[target.variable] = source;
             return Ok(true);
         };
@@ -323,6 +340,9 @@ impl Invocation<'_> {
         };
         let columns: Vec<OutputColumn> = shape.iter().enumerate().map(column).collect();
         self.set_record(target.variable, &columns, Some(values.clone()))?;
+        if let Cell::Record(_, _, now) = &mut self.cells[target.variable] {
+            *now = *held;
+        }
         Ok(true)
     }
 }

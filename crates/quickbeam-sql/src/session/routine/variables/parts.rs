@@ -1,6 +1,6 @@
 //! Assignments to parts of variables: `a[1] := 2`, `r.f[1].g := 3`.
 
-use super::{Cell, assigned, field_of};
+use super::{Cell, HeldRow, assigned, field_of};
 use crate::error::{Result, SqlError, SqlState};
 use crate::expression::{Clock, JsonStep, array_element, assigned_array, assigned_json};
 use crate::parse::plpgsql::{BlockStep, BlockSubscript, FragmentId, VariableKind};
@@ -161,8 +161,9 @@ impl Invocation<'_> {
             ) => {
                 let at = field_of(&name, cell, field)?;
                 let made = with_part(&values[at], (shape[at].1, field), rest, value, clock)?;
-                if let Cell::Record(_, values, _) = &mut self.cells[variable] {
+                if let Cell::Record(_, values, held) = &mut self.cells[variable] {
                     values[at] = made;
+                    *held = HeldRow::Row;
                 }
                 Ok(())
             }
