@@ -77,6 +77,15 @@ fn is_compared_uncast(a: DataType, b: DataType) -> bool {
             || are_both(|it| matches!(it, Date | Timestamp | TimestampTz)))
 }
 
+/// Casts a TIME that is compared with an INTERVAL.
+fn comparable_times(arguments: Vec<Typed>) -> Vec<Typed> {
+    let has = |wanted: DataType| arguments.iter().any(|it| it.data_type == Some(wanted));
+    match has(DataType::Time) && has(DataType::Interval) {
+        true => arguments.into_iter().map(Typed::time_as_interval).collect(),
+        false => arguments,
+    }
+}
+
 /// Returns the type of a choice between values: `nullif` compares VARCHAR as TEXT.
 fn choice_type(special: Function, common: DataType) -> DataType {
     match common {
@@ -369,6 +378,7 @@ impl Binder<'_> {
                     arguments.into_iter().map(|it| self.cast(it, DataType::Text)).collect();
                 cast?
             }
+            _ if name == "nullif" => comparable_times(arguments),
             _ => arguments,
         };
         if let Some(letters) = self.collated_letters(name, &arguments, position)? {

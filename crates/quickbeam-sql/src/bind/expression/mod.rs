@@ -84,6 +84,17 @@ impl Typed {
         Typed { expr, data_type: Some(data_type), position }
     }
 
+    /// Casts a TIME to the INTERVAL since midnight, as PostgreSQL does for operators and aggregates
+    /// that TIME does not have. Returns other values as they are.
+    pub(super) fn time_as_interval(self) -> Typed {
+        if self.data_type != Some(DataType::Time) {
+            return self;
+        }
+        let place = TextPosition(self.position);
+        let expr = self.expr.cast(self.data_type, DataType::Interval, place);
+        Typed::new(expr, DataType::Interval, self.position)
+    }
+
     pub(super) fn condition(expr: Expr, position: u32) -> Typed {
         Typed::new(expr, DataType::Boolean, position)
     }
@@ -422,8 +433,9 @@ impl Binder<'_> {
             Some(_) => bound,
         };
         match (op, bound.data_type) {
-            (UnaryOperator::Minus, Some(DataType::Interval)) => {
-                self.operator("-", vec![bound], position)
+            (UnaryOperator::Minus, Some(DataType::Interval | DataType::Time)) => {
+                let span = bound.time_as_interval();
+                self.operator("-", vec![span], position)
             }
             (UnaryOperator::Plus, Some(data_type)) if data_type.is_numeric() => Ok(bound),
             (UnaryOperator::Minus, Some(data_type)) if data_type.is_numeric() => {

@@ -355,6 +355,9 @@ impl Binder<'_> {
             (AggregateKind::All | AggregateKind::Any, None) => {
                 Typed::new(self.coerce(argument, DataType::Boolean)?, DataType::Boolean, position)
             }
+            (AggregateKind::Sum | AggregateKind::Average, Some(DataType::Time)) => {
+                argument.time_as_interval()
+            }
             _ => self.settle(argument)?,
         };
         let given = argument.data_type.unwrap_or(DataType::Text);

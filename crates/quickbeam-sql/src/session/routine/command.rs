@@ -40,6 +40,28 @@ fn in_order(procedure: &Routine, given: &[GivenArgument]) -> Option<String> {
     Some(ordered.join(", "))
 }
 
+/// Returns the texts of arguments of a VARIADIC procedure, the last ones as an array. Returns
+/// `None` if they have other forms.
+fn gathered(procedure: &Routine, given: &[GivenArgument]) -> Option<String> {
+    let declared: Vec<_> = procedure.identity().collect();
+    let (last, own) = declared.split_last().filter(|(last, _)| last.variadic)?;
+    let text = |(_, value): &GivenArgument| value.clone();
+    let (first, rest) = given.split_at_checked(own.len())?;
+    if first.iter().any(|(named, _)| named.is_some()) || rest.is_empty() {
+        return None;
+    }
+    let array = match (rest, last.data_type) {
+        ([(Some(word), array)], _) if word == "variadic" => array.clone(),
+        (_, DataType::Array(element)) if rest.iter().all(|(named, _)| named.is_none()) => {
+            let elements: Vec<String> = rest.iter().map(text).collect();
+            format!("ARRAY[{}]::{}[]", elements.join(", "), element.data_type())
+        }
+        _ => return None,
+    };
+    let all: Vec<String> = first.iter().map(text).chain([array]).collect();
+    Some(all.join(", "))
+}
+
 /// Checks that no argument without a name follows one with a name.
 fn check_positions(named: impl Iterator<Item = bool>) -> Result<()> {
     if named.skip_while(|is_named| !is_named).any(|is_named| !is_named) {
@@ -269,15 +291,23 @@ impl Session {
         (schema, name): (Option<&str>, &str),
         text: &str,
     ) -> Result<Option<String>> {
-        if !text.contains("=>") && !text.contains(":=") {
+        let has_names = text.contains("=>") || text.contains(":=");
+        let all = self.read_catalog(|look| Ok(Binder::new(look, "").procedures(schema, name)))?;
+        let variadic = match &all[..] {
+            [only] if only.is_variadic() => Some(only),
+            _ => None,
+        };
+        if !has_names && variadic.is_none() {
             return Ok(None);
         }
         let Some(given) = crate::parse::call_arguments(text)? else { return Ok(None) };
+        if let Some(gathered) = variadic.and_then(|procedure| gathered(procedure, &given)) {
+            return Ok(Some(gathered));
+        }
         if given.iter().all(|(named, _)| named.is_none()) {
             return Ok(None);
         }
         check_positions(given.iter().map(|(named, _)| named.is_some()))?;
-        let all = self.read_catalog(|look| Ok(Binder::new(look, "").procedures(schema, name)))?;
         let found = all.iter().find_map(|procedure| in_order(procedure, &given));
         found.map(Some).ok_or_else(|| no_procedure(name, &given))
     }
