@@ -118,12 +118,13 @@ impl State {
         let State {
             snapshot: own_snapshot,
             catalog_version: own_catalog_version,
-            writer,
+            // Released when the transaction ended.
+            writer: _,
             leaf_hints,
             append_hint,
             environment: own_environment,
             redo,
-            reads,
+            reads: _,
             tracked_since,
             newest_savepoint,
             inconsistent,
@@ -141,13 +142,11 @@ impl State {
         } = self;
         *own_snapshot = snapshot;
         *own_catalog_version = catalog_version;
-        *writer = None;
         *leaf_hints = LeafHints::default();
         if *own_environment != environment {
             (*own_environment, *append_hint) = (environment, LeafHint::default());
         }
         redo.clear();
-        reads.clear();
         used.restart();
         savepoints.clear();
         resolved.clear();
@@ -188,6 +187,7 @@ impl PooledState {
         invariant!(
             STATE_1,
             state.redo.position() == 0
+                && state.writer.is_none()
                 && state.reads.is_empty()
                 && state.used.databases().is_empty()
                 && state.savepoints.is_empty()
